@@ -145,21 +145,29 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
     Ok(Forked::of(&spine, whole))
 }
 
-/// The fork that a request with this key has made of a society's past, if it has: the last one in the society's own past.
-pub async fn forked_before(log: &dyn Log, society: &SocietyId, request: Request) -> Result<Option<Forked>, ForkError> {
-    let Some(origin) = log.origin(society).await? else { return Ok(None) };
-    let first = log.read(society, origin.at, 1).await?;
-    let Some(Event::SocietyForked { request: Some(made), .. }) = first.first().map(|recorded| &recorded.event) else {
-        return Ok(None);
-    };
-    if made.key != request.key {
-        return Ok(None);
+/// The fork in a society's past that a request with this key has made, and the society that it was made of. A society may have
+/// several forks in its past: each rewind is one.
+pub async fn forked_before(
+    log: &dyn Log,
+    society: &SocietyId,
+    request: Request,
+) -> Result<Option<(SocietyId, Forked)>, ForkError> {
+    let (mut name, mut end) = (society.clone(), Seq(u64::MAX));
+    while let Some(origin) = log.origin(&name).await? {
+        let first = log.read(&name, origin.at, 1).await?.into_iter().find(|first| first.seq <= end);
+        if let Some(Event::SocietyForked { request: Some(made), .. }) = first.map(|first| first.event)
+            && made.key == request.key
+        {
+            if made != request {
+                return Err(ForkError::KeyReused);
+            }
+            let spine = fold(log, society, origin.at).await?;
+            return Ok(Some((origin.from, Forked::of(&spine, origin.at))));
+        }
+        end = end.min(origin.at);
+        name = origin.from;
     }
-    if *made != request {
-        return Err(ForkError::KeyReused);
-    }
-    let spine = fold(log, society, origin.at).await?;
-    Ok(Some(Forked::of(&spine, origin.at)))
+    Ok(None)
 }
 
 impl Forked {

@@ -184,7 +184,7 @@ impl Societies {
             (None, Some(request)) => SocietyId::from(format!("{from}-{}", &request.key.to_string()[..8])),
             (None, None) => free_name(&*self.0.log, from).await?,
         };
-        if let Some(made) = self.forked_before(&to, request).await? {
+        if let Some((_, made)) = self.forked_before(&to, request).await? {
             society.set_replay();
             return Ok((to, made));
         }
@@ -197,11 +197,9 @@ impl Societies {
         let opener = self.opener()?;
         let _changing = self.0.changing.lock().await;
         let (society, request) = (handle.id(), handle.request());
-        if let Some(made) = self.forked_before(society, request).await?
-            && let Some(origin) = self.0.log.origin(society).await?
-        {
+        if let Some((kept, made)) = self.forked_before(society, request).await? {
             handle.set_replay();
-            return Ok((origin.from, made));
+            return Ok((kept, made));
         }
         let last = self.0.log.readable_head(society).await?;
         if to > last {
@@ -231,7 +229,11 @@ impl Societies {
     }
 
     /// The fork that this request has made before, if it has a key.
-    async fn forked_before(&self, society: &SocietyId, request: Option<OnceRequest>) -> Result<Option<Forked>, Problem> {
+    async fn forked_before(
+        &self,
+        society: &SocietyId,
+        request: Option<OnceRequest>,
+    ) -> Result<Option<(SocietyId, Forked)>, Problem> {
         match request {
             Some(request) if is_society_name(society.as_str()) => Ok(forked_before(&*self.0.log, society, request).await?),
             _ => Ok(None),

@@ -136,6 +136,23 @@ async fn a_person_who_is_asked_answers_through_the_client() {
 }
 
 #[tokio::test]
+async fn a_repeated_yes_decides_nothing_else() {
+    let rig = Rig::start().await;
+    let ops = vec![Op::Approve("first?".into()), Op::Approve("second?".into())];
+    let task = result(&rig, "SendMessage", message("m1", ops)).await["task"].take();
+    let yes = |id: &str, text: &str| json!({ "message": { "messageId": id, "role": "ROLE_USER", "taskId": task["id"], "parts": [{ "text": text }] } });
+    let next = result(&rig, "SendMessage", yes("y1", "yes")).await["task"].take();
+    assert!(next["status"]["message"]["parts"][0]["text"].as_str().unwrap().starts_with("second?"), "{next}");
+    for _ in 0..2 {
+        assert_eq!(result(&rig, "SendMessage", yes("y1", "yes")).await["task"], next, "the second question still waits");
+    }
+    assert_eq!(error(&rig, "SendMessage", yes("y1", "no")).await, -32602, "the id belongs to another answer");
+    let done = result(&rig, "SendMessage", yes("y2", "yes")).await["task"].take();
+    assert_eq!(done["status"]["state"], json!("TASK_STATE_COMPLETED"));
+    assert_eq!(result(&rig, "SendMessage", yes("y2", "yes")).await["task"]["status"]["state"], json!("TASK_STATE_COMPLETED"));
+}
+
+#[tokio::test]
 async fn a_stream_begins_with_the_task_and_ends_with_its_end_or_with_a_question() {
     let rig = Rig::start().await;
     let ops = vec![Op::Approve("really?".into()), Op::Call(vec![("note".into(), "{}".into())])];

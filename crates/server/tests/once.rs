@@ -105,3 +105,32 @@ async fn a_word_on_an_approval_is_answered_the_same_twice() {
     assert_eq!(keyed(&rig, &target, "k", &yes).await.ok(), json!({ "id": id }));
     assert_eq!(keyed(&rig, &target, "other", &yes).await.problem(), (409, "not_open".to_owned()));
 }
+
+#[tokio::test]
+async fn a_repeat_is_answered_by_what_was_done_and_not_by_what_is_so_now() {
+    let rig = Rig::start().await;
+    rig.run(vec![Op::Spawn("bob".into())]).await;
+    rig.post("/api/send", json!({ "agentId": "bob", "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+    let waiting = loop {
+        if let Some(id) = rig.get("/api/approvals").await.ok()["approvals"][0]["id"].as_str() {
+            break id.to_owned();
+        }
+    };
+    let busy = keyed(&rig, "/api/agents/bob/terminate", "k", &json!({})).await.ok();
+    assert_eq!(busy, json!({ "ok": false, "terminatedAgentId": "bob" }));
+    rig.post(&format!("/api/approvals/{waiting}"), json!({ "approved": true })).await.ok();
+    while rig.get("/api/org").await.ok()["terminations"].as_array().unwrap().is_empty() {}
+    let again = keyed(&rig, "/api/agents/bob/terminate", "k", &json!({})).await;
+    assert_eq!((again.ok(), again.headers.contains_key("idempotent-replayed")), (busy, true));
+}
+
+#[tokio::test]
+async fn retries_with_one_key_at_once_are_one_retry() {
+    let rig = Rig::start().await;
+    let body = json!({ "text": Program(vec![Op::Think("x".into())]).text() });
+    let accepted = rig.post("/api/submit", body).await.ok();
+    rig.ending(&accepted["taskId"].as_str().unwrap().into()).await;
+    let target = format!("/api/tasks/{}/retry", accepted["taskId"].as_str().unwrap());
+    let all = futures_util::future::join_all((0..8).map(|_| async { keyed(&rig, &target, "k", &json!({})).await.ok() })).await;
+    assert!(all.iter().all(|answer| *answer == all[0]), "{all:?}");
+}

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn};
-use polis_engine::{CommandError, Operation};
+use polis_engine::{CommandError, Operation, Sent};
 use serde_json::{Map, Value};
 
 use super::{Local, TurnStanding};
@@ -57,6 +57,10 @@ impl Local {
     /// Sends an agent the message of one of its operations. What goes with it is the agent's word, not the caller's (R034).
     pub async fn operate(&self, id: AgentId, request: Operate) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
+        // Whom a role's name means may have changed since.
+        if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
+            return Ok(sent.into());
+        }
         let agent = self.society.addressee(id).await?;
         let asked = agent.clone();
         let behaviour = self.society.look(move |spine| behaviour(spine, &asked)).await?;

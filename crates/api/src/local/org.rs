@@ -1,6 +1,8 @@
 //! Reading and changing the organisation.
 
-use polis_domain::{AgentId, Org};
+use std::sync::Arc;
+
+use polis_domain::{AgentId, Event, Org, Recorded};
 use serde_json::Value;
 
 use super::Local;
@@ -33,10 +35,23 @@ impl Local {
     /// Terminates an agent.
     pub async fn terminate(&self, id: AgentId, request: Terminate) -> Result<Terminated, ApiError> {
         self.caller.needs(Scope::Admin)?;
+        if let Some(terminated) = self.society.done_before().await?.as_deref().and_then(terminated) {
+            return Ok(terminated);
+        }
         let agent = self.society.addressee(id).await?;
         self.society.terminate(agent.clone(), request.children, &request.reason, request.now).await?;
         let gone = agent.clone();
         let ok = self.society.look(move |spine| spine.terminated.contains_key(&gone)).await?;
         Ok(Terminated { ok, terminated_agent_id: agent })
     }
+}
+
+/// What a termination has done, by its events.
+fn terminated(events: &[Arc<Recorded>]) -> Option<Terminated> {
+    let agent = events.iter().find_map(|recorded| match &recorded.event {
+        Event::AgentDismissed { agent, .. } => Some(agent.clone()),
+        _ => None,
+    })?;
+    let ok = events.iter().any(|recorded| matches!(&recorded.event, Event::AgentTerminated { agent: gone } if *gone == agent));
+    Some(Terminated { ok, terminated_agent_id: agent })
 }

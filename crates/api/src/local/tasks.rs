@@ -80,6 +80,10 @@ impl Local {
                 let task = id.clone();
                 let belongs = move |spine: &Spine| spine.turns.get(&turn).is_some_and(|turn| turn.task == task);
                 if !self.society.look(belongs).await? {
+                    // The first one may have been done since.
+                    if self.society.done_before().await?.is_some() {
+                        return Ok(cancelled);
+                    }
                     return Err(CommandError::from(Refusal::TurnNotOpen(turn)).into());
                 }
                 Target::Turn(turn)
@@ -94,12 +98,13 @@ impl Local {
     pub async fn retry(&self, id: &TaskId) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
         let envelopes = self.envelopes(id).await?;
-        // After the first one the request is open again, and the check below would refuse the repeat.
+        let asked = id.clone();
+        let is_open = self.society.look(move |spine| open_task(spine, &asked)).await?.is_some();
+        // After the first one the request is open again: a repeat is no mistake.
         if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
             return Ok(sent.into());
         }
-        let asked = id.clone();
-        if self.society.look(move |spine| open_task(spine, &asked)).await?.is_some() {
+        if is_open {
             let detail = "the request is still under way; cancel it first, or wait until it has ended";
             return Err(ApiError::new(409, "still_open", detail));
         }

@@ -43,10 +43,29 @@ async fn a_key_counts_in_the_history_that_it_was_used_in_and_a_fork_is_found_by_
         Branch { from: "main".into(), at: Some(before), to: "main".into(), aside: Some("old".into()), request: Some(request) };
     assert!(forked_before(&*bed.log, &"main".into(), request).await.unwrap().is_none());
     let made = fork(&*bed.log, &SystemClock, &branch, 1).await.unwrap();
-    assert_eq!(forked_before(&*bed.log, &"main".into(), request).await.unwrap(), Some(made));
+    assert_eq!(forked_before(&*bed.log, &"main".into(), request).await.unwrap(), Some(("old".into(), made)));
     let other = Request { fingerprint: Digest::of(["other"]), ..request };
     assert!(forked_before(&*bed.log, &"main".into(), other).await.is_err(), "the key belongs to another request");
     let again = bed.open().await;
     let sent = again.submit_once("k", &text).await.unwrap();
     assert!(sent.seq > Seq(before.0 + 1), "it is done again: {sent:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rewind_of_a_request_is_found_below_a_later_one() {
+    let bed = Bed::new();
+    let request = |name: &str| Request { key: IdempotencyKey::of([name]), fingerprint: Digest::of([name]) };
+    let rewound = async |name: &str, aside: &str, at: Option<Seq>| {
+        let (aside, request) = (Some(aside.into()), Some(request(name)));
+        let branch = Branch { from: "main".into(), at, to: "main".into(), aside, request };
+        fork(&*bed.log, &SystemClock, &branch, 1).await.unwrap()
+    };
+    bed.open().await.stop(std::time::Duration::ZERO).await;
+    let first = rewound("first", "main-1", None).await;
+    let second = rewound("second", "main-2", None).await;
+    let found = async |name: &str| forked_before(&*bed.log, &"main".into(), request(name)).await.unwrap();
+    assert_eq!(found("first").await, Some(("main-1".into(), first.clone())));
+    assert_eq!(found("second").await, Some(("main-2".into(), second)));
+    rewound("third", "main-3", Some(first.at)).await;
+    assert_eq!(found("first").await, None, "it was rewound itself");
 }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use polis_api::local::settled;
-use polis_api::{ApiError, Approval, Decision, DecisionRequest, Pending};
-use polis_domain::{AgentId, Seq, TaskId, Wanted};
+use polis_api::{ApiError, Approval, Decision, DecisionRequest, Local, Pending};
+use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, TaskId, Wanted};
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, fault, told};
@@ -97,14 +97,27 @@ impl Call {
     /// Takes a message in about a task that is there.
     async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, envelopes: &Envelopes) -> Result<(), Fault> {
         let refused = |error: ApiError| fault(&error);
+        // A decision has no message in the log, so that its id is the key of the command: a repeat decides nothing else.
+        let key = IdempotencyKey::of(["a2a", task.as_str(), &message.id]);
+        let said = message.data.as_ref().map(|data| json!(data).to_string()).unwrap_or_default();
+        let request = Request { key, fingerprint: Digest::of([&*message.text, &*said]) };
+        let society = self.peer.state.society.once(request);
+        if society.done_before().await.map_err(|error| refused(error.into()))?.is_some() {
+            return Ok(());
+        }
         let standing = self.peer.standing(task).await.map_err(|problem| fault(&problem))?;
-        let named = message.metadata.get("approvalId").and_then(Value::as_str).map(str::to_owned);
+        let named = match message.metadata.get("approvalId") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(_) => return Err(Fault::invalid("`approvalId` must be a text, as the task's status has it")),
+        };
         let open = match &named {
             Some(id) => standing.approvals.iter().find(|approval| approval.id == *id),
             None => standing.approvals.first(),
         };
         if let Some(approval) = open {
-            self.peer.api().resolve(&approval.id, decision(approval, &message)?).await.map_err(refused)?;
+            let api = Local { society, caller: self.peer.caller.clone() };
+            api.resolve(&approval.id, decision(approval, &message)?).await.map_err(refused)?;
             return Ok(());
         }
         // It was answered already, perhaps by this same message.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::flights::Flight;
 use super::{Call, Progress, person};
+use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
 use crate::work::{Follow, Heard, Peer, Standing, busy};
@@ -165,10 +166,11 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
             Err(problem) => Err(problem),
         },
         "send" => match read::<polis_api::Send>(arguments) {
-            Ok(request) => {
-                let is_new = request.task_id.is_none();
-                waiting.begin(call.peer.api().send(request).await, is_new).await
-            }
+            Ok(request) => match (request.task_id.is_none(), call.peer.caller.needs(Scope::Read)) {
+                // What comes of a request of others is for those who may read; refused before anything is sent.
+                (false, Err(error)) => Err(error.into()),
+                (is_new, _) => waiting.begin(call.peer.api().send(request).await, is_new).await,
+            },
             Err(problem) => Err(problem),
         },
         "status" => match arguments.get("taskId").and_then(Value::as_str) {
@@ -233,7 +235,7 @@ impl Waiting<'_> {
             let mut own = Waiting { peer: &peer, patience: self.patience, progress: self.progress.take(), flight: self.flight };
             return own.end(&task, Some(seq)).await;
         }
-        self.end(&task, Some(seq)).await
+        self.end(&task, None).await
     }
 
     /// Waits until the request is over or a person must act, or until patience is. What was begun by this call, at a place
@@ -299,7 +301,7 @@ async fn approve(peer: &Peer, mut arguments: Map<String, Value>) -> Done {
 async fn cancel(peer: &Peer, mut arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
     let task = TaskId::from(named(&mut arguments, "taskId")?);
     peer.api().cancel(&task, read(arguments)?).await?;
-    let standing = peer.standing(&task).await?;
+    let standing = peer.of_own().standing(&task).await?;
     Ok((task, standing))
 }
 

@@ -2,7 +2,7 @@
 //! word on what waits.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{Payload, Seq, Task, TaskId};
+use polis_domain::{Digest, IdempotencyKey, Payload, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::conversation::{Marks, PRINT, Place, place};
@@ -118,9 +118,18 @@ pub(super) async fn begin(state: &SocietyState, caller: &Caller, mut asking: Ask
         // What came of the client's own tools comes in messages of its own kind, not in words.
         let lent: Vec<String> = run.lent_calls().into_iter().map(|(effect, ..)| effect.to_string()).collect();
         waiting.retain(|approval| !lent.contains(&approval.id));
-        let decided = decided(&words, &waiting);
-        if !decided.is_empty() {
+        // The same message sent again must not decide what waits by now.
+        let length = asking.items.len().to_string();
+        let parts = ["openai", task.as_str(), asking.previous.as_deref().unwrap_or_default(), &length, &words];
+        let request = Request { key: IdempotencyKey::of(parts), fingerprint: Digest::of(parts) };
+        let society = state.society.once(request);
+        if society.done_before().await?.is_some() {
+            return Ok(Begun { task, seq, run: run.or_idle() });
+        }
+        let mut decided = decided(&words, &waiting).into_iter();
+        if let Some((id, word)) = decided.next() {
             caller.needs(Scope::Approve)?;
+            polis_api::local::settle(&society, &id, word).await?;
             for (id, word) in decided {
                 polis_api::local::settle(&state.society, &id, word).await?;
             }
