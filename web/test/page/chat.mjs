@@ -232,7 +232,7 @@ export const checks = [
         await page.waitForURL(/\/s\/main-1\/chat/)
         await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
         await page.locator('.message.user', { hasText: 'the second way' }).getByText('数据.csv').waitFor()
-        const sent = (await one.ask('/s/main-1/api/log?limit=1000')).events.findLast(({ event }) => event.messageSent?.envelope.from === 'user').event.messageSent.letter.payload
+        const sent = (await one.ask('/s/main-1/api/log?limit=1000')).events.findLast(({ event }) => event.messageSent?.envelope.from === 'user').event.messageSent.envelope.payload
         assert.equal(sent.meta.strategy, 'workflow')
         assert.equal(sent.meta.artifacts[0].id, kept.id)
         const again = page.locator('.message.user', { hasText: 'the second way' })
@@ -301,7 +301,7 @@ export const checks = [
       await write(page, 'hello before it is compressed')
       await lastAnswer(page).filter({ hasText: 'hello before it is compressed' }).waitFor()
       await page.getByRole('group', { name: 'What root offers' }).getByRole('button', { name: 'Compress the conversation' }).click()
-      const told = async () => (await scripted.ask('/api/log?limit=10000')).events.some(({ event }) => event.messageSent?.envelope.from === 'user' && event.messageSent.letter.payload.meta?._ui_action === 'compress')
+      const told = async () => (await scripted.ask('/api/log?limit=10000')).events.some(({ event }) => event.messageSent?.envelope.from === 'user' && event.messageSent.envelope.payload.meta?._ui_action === 'compress')
       while (!(await told())) await page.waitForTimeout(50)
       await page.locator('.message.user', { hasText: 'Compress the conversation' }).waitFor()
       await page.goto(`${scripted.address}/organisation/root`)
