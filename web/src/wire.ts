@@ -562,7 +562,7 @@ export type Event = {
   requestDone: {
     /** How many events it caused. */
     events: number;
-    /** The request. */
+    /** Recognises a repeat. */
     request: Request;
   };
 } | {
@@ -616,7 +616,7 @@ export type Event = {
   };
 } | {
   agentDismissed: {
-    /** The agent. */
+    /** The agent that is to end. */
     agent: AgentId;
     /** Who ordered it: the person, or its parent. */
     caller: AgentId;
@@ -629,14 +629,14 @@ export type Event = {
   };
 } | {
   agentTerminated: {
-    /** The agent. */
+    /** The agent that has ended. */
     agent: AgentId;
   };
 } | {
   messageSent: {
     /** The effect that sent it; none when a person did, or when it is the answer of a settled turn. */
     by?: EffectId | null;
-    /** The message. */
+    /** The message as its receiver gets it. */
     envelope: Envelope;
   };
 } | {
@@ -650,7 +650,7 @@ export type Event = {
   };
 } | {
   inboxCleared: {
-    /** The agent. */
+    /** The agent whose inbox was cleared. */
     agent: AgentId;
     /** Which entries were removed. */
     of: Cleared;
@@ -680,7 +680,7 @@ export type Event = {
   effectStarted: {
     /** The effect itself. */
     effect: Effect;
-    /** The effect. */
+    /** The number of the effect in its turn; results name it. */
     id: EffectId;
     /** The terms of the budgets for a model call; none if no budget applies. */
     permit?: Permit | null;
@@ -689,14 +689,14 @@ export type Event = {
   effectRetried: {
     /** The failed attempt, and which model is next. */
     attempt: Attempt;
-    /** The effect. */
+    /** The model call that is tried again. */
     id: EffectId;
     /** What the failed attempt cost. */
     spent: Spent;
   };
 } | {
   effectEnded: {
-    /** The effect. */
+    /** The effect that this is the result of. */
     id: EffectId;
     /** The result. */
     outcome: Outcome;
@@ -705,24 +705,24 @@ export type Event = {
   };
 } | {
   effectDoubted: {
-    /** The effect. */
+    /** A write that may or may not have been done. */
     id: EffectId;
   };
 } | {
   effectCleared: {
-    /** The effect. */
+    /** A write in doubt that a person lets run again. */
     id: EffectId;
   };
 } | {
   effectRestarted: {
-    /** The effect. */
+    /** A call that a new process runs again. */
     id: EffectId;
   };
 } | {
   callInquired: {
     /** The server that the call went to. */
     by: string;
-    /** The call. */
+    /** The running call that asks. */
     id: EffectId;
     /** The question. */
     inquiry: Inquiry;
@@ -742,12 +742,12 @@ export type Event = {
   effectRefused: {
     /** Why it failed. */
     failure: Failure;
-    /** The effect. */
+    /** The effect that was asked for and not started. */
     id: EffectId;
   };
 } | {
   acted: {
-    /** The effect. */
+    /** The number that the changes take in the turn. */
     id: EffectId;
   };
 } | {
@@ -756,7 +756,7 @@ export type Event = {
     by: EffectId;
     /** The index of the message. */
     index: number;
-    /** The message. */
+    /** The message as it was added. */
     message: Message;
   };
 } | {
@@ -847,21 +847,21 @@ export type Event = {
   turnCrashed: {
     /** The panic. */
     failure: Failure;
-    /** The turn. */
+    /** The turn whose code panicked. */
     turn: TurnId;
     /** When it is run again. */
     until: Timestamp;
   };
 } | {
   turnRevived: {
-    /** The turn. */
+    /** The turn that is about to run again. */
     turn: TurnId;
     /** When it is run, if other suspects are run first. */
     until?: Timestamp | null;
   };
 } | {
   turnRested: {
-    /** The turn. */
+    /** The turn that only waits. */
     turn: TurnId;
   };
 } | {
@@ -879,12 +879,12 @@ export type Event = {
   turnParked: {
     /** What a person must fix. */
     reason: Failure;
-    /** The turn. */
+    /** The turn that is blocked. */
     turn: TurnId;
   };
 } | {
   turnResumed: {
-    /** The turn. */
+    /** The turn that may continue. */
     turn: TurnId;
   };
 } | {
@@ -897,7 +897,7 @@ export type Event = {
     next?: Array<Task>;
     /** How it ended. */
     settlement: Settlement;
-    /** The turn. */
+    /** The turn that has ended. */
     turn: TurnId;
   };
 };

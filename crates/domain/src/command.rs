@@ -31,7 +31,7 @@ pub enum Command {
     },
     /// Do something unless this request was done before.
     Once {
-        /// The request.
+        /// Recognises a repeat.
         request: Request,
         /// What it asks for.
         command: Box<Command>,
@@ -80,17 +80,17 @@ pub enum Command {
     },
     /// Undo the last compression of a thread, from outside any turn.
     RestoreContext {
-        /// The thread.
+        /// The compressed thread.
         thread: ThreadId,
     },
     /// Deliver a message from outside.
     Send {
-        /// The message.
+        /// From the person to an agent.
         envelope: Arc<Envelope>,
     },
     /// A turn states effects before they happen.
     Begin {
-        /// The turn.
+        /// The turn that asks for them.
         turn: TurnId,
         /// The number of the first of these effects.
         n: u32,
@@ -99,7 +99,7 @@ pub enum Command {
     },
     /// An attempt at a model call failed, and the turn tries again.
     Retry {
-        /// The effect.
+        /// The model call that failed.
         id: EffectId,
         /// The failed attempt, and which model is next.
         attempt: Attempt,
@@ -108,7 +108,7 @@ pub enum Command {
     },
     /// A running call asks the person or a model something.
     Inquire {
-        /// The call.
+        /// The running call that asks.
         id: EffectId,
         /// The server that asks.
         by: Arc<str>,
@@ -126,7 +126,7 @@ pub enum Command {
     },
     /// A turn reports the result of a model or tool call.
     End {
-        /// The effect.
+        /// The effect that has a result.
         id: EffectId,
         /// The result.
         outcome: Outcome,
@@ -137,7 +137,7 @@ pub enum Command {
     },
     /// A turn changes the society, all or nothing.
     Act {
-        /// The effect.
+        /// The number that these changes take in the turn.
         id: EffectId,
         /// The changes.
         acts: Vec<Act>,
@@ -146,29 +146,29 @@ pub enum Command {
     },
     /// A turn finds that one of its writes has an intent but no result: it is in doubt.
     Doubt {
-        /// The effect.
+        /// A write that an earlier process started and did not finish.
         id: EffectId,
     },
     /// A turn is about to repeat a write that was cleared.
     Restart {
-        /// The effect.
+        /// A read or idempotent call that an earlier process started.
         id: EffectId,
     },
     /// A person or policy ends a wait or a doubt.
     Resolve {
-        /// The effect.
+        /// The approval, grant or write in doubt.
         id: EffectId,
         /// The decision.
         resolution: Resolution,
     },
     /// The deadline of a wait has passed.
     Expire {
-        /// The effect.
+        /// The wait whose deadline has passed.
         id: EffectId,
     },
     /// A turn's handler returned.
     Settle {
-        /// The turn.
+        /// The turn that has ended.
         turn: TurnId,
         /// What it returned.
         result: TurnResult,
@@ -177,26 +177,26 @@ pub enum Command {
     Revive,
     /// A turn has read its answers so far and only waits for the others.
     Rest {
-        /// The turn.
+        /// The turn that has read its answers.
         turn: TurnId,
     },
     /// A turn's code has panicked.
     Crash {
-        /// The turn.
+        /// The turn whose code panicked.
         turn: TurnId,
         /// The panic.
         failure: Failure,
     },
     /// A turn cannot go on without a person.
     Park {
-        /// The turn.
+        /// The turn that cannot continue.
         turn: TurnId,
         /// What a person must fix.
         reason: Failure,
     },
     /// Run a parked turn again.
     Resume {
-        /// The turn.
+        /// A parked turn.
         turn: TurnId,
     },
     /// Cancel a task or one turn, with everything below it (P22).
@@ -247,14 +247,14 @@ pub enum Target {
 pub enum Act {
     /// Add a message at the end of a thread.
     AddMessage {
-        /// The thread.
+        /// The thread that gets the message; one of the agent's own.
         thread: ThreadId,
-        /// The message.
+        /// The message with its id.
         message: Arc<Message>,
     },
     /// Change fields of a message.
     UpdateMessage {
-        /// The thread.
+        /// The thread that has the message.
         thread: ThreadId,
         /// The index of the message.
         index: u32,
@@ -263,28 +263,28 @@ pub enum Act {
     },
     /// Replace a thread's settings.
     UpdateSettings {
-        /// The thread.
+        /// The thread whose settings change.
         thread: ThreadId,
         /// The complete new settings.
         settings: Settings,
     },
     /// Set a thread's plan.
     SetPlan {
-        /// The thread.
+        /// The thread that the plan belongs to.
         thread: ThreadId,
         /// The complete new plan.
         plan: Plan,
     },
     /// Suggest the phase for a thread's next task.
     SuggestPhase {
-        /// The thread.
+        /// The thread whose next turn applies the phase.
         thread: ThreadId,
         /// The phase.
         phase: Phase,
     },
     /// Replace a thread's first messages by summaries in what the model sees.
     CompressContext {
-        /// The thread.
+        /// The thread whose older messages are summarised.
         thread: ThreadId,
         /// The first message that is shown.
         from: u32,
@@ -293,12 +293,12 @@ pub enum Act {
     },
     /// Undo a thread's last compression.
     RestoreContext {
-        /// The thread.
+        /// The thread whose last compression is undone.
         thread: ThreadId,
     },
     /// Note that a compression failed.
     KeepContext {
-        /// The thread.
+        /// The thread that was to be compressed.
         thread: ThreadId,
         /// Why it failed.
         failure: Failure,
@@ -324,7 +324,7 @@ pub enum Act {
     TakeMessages,
     /// Send a message.
     Send {
-        /// The message.
+        /// To another agent, or to the person.
         envelope: Arc<Envelope>,
     },
     /// Create a role.

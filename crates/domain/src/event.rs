@@ -57,7 +57,7 @@ pub enum Event {
     },
     /// A request with an idempotency key was done. Its effect is in the same append, right before this event.
     RequestDone {
-        /// The request.
+        /// Recognises a repeat.
         request: Request,
         /// How many events it caused.
         events: u32,
@@ -116,7 +116,7 @@ pub enum Event {
     },
     /// An agent is to be terminated: it accepts nothing new, finishes its inbox, and then terminates.
     AgentDismissed {
-        /// The agent.
+        /// The agent that is to end.
         agent: AgentId,
         /// Who ordered it: the person, or its parent.
         caller: AgentId,
@@ -132,12 +132,12 @@ pub enum Event {
     },
     /// An agent was terminated. Its threads stay in the log; its id is not used again.
     AgentTerminated {
-        /// The agent.
+        /// The agent that has ended.
         agent: AgentId,
     },
     /// A message was put into its receiver's inbox.
     MessageSent {
-        /// The message.
+        /// The message as its receiver gets it.
         envelope: Arc<Envelope>,
         /// The effect that sent it; none when a person did, or when it is the answer of a settled turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +154,7 @@ pub enum Event {
     },
     /// Entries of an inbox were removed unread, because their request was cancelled or the agent was terminated.
     InboxCleared {
-        /// The agent.
+        /// The agent whose inbox was cleared.
         agent: AgentId,
         /// Which entries were removed.
         of: Cleared,
@@ -185,7 +185,7 @@ pub enum Event {
     },
     /// The intent of an effect. Nothing has happened yet.
     EffectStarted {
-        /// The effect.
+        /// The number of the effect in its turn; results name it.
         id: EffectId,
         /// The effect itself.
         effect: Effect,
@@ -195,7 +195,7 @@ pub enum Event {
     },
     /// An attempt at a model call failed, and another one follows (D09).
     EffectRetried {
-        /// The effect.
+        /// The model call that is tried again.
         id: EffectId,
         /// The failed attempt, and which model is next.
         attempt: Attempt,
@@ -205,7 +205,7 @@ pub enum Event {
     },
     /// The result of an effect, successful or not.
     EffectEnded {
-        /// The effect.
+        /// The effect that this is the result of.
         id: EffectId,
         /// The result.
         outcome: Outcome,
@@ -215,22 +215,22 @@ pub enum Event {
     },
     /// A write may have happened, but its result is unknown. It is not repeated unless a person or policy says so.
     EffectDoubted {
-        /// The effect.
+        /// A write that may or may not have been done.
         id: EffectId,
     },
     /// A person or policy decided that a doubtful write may be made again.
     EffectCleared {
-        /// The effect.
+        /// A write in doubt that a person lets run again.
         id: EffectId,
     },
     /// A cleared write is about to be made again.
     EffectRestarted {
-        /// The effect.
+        /// A call that a new process runs again.
         id: EffectId,
     },
     /// A running call asks the person or a model. The id of the inquiry is the call's id with the position of this event.
     CallInquired {
-        /// The call.
+        /// The running call that asks.
         id: EffectId,
         /// The server that the call went to.
         by: Arc<str>,
@@ -252,14 +252,14 @@ pub enum Event {
     },
     /// An effect was refused; nothing happened.
     EffectRefused {
-        /// The effect.
+        /// The effect that was asked for and not started.
         id: EffectId,
         /// Why it failed.
         failure: Failure,
     },
     /// Marks, under the turn's own thread, an effect whose events are recorded under other threads.
     Acted {
-        /// The effect.
+        /// The number that the changes take in the turn.
         id: EffectId,
     },
     /// A message was added to the thread.
@@ -268,7 +268,7 @@ pub enum Event {
         by: EffectId,
         /// The index of the message.
         index: u32,
-        /// The message.
+        /// The message as it was added.
         message: Arc<Message>,
     },
     /// Fields of a message were changed.
@@ -363,7 +363,7 @@ pub enum Event {
     },
     /// A turn's code panicked; it is run again.
     TurnCrashed {
-        /// The turn.
+        /// The turn whose code panicked.
         turn: TurnId,
         /// The panic.
         failure: Failure,
@@ -372,7 +372,7 @@ pub enum Event {
     },
     /// A turn is about to be run by a new process. The turn may be the reason why the last process ended.
     TurnRevived {
-        /// The turn.
+        /// The turn that is about to run again.
         turn: TurnId,
         /// When it is run, if other suspects are run first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -380,7 +380,7 @@ pub enum Event {
     },
     /// A turn has read its answers so far and only waits for the others.
     TurnRested {
-        /// The turn.
+        /// The turn that only waits.
         turn: TurnId,
     },
     /// A message was given up because its turn crashed again and again. The agent goes on with its next one.
@@ -396,19 +396,19 @@ pub enum Event {
     },
     /// A turn was parked until a person acts.
     TurnParked {
-        /// The turn.
+        /// The turn that is blocked.
         turn: TurnId,
         /// What a person must fix.
         reason: Failure,
     },
     /// A parked turn was resumed.
     TurnResumed {
-        /// The turn.
+        /// The turn that may continue.
         turn: TurnId,
     },
     /// A turn ended.
     TurnSettled {
-        /// The turn.
+        /// The turn that has ended.
         turn: TurnId,
         /// How it ended.
         settlement: Settlement,

@@ -13,7 +13,7 @@ pub enum Refusal {
     /// The society is founded already.
     #[error("the society has been founded already")]
     AlreadyFounded,
-    /// The request was done before; the log has its effect. Whoever sent the command answers from there.
+    /// The request was done before; the log has its effect, and the sender of the command answers from there.
     #[error("this request was done before, at event {}", .0.seq)]
     DoneBefore(DoneRequest),
     /// The key of the request belongs to another one.
@@ -45,13 +45,13 @@ pub enum Refusal {
     TooManyAgents {
         /// What is limited, for people.
         what: &'static str,
-        /// The limit.
+        /// How many there may be.
         limit: usize,
     },
     /// A chain of messages between agents is too long.
     #[error("this would be message {} in a row from agent to agent, and {limit} are allowed; answer with what you have", limit + 1)]
     TooManyHops {
-        /// The limit.
+        /// Messages in a row that are allowed.
         limit: u32,
     },
     /// Two agents have exchanged too many messages.
@@ -72,7 +72,7 @@ pub enum Refusal {
     /// A request takes too many turns.
     #[error("{limit} turns have been spent on this request since the person last wrote; answer with what you have")]
     TooManyTurns {
-        /// The limit.
+        /// Turns per request that are allowed.
         limit: u32,
     },
     /// There is no such role.
@@ -161,7 +161,7 @@ pub enum Refusal {
         of: Counted,
         /// What the call may take.
         wanted: u64,
-        /// The limit.
+        /// What the budget allows at most.
         limit: u64,
     },
     /// The text is too long.
@@ -181,7 +181,7 @@ pub enum Refusal {
     /// The turn has too many open effects.
     #[error("a turn may have at most {limit} effects open at once")]
     TooManyEffects {
-        /// The limit.
+        /// Open effects per turn that are allowed.
         limit: usize,
     },
     /// The ask would close a cycle of waits (D31).
@@ -208,7 +208,7 @@ pub enum Refusal {
     /// There is no message at that index.
     #[error("找不到索引为 {index} 的消息 (thread `{thread}` has no message {index})")]
     NoSuchMessage {
-        /// The thread.
+        /// The thread that was searched.
         thread: ThreadId,
         /// The index of the message.
         index: u32,
@@ -216,7 +216,7 @@ pub enum Refusal {
     /// A sub-thread hangs at that path already, or above or below it.
     #[error("message {index} of thread `{thread}` holds a sub-thread there already")]
     SlotTaken {
-        /// The thread.
+        /// The thread that has the message.
         thread: ThreadId,
         /// The index of the message.
         index: u32,

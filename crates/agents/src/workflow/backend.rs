@@ -14,7 +14,7 @@ use super::{AgentAction, AgentType, Done, Order, WorkflowCallbacks, WorkflowRole
 
 /// Runs models and tools for a workflow, and keeps what is said.
 pub trait AgentBackend: Send {
-    /// Asks a model and gives its whole reply. Whoever listens to the request's `event_id` hears it chunk by chunk.
+    /// Asks a model and gives its whole reply. Listeners to the request's `event_id` get it chunk by chunk.
     fn chat_completion(&mut self, options: ChatOptions) -> impl Future<Output = Result<Reply, Failure>> + Send;
 
     /// Calls tools; exactly one result for each, in order (D22).

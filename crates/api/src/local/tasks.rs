@@ -30,7 +30,7 @@ pub enum TurnStanding {
 pub struct OpenState {
     /// Running, waiting or blocked by a person.
     pub status: TaskStatus,
-    /// The agent that is busy with another request, which must be settled first by somebody else.
+    /// The agent that is busy with another request; that request waits for a person.
     pub behind: Option<AgentId>,
 }
 

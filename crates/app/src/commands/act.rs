@@ -28,7 +28,7 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> 
 pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Trouble> {
     let target = format!("/api/tasks/{}/cancel", encoded(&args.task));
     tell::<Value>(config, &target, &json!({ "reason": args.reason.join(" ") })).await?;
-    out::note(&format!("polis: task {} is called off", args.task));
+    out::note(&format!("polis: task {} cancelled", args.task));
     Ok(Exit::Done)
 }
 

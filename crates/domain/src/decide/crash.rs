@@ -74,7 +74,7 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
     let answer = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
     let state = draft.spine.agents.get(&agent);
-    // If somebody waits, the settlement has answered them already.
+    // A waiting caller was answered by the settlement.
     if let (true, ReplyTo::Nobody, Some(state)) = (is_message, waits, state)
         && let Some(parent) = state.parent.clone()
     {

@@ -190,7 +190,7 @@ pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let mut inboxes = cancel::inboxes(spine, &Cleared::AskedBy(turns.iter().copied().collect()));
     let full = subtree.iter().filter(|member| spine.agents.get(*member).is_some_and(|agent| agent.inbox.is_some()));
     inboxes.extend(full.map(|member| (member.clone(), Cleared::Everything)).collect::<BTreeMap<_, _>>());
-    let failure = Failure::new("terminated", format!("`{agent}` was sent away before it was done"));
+    let failure = Failure::new("terminated", format!("`{agent}` was terminated before it was done"));
     cancel::cancel_turns(draft, &turns, &inboxes, &failure);
     return_unread(draft, &subtree, &failure);
     terminate_all_if_done(draft, &subtree);
