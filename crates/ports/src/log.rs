@@ -35,6 +35,10 @@ pub trait Log: Send + Sync {
     /// The events recorded under one thread, in order.
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError>;
 
+    /// The threads whose names begin with `listing.prefix`, the one that began last first. A thread began with its first
+    /// event, also if that is in the part that a fork shares.
+    async fn threads(&self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError>;
+
     /// The newest snapshot, if one was saved. A snapshot is a cache: losing it only costs time.
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError>;
 
@@ -103,6 +107,17 @@ impl ThreadRange {
     pub fn through(through: Seq) -> Self {
         Self { through, ..Self::ALL }
     }
+}
+
+/// Which threads to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadListing {
+    /// How their names begin.
+    pub prefix: String,
+    /// Only threads that began before this one.
+    pub before: Option<ThreadId>,
+    /// At most this many.
+    pub limit: usize,
 }
 
 /// A folded state at a position of the log.

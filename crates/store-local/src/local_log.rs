@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
@@ -168,6 +168,12 @@ impl Log for LocalLog {
         background::reached(self.progress.clone(), Progress::Indexes).await?;
         let (society, thread) = (society.clone(), thread.clone());
         self.readers()?.run(move |reader| reader.read_thread(&society, &thread, range)).await
+    }
+
+    async fn threads(&self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError> {
+        background::reached(self.progress.clone(), Progress::Indexes).await?;
+        let (society, listing) = (society.clone(), listing.clone());
+        self.readers()?.run(move |reader| reader.threads(&society, &listing)).await
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {

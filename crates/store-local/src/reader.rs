@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{LogError, Origin, ThreadRange};
+use polis_ports::{LogError, Origin, ThreadListing, ThreadRange};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,6 +34,9 @@ const MAX_QUEUED: usize = 256;
 
 /// How many names a connection caches.
 const MAX_CACHED_NAMES: usize = 16 * 1024;
+
+/// How many rows of the table of threads are scanned before the index is searched.
+const SCANNED_THREADS: i64 = 4096;
 
 type Job = Box<dyn FnOnce(&mut Reader) + Send>;
 
@@ -213,6 +216,48 @@ impl Reader {
         Ok(found)
     }
 
+    /// The threads of a listing, the one that began last first. A thread that a fork shares with its ancestors began there.
+    pub(crate) fn threads(&mut self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError> {
+        let Some(lineage) = self.society(society)? else { return Ok(Vec::new()) };
+        let connection = self.connection()?;
+        let mut found = Vec::new();
+        let mut before = listing.before.as_ref();
+        for (n, stretch) in lineage.stretches().iter().enumerate().rev() {
+            let earlier = &lineage.stretches()[..n];
+            let began_here = |thread: &ThreadId| -> Result<Option<i64>, LogError> {
+                for above in earlier {
+                    if begun(connection, above, thread)?.is_some() {
+                        return Ok(None);
+                    }
+                }
+                begun(connection, stretch, thread)
+            };
+            let below = match before.map(began_here) {
+                None => i64::MAX,
+                Some(key) => match key? {
+                    Some(key) => {
+                        before = None;
+                        key
+                    }
+                    None => continue,
+                },
+            };
+            let mut listed = ThreadKeys { connection, society: stretch.key, prefix: &listing.prefix, below, scanned: false };
+            while found.len() < listing.limit {
+                let page = listed.next_page(listing.limit)?;
+                if page.is_empty() {
+                    break;
+                }
+                for thread in page {
+                    if found.len() < listing.limit && began_here(&thread)?.is_some() {
+                        found.push(thread);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
     pub(crate) fn societies(&mut self) -> Result<Vec<SocietyId>, LogError> {
         let list = |connection: &Connection| {
             let mut statement = connection.prepare_cached("SELECT name FROM societies ORDER BY name")?;
@@ -315,6 +360,78 @@ impl ThreadNames {
         self.0.insert(key, name.clone());
         Ok(name)
     }
+}
+
+/// The names of a society's threads, the newest key first.
+struct ThreadKeys<'a> {
+    connection: &'a Connection,
+    society: i64,
+    prefix: &'a str,
+    /// Only keys below this one are left.
+    below: i64,
+    /// Whether the newest rows of the table were scanned.
+    scanned: bool,
+}
+
+impl ThreadKeys<'_> {
+    /// The next names; none when there are no more. The newest rows of the table are scanned first, because they usually
+    /// have enough of them. The index, which is sorted by name, costs as much as the society has such threads.
+    fn next_page(&mut self, limit: usize) -> Result<Vec<ThreadId>, LogError> {
+        if !self.scanned {
+            self.scanned = true;
+            let page = self.scan(limit).map_err(from_sqlite)?;
+            if !page.is_empty() {
+                return Ok(page);
+            }
+        }
+        self.search(limit).map_err(from_sqlite)
+    }
+
+    fn scan(&mut self, limit: usize) -> rusqlite::Result<Vec<ThreadId>> {
+        let sql = "SELECT key, society, name FROM threads NOT INDEXED WHERE key < ?1 ORDER BY key DESC LIMIT ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![self.below, SCANNED_THREADS])?;
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            self.below = row.get(0)?;
+            let name = row.get_ref(2)?.as_str()?;
+            if row.get::<_, i64>(1)? == self.society && name.starts_with(self.prefix) {
+                found.push(ThreadId::from(name));
+            }
+        }
+        self.scanned = found.len() < limit;
+        Ok(found)
+    }
+
+    fn search(&mut self, limit: usize) -> rusqlite::Result<Vec<ThreadId>> {
+        let sql = "SELECT key, name FROM threads INDEXED BY sqlite_autoindex_threads_1 \
+                   WHERE society = ?1 AND name >= ?2 AND name < ?3 AND key < ?4 ORDER BY key DESC LIMIT ?5";
+        // No valid text contains this character after a prefix and sorts behind it.
+        let end = format!("{}\u{10ffff}", self.prefix);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![self.society, self.prefix, end, self.below, limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            self.below = row.get(0)?;
+            found.push(ThreadId::from(row.get_ref(1)?.as_str()?));
+        }
+        Ok(found)
+    }
+}
+
+/// The key of a thread that has an event in a stretch.
+fn begun(connection: &Connection, stretch: &Stretch, thread: &ThreadId) -> Result<Option<i64>, LogError> {
+    let Some(key) = thread_key(connection, stretch.key, thread)? else { return Ok(None) };
+    let find = || {
+        connection
+            .prepare_cached("SELECT min(id) FROM events INDEXED BY events_by_thread WHERE thread = ?1")?
+            .query_row(params![key], |row| row.get::<_, Option<i64>>(0))
+    };
+    let first = find().map_err(from_sqlite)?;
+    Ok(first.filter(|id| *id <= row::id(stretch.key, stretch.through)).map(|_| key))
 }
 
 /// The key of a thread, if it has events.

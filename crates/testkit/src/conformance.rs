@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
 pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
@@ -15,6 +15,7 @@ pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
     a_batch_is_appended_whole_or_not_at_all(&*make()).await;
     a_read_keeps_its_limits(&*make()).await;
     a_thread_is_read_alone(&*make()).await;
+    threads_are_listed_from_the_newest_on(&*make()).await;
     societies_do_not_mix(&*make()).await;
     the_newest_snapshot_is_kept(&*make()).await;
     many_write_at_once(make()).await;
@@ -195,6 +196,37 @@ async fn a_thread_is_read_alone(log: &dyn Log) {
     for unknown in ["", "A", "a/", "b", "nothing"] {
         assert_eq!(thread(log, &main, unknown, ThreadRange::ALL).await, [], "{unknown}");
     }
+}
+
+async fn threads_are_listed_from_the_newest_on(log: &dyn Log) {
+    let (main, other) = (SocietyId::from("main"), SocietyId::from("other"));
+    let named = ["task:b", "root", "task:a", "task:b", "unit", "task:c", "root", "task:a"];
+    let events: Vec<_> = (1..).zip(named).map(|(seq, thread)| event(seq, Some(thread), "")).collect();
+    for one in &events {
+        append(log, &main, one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
+    }
+    append(log, &other, 0, &[event(1, Some("task:z"), ""), event(2, Some("tasks"), "")]).await.expect("append");
+    let list = async |society: &str, prefix: &str, before: Option<&str>, limit| {
+        let listing = ThreadListing { prefix: prefix.to_owned(), before: before.map(ThreadId::from), limit };
+        let found = log.threads(&SocietyId::from(society), &listing).await.expect("threads");
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(list("main", "task:", None, 9).await, "task:c task:a task:b");
+    assert_eq!(list("main", "task:", None, 2).await, "task:c task:a");
+    assert_eq!(list("main", "task:", Some("task:a"), 9).await, "task:b");
+    assert_eq!(list("main", "task:", Some("task:b"), 9).await, "");
+    assert_eq!(list("main", "task:", Some("task:unknown"), 9).await, "");
+    assert_eq!(list("main", "", Some("unit"), 9).await, "task:a root task:b");
+    assert_eq!(list("other", "task", None, 9).await, "tasks task:z");
+    assert_eq!(list("nobody", "", None, 9).await, "");
+    // The fork goes on in a thread of its past and has one of its own; what its parent does later is not of it.
+    let forked = SocietyId::from("fork");
+    log.fork(&fork(&main, 5, &forked, None, &event(6, None, ""))).await.expect("fork");
+    append(log, &forked, 6, &[event(7, Some("task:a"), ""), event(8, Some("task:d"), "")]).await.expect("append");
+    assert_eq!(list("fork", "task:", None, 9).await, "task:d task:a task:b");
+    assert_eq!(list("fork", "task:", Some("task:d"), 1).await, "task:a");
+    assert_eq!(list("fork", "task:", Some("task:a"), 9).await, "task:b");
+    assert_eq!(list("main", "task:", None, 1).await, "task:c");
 }
 
 async fn societies_do_not_mix(log: &dyn Log) {

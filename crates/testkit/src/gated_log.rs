@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
 
 /// What happens to an append on its way to the log.
 #[async_trait]
@@ -78,6 +78,10 @@ impl<G: Gate> Log for GatedLog<G> {
 
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
         self.log.read_thread(society, thread, range).await
+    }
+
+    async fn threads(&self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError> {
+        self.log.threads(society, listing).await
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {

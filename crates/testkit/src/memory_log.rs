@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadRange};
+use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
 use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
@@ -81,6 +81,22 @@ impl Log for MemoryLog {
         let end = end.min(begin.saturating_add(range.oldest));
         let begin = begin.max(end.saturating_sub(range.newest));
         Ok(places[begin..end].iter().map(|seq| Recorded::clone(kept.at(*seq))).collect())
+    }
+
+    async fn threads(&self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError> {
+        let mut societies = self.lock();
+        let Some(kept) = societies.get_mut(society) else { return Ok(Vec::new()) };
+        kept.look_through();
+        let began = |thread: &ThreadId| kept.threads.get(thread).and_then(|places| places.first()).copied();
+        let before = listing.before.as_ref().map_or(Some(Seq(u64::MAX)), began).unwrap_or(Seq(0));
+        let mut found: Vec<(Seq, &ThreadId)> = kept
+            .threads
+            .keys()
+            .filter(|thread| thread.as_str().starts_with(&listing.prefix))
+            .filter_map(|thread| Some((began(thread).filter(|seq| *seq < before)?, thread)))
+            .collect();
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(found.into_iter().take(listing.limit).map(|(_, thread)| thread.clone()).collect())
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
