@@ -99,6 +99,30 @@ export type AgentOperation = {
   name: string;
 };
 
+/** An agent. */
+export type AgentRecord = {
+  /** When it was created. */
+  createdAt: Timestamp;
+  /** Set when it is to be terminated. */
+  dismissed?: Dismissal | null;
+  /** Its id. */
+  id: AgentId;
+  /** The first entries of its inbox. */
+  inbox: Array<InboxRecord>;
+  /** The agent that spawned it; none for root. */
+  parent?: AgentId | null;
+  /** Its role. */
+  role: RoleId;
+  /** What its own turns have spent. */
+  spent: Spent;
+  /** When it was terminated. */
+  terminatedAt?: Timestamp | null;
+  /** The open turn of its main thread. */
+  turn?: TurnId | null;
+  /** How many more entries its inbox has. */
+  unlisted: number;
+};
+
 /** How far an agent is with its task. */
 export type AgentState = "idle" | "planning" | "executing_step" | "waiting_for_collaboration";
 
@@ -441,6 +465,14 @@ export type Delta = {
 /** A 64-bit digest that is the same on every machine and in every version. It is not cryptographic. */
 export type Digest = string;
 
+/** Who wants an agent terminated. */
+export type Dismissal = {
+  /** Who ordered it. */
+  caller: AgentId;
+  /** The reason, for the record. */
+  reason?: string;
+};
+
 /** Something that a turn wants and waits for. Its intent is logged before it happens. */
 export type Effect = {
   model: {
@@ -520,6 +552,41 @@ export type EffectClass = "read" | "idempotent" | "write";
 
 /** The n-th effect of a turn, written `turn.n`. */
 export type EffectId = string;
+
+/** An effect. */
+export type EffectRecord = {
+  /** The turns that were done for it. */
+  children: Array<TurnId>;
+  /** The effect. */
+  effect: Effect;
+  /** When it ended. */
+  endedAt?: Timestamp | null;
+  /** Its id. */
+  id: EffectId;
+  /** The questions of the call. */
+  inquiries: Array<InquiryRecord>;
+  /** Its result. */
+  outcome?: Outcome | null;
+  /** Why it was refused. */
+  refused?: Failure | null;
+  /** Its failed attempts. */
+  retries: Array<Attempt>;
+  /** What it cost. */
+  spent?: Spent | null;
+  /** How far it has got. */
+  stage: EffectStage;
+  /** When it started. */
+  startedAt: Timestamp;
+  /** The event that started it. */
+  startedSeq: Seq;
+  /** The thread that it is recorded under. */
+  thread: ThreadId;
+  /** Its turn. */
+  turn: TurnId;
+};
+
+/** How far an effect has got. */
+export type EffectStage = "open" | "ended" | "doubted" | "cleared" | "void";
 
 /** A message between agents, or between an agent and the person, with its addresses (D30). */
 export type Envelope = {
@@ -978,6 +1045,16 @@ export type Imported = {
   roles: number;
 };
 
+/** An entry of an inbox. */
+export type InboxRecord = {
+  /** When it was sent, if that is known. */
+  at?: Timestamp | null;
+  /** The message; none for a task that the agent queued for itself. */
+  envelope?: Envelope | null;
+  /** The request that it belongs to. */
+  task: TaskId;
+};
+
 /** The question. */
 export type Inquiry = {
   person: {
@@ -1007,6 +1084,20 @@ export type Inquiry = {
 
 /** A question of a running call, written `turn.n.seq`. */
 export type InquiryId = string;
+
+/** A question of a running call. */
+export type InquiryRecord = {
+  /** The answer. */
+  answer?: Answer | null;
+  /** When it was asked. */
+  at: Timestamp;
+  /** The server that asks. */
+  by: string;
+  /** Its id. */
+  id: string;
+  /** The question. */
+  inquiry: Inquiry;
+};
 
 /** How full one account is in one respect. */
 export type Level = {
@@ -1050,6 +1141,26 @@ export type Limits = {
   textBytes: number;
   /** Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it. */
   turnsPerTask: number;
+};
+
+/** A reference with its position in the log. */
+export type ListedArtifact = {
+  /** The agent that it belongs to; none if a person sent it. */
+  agent?: AgentId | null;
+  /** The time of that event. */
+  at: Timestamp;
+  /** The length in bytes. */
+  bytes: number;
+  /** The id of the content. */
+  id: ArtifactId;
+  /** The media type that its creator declared. */
+  mediaType: string;
+  /** The name for people and models. Not a path. */
+  name: string;
+  /** The first event that referred to it under this name. */
+  seq: Seq;
+  /** The request that it belongs to. */
+  task?: TaskId | null;
 };
 
 /** One thread of the list. */
@@ -1162,6 +1273,14 @@ export type Models = {
   /** Whether that is the offline model. */
   offline: boolean;
   vendors: Array<ModelVendor>;
+};
+
+/** An event without its data. */
+export type Moment = {
+  /** When it happened. */
+  at: Timestamp;
+  /** The kind of event. */
+  name: string;
 };
 
 /** A reference with its position in the log. */
@@ -1449,6 +1568,32 @@ export type Request = {
   key: string;
 };
 
+/** A request of a person. */
+export type RequestRecord = {
+  /** When it was sent. */
+  at: Timestamp;
+  /** When it was answered or failed. */
+  endedAt?: Timestamp | null;
+  /** Why it failed or was cancelled. */
+  failure?: Failure | null;
+  /** Its id. */
+  id: TaskId;
+  /** The id of its first message. */
+  message: MessageId;
+  /** The meta of its first message. */
+  meta?: Record<string, unknown>;
+  /** The turns for it that are not settled. */
+  open: Array<TurnId>;
+  /** The event that sent it. */
+  seq: Seq;
+  /** What was spent for it, as far as the view knows. */
+  spent: Spent;
+  /** Its text, cut where it is long. */
+  text: string;
+  /** The agent that it was sent to. */
+  to: AgentId;
+};
+
 /** What was decided. */
 export type Resolved = {
   /** The id of the approval. */
@@ -1628,6 +1773,20 @@ export type Spending = {
   spent: Spent;
 };
 
+/** What one call cost. */
+export type Spending2 = {
+  /** The agent that made it. */
+  agent: AgentId;
+  /** When it ended. */
+  at: Timestamp;
+  /** The model or tool. */
+  name: string;
+  /** What it cost. */
+  spent: Spent;
+  /** The request that it was for. */
+  task: TaskId;
+};
+
 /** An amount of each thing that is counted. */
 export type Spent = {
   /** Billionths of a US dollar. */
@@ -1758,6 +1917,71 @@ export type Thread = {
 /** Names a thread. An agent's main thread has the agent's own name. */
 export type ThreadId = string;
 
+/** One item of a thread. */
+export type ThreadItem = {
+  /** When it was added. */
+  at: Timestamp;
+  /** Its index. */
+  index: number;
+  kind: "message";
+  /** The event that added it. */
+  seq: Seq;
+  /** The turn that it belongs to. */
+  turn?: TurnId | null;
+} | {
+  kind: "turn";
+  /** Its id. */
+  turn: TurnId;
+} | {
+  /** When it was taken. */
+  at: Timestamp;
+  kind: "heard";
+  /** The message. */
+  message: Message;
+  /** The event that took it. */
+  seq: Seq;
+};
+
+/** Where a sub-thread is held. */
+export type ThreadPlace = {
+  /** The message in that thread. */
+  index: number;
+  /** The path in the message's meta. */
+  slot: MetaPath;
+  /** The thread that holds it. */
+  thread: ThreadId;
+};
+
+/** A thread, or the part of it that the view shows. */
+export type ThreadRecord = {
+  /** The agent that it belongs to. */
+  agent: AgentId;
+  /** The position of the first listed turn, if there are earlier ones: `before` of the page before this one. */
+  earlier?: Seq | null;
+  /** Messages that hold a sub-thread, and which. */
+  holds: Record<string, never>;
+  /** Its id. */
+  id: ThreadId;
+  /** Messages and turns in their order. */
+  items: Array<ThreadItem>;
+  /** The position of the next turn, if the page does not reach the end of the thread. */
+  later?: Seq | null;
+  /** Messages by their index. */
+  messages: Record<string, never>;
+  /** Free data. */
+  meta?: Record<string, unknown>;
+  /** The message that holds it; none for a main thread. */
+  parent?: ThreadPlace | null;
+  /** Its plan, if a listed turn set one. */
+  plan?: Plan | null;
+  /** The turn that set the plan. */
+  planTurn?: TurnId | null;
+  /** Its settings, as far as the listed events set them. */
+  settings: Settings;
+  /** The turn that is open in it. */
+  turn?: TurnId | null;
+};
+
 /** Threads by name. */
 export type Threads = {
   /** How many there are in all. */
@@ -1822,6 +2046,46 @@ export type Tools = {
 
 /** The id of a turn: the position of the event that started it. */
 export type TurnId = Seq;
+
+/** A turn. */
+export type TurnRecord = {
+  /** The agent that runs it. */
+  agent: AgentId;
+  /** The index of the message that it answered with. */
+  answer?: number | null;
+  /** The code that runs. */
+  behaviour: Behaviour;
+  /** Its listed effects. */
+  effects: Array<EffectId>;
+  /** Its id. */
+  id: TurnId;
+  /** How many of its effects are not listed, or listed with cut texts. */
+  omitted: number;
+  /** Where the task came from. */
+  origin: Origin;
+  /** The effect of another turn that it works for. */
+  parent?: EffectId | null;
+  /** Why it is blocked. */
+  parked?: Failure | null;
+  /** Who waits for its result. */
+  replyTo: ReplyTo;
+  /** When it ended. */
+  settledAt?: Timestamp | null;
+  /** How it ended. */
+  settlement?: Settlement | null;
+  /** What it spent, with all turns below it. */
+  spent: Spent;
+  /** When it started. */
+  startedAt: Timestamp;
+  /** How many of its effects a user interface shows as steps. */
+  steps: number;
+  /** Its task. */
+  task: Task;
+  /** The thread that it runs in. */
+  thread: ThreadId;
+  /** How many tool calls it made, with all turns below it. */
+  tools: number;
+};
 
 /** Tokens of one model call. */
 export type Usage = {
@@ -1890,6 +2154,101 @@ export type Verdict = {
 export type Version = {
   name: string;
   version: string;
+};
+
+/** The records of a view. */
+export type View = {
+  /** How many agents the society has. */
+  agentCount: number;
+  /** Agents: all of a small society, else the first of them and those that the view is about. */
+  agents: Array<AgentRecord>;
+  /** The tools that have a lasting approval. */
+  allowed: Array<Allowed>;
+  /** The newest artifacts. */
+  artifacts: Array<ListedArtifact>;
+  /** Effects of these turns. */
+  effects: Array<EffectRecord>;
+  /** The event at the position, where the view is about the past. */
+  event?: Moment | null;
+  /** The cursor of the next page of what the view lists; none when there is no more. */
+  next?: string | null;
+  /** The name of that position, for `Last-Event-ID`. */
+  place: string;
+  /** Requests of people, the newest first. */
+  requests: Array<RequestRecord>;
+  /** The roles of the agents below, with cut prompts. */
+  roles: Array<Role>;
+  /** The last event that is folded in; live events follow it. */
+  seq: Seq;
+  /** What single calls cost, where the view sums up more than it shows. */
+  spendings?: Array<Spending2>;
+  /** What the society has spent. */
+  spent: Spent;
+  /** Threads, or parts of them. */
+  threads: Array<ThreadRecord>;
+  /** Turns, oldest first. */
+  turns: Array<TurnRecord>;
+  /** The decisions that wait for a person. */
+  waiting: Array<WaitingRecord>;
+  /** How many decisions wait for a person. */
+  waitingCount: number;
+};
+
+/** What is to be decided. */
+export type WaitingFor = {
+  /** The call. */
+  call?: Call | null;
+  /** When it is denied without a decision. */
+  deadline?: Timestamp | null;
+  /** More about it. */
+  details: unknown;
+  kind: "approval";
+  /** The question. */
+  question: string;
+} | {
+  /** The call that waits for the answer. */
+  call?: Call | null;
+  /** When it ends without an answer. */
+  deadline?: Timestamp | null;
+  /** More about it. */
+  details: unknown;
+  kind: "question";
+  /** The question. */
+  question: string;
+  /** The server that asks; none when it is the agent. */
+  server?: string | null;
+  /** The form of the answer. */
+  wanted: Wanted;
+} | {
+  /** Model calls for the request, by agent. */
+  calls: Record<string, number>;
+  kind: "grant";
+  /** The budgets that are used up. */
+  lacking: Array<Level>;
+} | {
+  /** The call. */
+  call: Call;
+  kind: "in_doubt";
+} | {
+  /** Why it is blocked. */
+  failure: Failure;
+  kind: "parked";
+};
+
+/** A decision that waits for a person. */
+export type WaitingRecord = {
+  /** The agent whose turn waits. */
+  agent: AgentId;
+  /** Since when it waits. */
+  at: Timestamp;
+  /** Names it in a decision. */
+  id: string;
+  /** The request that it works on. */
+  task: TaskId;
+  /** The thread of the turn. */
+  thread: ThreadId;
+  /** What is to be decided. */
+  what: WaitingFor;
 };
 
 /** The form of the answer. */
@@ -2413,6 +2772,81 @@ export interface Routes {
     query: undefined;
     body: undefined;
     answer: Version;
+  };
+  /** A page of an agent's conversation, folded, and the newest requests. */
+  "GET /api/views/conversation/{agent}": {
+    query: {
+      /** Only turns that started before this position; without it, the newest. */
+      before?: number | null;
+      /** At most this many turns, 20 unless given. */
+      limit?: number | null;
+      /** The page begins with this request. */
+      task?: string | null;
+    };
+    body: undefined;
+    answer: View;
+  };
+  /** Everything that waits for a person. */
+  "GET /api/views/inbox": {
+    query: undefined;
+    body: undefined;
+    answer: View;
+  };
+  /** A page of the organisation, now or after an event. */
+  "GET /api/views/organisation": {
+    query: {
+      /** The cursor of the page before. */
+      after?: string | null;
+      /** The organisation as it was after this event; without it, as it is. */
+      at?: number | null;
+      /** At most this many agents, 500 unless given. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: View;
+  };
+  /** A page of requests, the newest first. */
+  "GET /api/views/requests": {
+    query: {
+      /** Only requests that began before this one. */
+      before?: string | null;
+      /** Only requests whose text contains this, in any case. */
+      find?: string;
+      /** At most this many, 25 unless given. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: View;
+  };
+  /** A request with the outline of everything that was done for it. */
+  "GET /api/views/task/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: View;
+  };
+  /** The same with what each request cost. */
+  "GET /api/views/trace": {
+    query: {
+      /** Only requests that began before this one. */
+      before?: string | null;
+      /** Only requests whose text contains this, in any case. */
+      find?: string;
+      /** At most this many, 25 unless given. */
+      limit?: number | null;
+    };
+    body: undefined;
+    answer: View;
+  };
+  /** One turn with its newest steps. */
+  "GET /api/views/turn/{id}": {
+    query: {
+      /** Only effects with a smaller number; without it, the newest. */
+      before?: number | null;
+      /** Whether the messages before the turn are wanted too. */
+      context?: boolean;
+    };
+    body: undefined;
+    answer: View;
   };
   /** A script of the operator's that adds components to the page. */
   "GET /components/{name}": {

@@ -17,6 +17,7 @@ mod plans;
 mod submit;
 mod tasks;
 mod threads;
+mod views;
 
 pub use access::{BadScope, Caller, Scope, Scopes};
 pub use agents::{
@@ -34,3 +35,8 @@ pub use plans::{AgentPlan, PlanFilter, Plans};
 pub use submit::{Accepted, AskAboutPlans, Attachment, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};
 pub use threads::{ListedThread, ThreadPart, Threads};
+pub use views::{
+    AgentRecord, ConversationPage, Dismissal, EffectRecord, EffectStage, InboxRecord, InquiryRecord, Moment, OrganisationPage,
+    RequestPage, RequestRecord, Spending, ThreadItem, ThreadPlace, ThreadRecord, TurnPage, TurnRecord, View, WaitingFor,
+    WaitingRecord,
+};

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Standby};
-use crate::fold::fold;
+use crate::fold::{fold, fold_through};
 use crate::once::Once;
 use crate::own_thread::run_on_own_thread;
 use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
@@ -359,6 +359,11 @@ impl Society {
                 Ok(_) => CommandError::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
             }),
         }
+    }
+
+    /// The state after an earlier event, folded from the log. This takes as long as the log up to there is.
+    pub async fn spine_at(&self, seq: Seq) -> Result<Spine, CommandError> {
+        Ok(fold_through(self.ports(), self.id(), seq).await?.0)
     }
 
     /// The messages between the person and the society about a request, in order; empty if there is no such request.

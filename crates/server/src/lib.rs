@@ -48,6 +48,7 @@ mod tls;
 mod tokens;
 mod tools;
 mod typescript;
+mod views;
 mod wanted;
 mod work;
 

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
-use polis_api::{Accepted, Paging};
+use polis_api::{Accepted, ConversationPage, OrganisationPage, Paging, RequestPage, TurnPage, View};
 use polis_domain::{Artifact, Org, Thread};
 
 use crate::caller::{self, Scope, caller_of};
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::state::SocietyState;
 use crate::{
     a2a, actions, agui, artifacts, components, events, health, history, mcp, metrics, models, openai, openapi, organisation,
-    page, policy, requests, sandbox, societies, tools,
+    page, policy, requests, sandbox, societies, tools, views,
 };
 
 /// Who may come in.
@@ -133,6 +133,10 @@ const CONTENT: Problems = &[
     (500, "artifacts_failed"),
 ];
 
+const VIEW_AGENT: Problems = &[(404, "unknown_agent"), (404, "unknown_task")];
+const VIEW_TURN: Problems = &[(400, "bad_id"), (404, "unknown_turn")];
+const VIEW_PAST: Problems = &[(409, "no_such_event"), (409, "too_far_back")];
+
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(page::index),
@@ -226,6 +230,20 @@ const ROUTES: &[Route] = &[
             doc: Doc::new("This contract, to read.").media("text/html") },
     Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(history::log),
             doc: Doc::new("The log in pages.").asks::<history::Which>().gives::<history::Page>() },
+    Route { method: Method::GET, path: "/api/views/conversation/{agent}", gate: READ, handler: || get(views::conversation),
+            doc: Doc::new("A page of an agent's conversation, folded, and the newest requests.").asks::<ConversationPage>().gives::<View>().fails(VIEW_AGENT) },
+    Route { method: Method::GET, path: "/api/views/turn/{id}", gate: READ, handler: || get(views::turn),
+            doc: Doc::new("One turn with its newest steps.").asks::<TurnPage>().gives::<View>().fails(VIEW_TURN) },
+    Route { method: Method::GET, path: "/api/views/task/{id}", gate: READ, handler: || get(views::task),
+            doc: Doc::new("A request with the outline of everything that was done for it.").gives::<View>().fails(TASK) },
+    Route { method: Method::GET, path: "/api/views/requests", gate: READ, handler: || get(views::requests),
+            doc: Doc::new("A page of requests, the newest first.").asks::<RequestPage>().gives::<View>() },
+    Route { method: Method::GET, path: "/api/views/trace", gate: READ, handler: || get(views::trace),
+            doc: Doc::new("The same with what each request cost.").asks::<RequestPage>().gives::<View>() },
+    Route { method: Method::GET, path: "/api/views/inbox", gate: READ, handler: || get(views::inbox),
+            doc: Doc::new("Everything that waits for a person.").gives::<View>() },
+    Route { method: Method::GET, path: "/api/views/organisation", gate: READ, handler: || get(views::organisation),
+            doc: Doc::new("A page of the organisation, now or after an event.").asks::<OrganisationPage>().gives::<View>().fails(VIEW_PAST) },
     Route { method: Method::POST, path: "/agui/{agent}", gate: SEND, handler: || post(agui::run),
             doc: Doc::new("A run of an agent, as server-sent events.").speaks("AG-UI 1.0") },
     Route { method: Method::GET, path: "/agui/{agent}", gate: READ, handler: || get(agui::capabilities),

@@ -9,6 +9,7 @@ mod plans;
 mod submit;
 mod tasks;
 mod threads;
+mod views;
 
 use polis_engine::Society;
 

@@ -1,0 +1,236 @@
+//! The part that all views have: sums, agents, open turns, and what waits for a person.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use polis_domain::{
+    AgentId, InboxEntry, InquiryId, OpenInquiry, OpenKind, Role, Scope, Spent, Spine, Stage, TaskId, Timestamp, Turn, TurnId,
+};
+use polis_engine::Society;
+
+use super::brief::brief;
+use super::collect::Collected;
+use crate::{AgentRecord, ApiError, Dismissal, EffectStage, InboxRecord, View};
+
+/// The agents that every view has.
+pub(super) const AGENTS: usize = 200;
+
+/// The entries of an inbox that a view lists.
+const INBOX: usize = 20;
+
+/// The open turns that a view has beside those that it is about.
+const OPEN_TURNS: usize = 60;
+
+/// The events that are read for the open turns.
+const MAX_EVENTS: usize = 10_000;
+
+/// The newest artifacts that a view lists.
+const ARTIFACTS: usize = 60;
+
+/// The bytes of decisions that a view has; the first one always.
+const WAITING_BYTES: usize = 192 * 1024;
+
+/// What the spine has for a view, before the log is read.
+pub(super) struct Frame {
+    pub(super) view: View,
+    /// Open turns that are described: whether each waits for a person.
+    open: Vec<(TurnId, bool)>,
+}
+
+/// Which agents a frame has.
+pub(super) enum Agents<'a> {
+    /// Those of a small society; of a large one only those at work and this one.
+    About(Option<&'a AgentId>),
+    /// A page of all, terminated ones included, after a cursor.
+    Page(Option<&'a str>, usize),
+}
+
+impl Frame {
+    /// The frame with these agents.
+    pub(super) fn of(spine: &Spine, agents: &Agents<'_>) -> Self {
+        let (listed, next) = listed(spine, agents);
+        let roles: BTreeSet<_> = listed.iter().map(|agent| &agent.role).collect();
+        let roles =
+            roles.into_iter().filter_map(|role| spine.roles.get(role)).map(|role| brief(&**role)).collect::<Vec<Role>>();
+        let asking: Vec<TurnId> = spine.turns.iter().filter(|(id, turn)| asks(spine, **id, turn)).map(|(id, _)| *id).collect();
+        let running = spine.turns.keys().rev().filter(|id| !asking.contains(id)).take(OPEN_TURNS);
+        let open = asking.iter().map(|id| (*id, true)).chain(running.map(|id| (*id, false))).collect();
+        let mut tasks = HashMap::<TaskId, Vec<TurnId>>::new();
+        for (id, turn) in &spine.turns {
+            tasks.entry(turn.task.clone()).or_default().push(*id);
+        }
+        let artifacts = spine.artifacts.entries();
+        let view = View {
+            seq: spine.seq,
+            spent: spine.ledger.get(&Scope::Society).map(|account| account.spent).unwrap_or_default(),
+            allowed: spine.allowed.clone(),
+            agent_count: spine.agents.len(),
+            waiting_count: spine.turns.iter().map(|(id, turn)| decisions(spine, *id, turn)).sum(),
+            roles,
+            agents: listed,
+            artifacts: artifacts[artifacts.len().saturating_sub(ARTIFACTS)..].to_vec(),
+            next,
+            open: tasks,
+            ..View::default()
+        };
+        Self { view, open }
+    }
+
+    /// Whether an agent is listed. Root comes with the first request.
+    pub(super) fn knows(&self, agent: &AgentId) -> bool {
+        *agent == AgentId::root() || self.view.agents.iter().any(|listed| listed.id == *agent)
+    }
+
+    /// Reads the open turns and gives the view.
+    pub(super) async fn finish(self, society: &Society) -> Result<View, ApiError> {
+        let Self { mut view, open, .. } = self;
+        let mut collected = Collected::new(society, view.seq, MAX_EVENTS);
+        for (turn, asks) in &open {
+            if *asks {
+                collected.turn(*turn).await?;
+            } else {
+                collected.open_turn(*turn).await?;
+            }
+        }
+        let mut records = collected.fold();
+        records.effects.retain(|_, effect| !matches!(effect.stage, EffectStage::Ended | EffectStage::Void));
+        for turn in records.turns.values_mut() {
+            let all = turn.effects.len();
+            turn.effects.retain(|id| records.effects.contains_key(id));
+            turn.omitted = all - turn.effects.len();
+            turn.task = brief(&turn.task);
+        }
+        records.effects.values_mut().for_each(|effect| *effect = brief(effect));
+        for thread in records.threads.values_mut() {
+            thread.items.clear();
+            thread.messages.clear();
+            thread.meta = brief(&thread.meta);
+        }
+        let mut bytes = 0;
+        for waiting in records.waiting.into_values() {
+            bytes += serde_json::to_string(&waiting).map_or(0, |text| text.len());
+            if bytes > WAITING_BYTES && !view.waiting.is_empty() {
+                break;
+            }
+            view.waiting.push(waiting);
+        }
+        view.waiting.sort_by_key(|waiting| waiting.at);
+        view.turns = records.turns.into_values().collect();
+        view.effects = records.effects.into_values().collect();
+        view.threads = records.threads.into_values().collect();
+        Ok(view)
+    }
+}
+
+/// The agents of a frame, in the order in which they were created, and the cursor of the next page.
+fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<String>) {
+    let mut ids: Vec<&AgentId> = match agents {
+        Agents::About(_) if spine.agents.len() <= AGENTS => spine.agents.keys().collect(),
+        Agents::About(_) => {
+            let busy: HashSet<&AgentId> = spine.turns.values().rev().take(AGENTS).map(|turn| &turn.agent).collect();
+            busy.into_iter().chain(spine.agents.get_key_value(&AgentId::root()).map(|(id, _)| id)).collect()
+        }
+        Agents::Page(..) => spine.agents.keys().chain(spine.terminated.keys()).collect(),
+    };
+    if let Agents::About(Some(wanted)) = agents
+        && (spine.agents.contains_key(*wanted) || spine.terminated.contains_key(*wanted))
+    {
+        ids.push(wanted);
+    }
+    ids.sort_by_cached_key(|id| cursor(spine, id));
+    ids.dedup();
+    let (after, limit) = match agents {
+        Agents::About(_) => (None, usize::MAX),
+        Agents::Page(after, limit) => (*after, *limit),
+    };
+    let mut rest = ids.into_iter().filter(|id| after.is_none_or(|after| &*cursor(spine, id) > after));
+    let page: Vec<&AgentId> = rest.by_ref().take(limit).collect();
+    let next = rest.next().and_then(|_| page.last()).map(|id| cursor(spine, id));
+    let own = own_spendings(spine, &page);
+    (page.into_iter().filter_map(|id| record(spine, id, own.get(id).copied().unwrap_or_default())).collect(), next)
+}
+
+/// Sorts agents by when they were created; within a millisecond the one without a parent comes first.
+fn cursor(spine: &Spine, id: &AgentId) -> String {
+    let (at, parent) = match (spine.agents.get(id), spine.terminated.get(id)) {
+        (Some(agent), _) => (agent.created_at, agent.parent.as_ref()),
+        (None, Some(agent)) => (agent.created_at, agent.parent.as_ref()),
+        (None, None) => (Timestamp(0), None),
+    };
+    format!("{:016}~{}~{id}", at.0, parent.map_or("", |parent| parent.as_str()))
+}
+
+/// How many decisions of a turn wait for a person.
+fn decisions(spine: &Spine, id: TurnId, turn: &Turn) -> usize {
+    let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
+    let effects = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt).count();
+    let is_own =
+        |(inquiry, open): &(&InquiryId, &OpenInquiry)| inquiry.call.turn == id && matches!(open, OpenInquiry::Person { .. });
+    effects + spine.inquiries.iter().filter(is_own).count() + usize::from(turn.parked.is_some())
+}
+
+fn asks(spine: &Spine, id: TurnId, turn: &Turn) -> bool {
+    decisions(spine, id, turn) > 0
+}
+
+fn record(spine: &Spine, id: &AgentId, spent: Spent) -> Option<AgentRecord> {
+    if let Some(agent) = spine.terminated.get(id).filter(|_| !spine.agents.contains_key(id)) {
+        return Some(AgentRecord {
+            id: id.clone(),
+            role: agent.role.clone(),
+            parent: agent.parent.clone(),
+            created_at: agent.created_at,
+            inbox: Vec::new(),
+            unlisted: 0,
+            turn: None,
+            dismissed: Some(Dismissal { caller: agent.terminated_by.clone(), reason: agent.reason.clone() }),
+            terminated_at: Some(agent.terminated_at),
+            spent,
+        });
+    }
+    let agent = spine.agents.get(id)?;
+    let entries = agent.inbox.as_ref().map(|inbox| &inbox.entries);
+    let inbox = entries.into_iter().flatten().take(INBOX).map(|entry| InboxRecord {
+        task: entry.task().clone(),
+        envelope: match entry {
+            InboxEntry::Envelope(envelope) => Some(envelope.clone()),
+            InboxEntry::FollowUp { .. } => None,
+        },
+        at: None,
+    });
+    let dismissed = agent.termination.as_ref();
+    Some(AgentRecord {
+        id: id.clone(),
+        role: agent.role.clone(),
+        parent: agent.parent.clone(),
+        created_at: agent.created_at,
+        inbox: inbox.collect(),
+        unlisted: entries.map_or(0, |entries| entries.len().saturating_sub(INBOX)),
+        turn: agent.turn,
+        dismissed: dismissed.map(|it| Dismissal { caller: it.caller.clone(), reason: it.reason.clone() }),
+        terminated_at: None,
+        spent,
+    })
+}
+
+/// What each of these agents spent itself. An account also has what the agents below spent.
+fn own_spendings(spine: &Spine, agents: &[&AgentId]) -> HashMap<AgentId, Spent> {
+    let wanted: HashSet<&AgentId> = agents.iter().copied().collect();
+    let mut own: HashMap<AgentId, Spent> = HashMap::new();
+    let mut below: HashMap<&AgentId, Spent> = HashMap::new();
+    for (scope, account) in &spine.ledger {
+        let Scope::Agent(id) = scope else { continue };
+        if wanted.contains(id) {
+            own.insert(id.clone(), account.spent);
+        }
+        let parent = spine.agents.get(id).and_then(|agent| agent.parent.as_ref());
+        let parent = parent.or_else(|| spine.terminated.get(id)?.parent.as_ref());
+        if let Some(parent) = parent.filter(|parent| wanted.contains(parent)) {
+            let sum = below.entry(parent).or_default();
+            *sum = sum.plus(account.spent);
+        }
+    }
+    for (id, spent) in own.iter_mut() {
+        *spent = spent.minus(below.get(id).copied().unwrap_or_default());
+    }
+    own
+}
