@@ -72,6 +72,8 @@ export function go(to: string, options: { replace?: boolean } = {}): void {
   changed()
 }
 
+export const place = (): Place => current
+
 export function usePlace(): Place {
   return useSyncExternalStore(
     (listener) => {

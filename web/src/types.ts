@@ -35,6 +35,7 @@ export type {
   Settings,
   Settlement,
   Societies,
+  CallCost,
   Spent,
   StreamedStep,
   Task,
@@ -43,6 +44,7 @@ export type {
   Tools,
   Usage,
   Verdict,
+  View,
   Wanted,
 } from './wire'
 

@@ -341,6 +341,20 @@ export type Call = {
   wrote?: string | null;
 };
 
+/** What one call cost. */
+export type CallCost = {
+  /** The agent that made it. */
+  agent: AgentId;
+  /** When it ended. */
+  at: Timestamp;
+  /** The model or tool. */
+  name: string;
+  /** What it cost. */
+  spent: Spent;
+  /** The request that it was for. */
+  task: TaskId;
+};
+
 /** The result of a tool, as the model reads it. */
 export type CallResult = {
   /** Contents that are too long or not text. */
@@ -1773,20 +1787,6 @@ export type Spending = {
   spent: Spent;
 };
 
-/** What one call cost. */
-export type Spending2 = {
-  /** The agent that made it. */
-  agent: AgentId;
-  /** When it ended. */
-  at: Timestamp;
-  /** The model or tool. */
-  name: string;
-  /** What it cost. */
-  spent: Spent;
-  /** The request that it was for. */
-  task: TaskId;
-};
-
 /** An amount of each thing that is counted. */
 export type Spent = {
   /** Billionths of a US dollar. */
@@ -1959,7 +1959,7 @@ export type ThreadRecord = {
   /** The position of the first listed turn, if there are earlier ones: `before` of the page before this one. */
   earlier?: Seq | null;
   /** Messages that hold a sub-thread, and which. */
-  holds: Record<string, never>;
+  holds: Record<string, ThreadId>;
   /** Its id. */
   id: ThreadId;
   /** Messages and turns in their order. */
@@ -1967,7 +1967,7 @@ export type ThreadRecord = {
   /** The position of the next turn, if the page does not reach the end of the thread. */
   later?: Seq | null;
   /** Messages by their index. */
-  messages: Record<string, never>;
+  messages: Record<string, Message>;
   /** Free data. */
   meta?: Record<string, unknown>;
   /** The message that holds it; none for a main thread. */
@@ -2055,11 +2055,13 @@ export type TurnRecord = {
   answer?: number | null;
   /** The code that runs. */
   behaviour: Behaviour;
+  /** Whether steps are left out or have cut texts; the view of the turn has them. */
+  brief: boolean;
   /** Its listed effects. */
   effects: Array<EffectId>;
   /** Its id. */
   id: TurnId;
-  /** How many of its effects are not listed, or listed with cut texts. */
+  /** How many of its effects are not listed. */
   omitted: number;
   /** Where the task came from. */
   origin: Origin;
@@ -2166,6 +2168,8 @@ export type View = {
   allowed: Array<Allowed>;
   /** The newest artifacts. */
   artifacts: Array<ListedArtifact>;
+  /** What single calls cost, where the view sums up more than it shows. */
+  costs?: Array<CallCost>;
   /** Effects of these turns. */
   effects: Array<EffectRecord>;
   /** The event at the position, where the view is about the past. */
@@ -2180,8 +2184,6 @@ export type View = {
   roles: Array<Role>;
   /** The last event that is folded in; live events follow it. */
   seq: Seq;
-  /** What single calls cost, where the view sums up more than it shows. */
-  spendings?: Array<Spending2>;
   /** What the society has spent. */
   spent: Spent;
   /** Threads, or parts of them. */

@@ -36,7 +36,7 @@ pub use submit::{Accepted, AskAboutPlans, Attachment, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};
 pub use threads::{ListedThread, ThreadPart, Threads};
 pub use views::{
-    AgentRecord, ConversationPage, Dismissal, EffectRecord, EffectStage, InboxRecord, InquiryRecord, Moment, OrganisationPage,
-    RequestPage, RequestRecord, Spending, ThreadItem, ThreadPlace, ThreadRecord, TurnPage, TurnRecord, View, WaitingFor,
-    WaitingRecord,
+    AgentRecord, CallCost, ConversationPage, Dismissal, EffectRecord, EffectStage, InboxRecord, InquiryRecord, Moment,
+    OrganisationPage, RequestPage, RequestRecord, ThreadItem, ThreadPlace, ThreadRecord, TurnPage, TurnRecord, View,
+    WaitingFor, WaitingRecord,
 };

@@ -49,7 +49,7 @@ pub struct View {
     pub artifacts: Vec<ListedArtifact>,
     /// What single calls cost, where the view sums up more than it shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spendings: Vec<Spending>,
+    pub costs: Vec<CallCost>,
     /// The event at the position, where the view is about the past.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<Moment>,
@@ -230,8 +230,10 @@ pub struct TurnRecord {
     pub parked: Option<Failure>,
     /// Its listed effects.
     pub effects: Vec<EffectId>,
-    /// How many of its effects are not listed, or listed with cut texts.
+    /// How many of its effects are not listed.
     pub omitted: usize,
+    /// Whether steps are left out or have cut texts; the view of the turn has them.
+    pub brief: bool,
     /// How many of its effects a user interface shows as steps.
     pub steps: usize,
     /// The index of the message that it answered with.
@@ -419,7 +421,7 @@ pub enum WaitingFor {
 
 /// What one call cost.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
-pub struct Spending {
+pub struct CallCost {
     /// The request that it was for.
     pub task: TaskId,
     /// The agent that made it.

@@ -4,6 +4,7 @@ export const organisation = {
   'org.agents': ['{n} agents', '{n} 个智能体'],
   'org.agents_one': ['1 agent', '1 个智能体'],
   'org.census': ['How they stand', '状态统计'],
+  'org.more': ['Show more agents', '显示更多智能体'],
   'org.gone': ['Show those that are gone', '显示已离开的'],
   'org.shape': ['Show as', '显示为'],
   'org.tree': ['Tree', '树'],

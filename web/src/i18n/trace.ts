@@ -1,6 +1,7 @@
 // Texts of the view `trace`.
 
 export const trace = {
+  'trace.more': ['Earlier requests', '更早的请求'],
   'trace.requests': ['{n} requests', '{n} 个请求'],
   'trace.requests_one': ['1 request', '1 个请求'],
   'trace.no_requests': ['Nothing was asked yet.', '还没有任何请求。'],

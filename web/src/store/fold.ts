@@ -1,8 +1,8 @@
-// Folds the events of the log into the state, one by one and in their order. It mirrors what the server's own fold does, as
-// far as the page shows it; it decides nothing.
+// Applies live events to the state, one by one and in their order. Records that no view has read are not here: what happens to
+// them is passed over.
 
 import type { Artifact, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
-import { type Agent, type EffectState, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
+import { type Agent, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
 
 /** The name and the body of an event. */
 export function named(recorded: Recorded): [EventName, unknown] {
@@ -21,10 +21,14 @@ export function touch(state: State, record: { rev: number } | undefined): void {
   if (record) record.rev = ++state.rev
 }
 
+/** Events that are kept for views that come late. */
+const RECENT = 1000
+
 export function fold(state: State, recorded: Recorded): void {
   if (recorded.seq <= state.seq) return
   state.seq = recorded.seq
-  state.events.push(recorded)
+  state.recent.push(recorded)
+  if (state.recent.length > 2 * RECENT) state.recent.splice(0, RECENT)
   const [name, body] = named(recorded)
   const step = steps[name] as ((state: State, body: unknown, recorded: Recorded) => void) | undefined
   step?.(state, body, recorded)
@@ -34,13 +38,6 @@ export function fold(state: State, recorded: Recorded): void {
 type Steps = { [Name in EventName]?: (state: State, body: Events[Name], recorded: Recorded) => void }
 
 const steps: Steps = {
-  societyFounded(state, { seed }) {
-    state.seed = seed
-  },
-  societyForked(state, { from, seed }) {
-    state.seed = seed
-    state.forkedFrom = from
-  },
   toolAllowed(state, { allowed }) {
     state.allowed.push(allowed)
   },
@@ -51,8 +48,9 @@ const steps: Steps = {
     state.roles.set(role.id, role)
   },
   agentSpawned(state, { agent, role, parent }, { at }) {
-    const spawned: Agent = { rev: 0, id: agent, role, createdAt: at, inbox: [], spent: nothing() }
+    const spawned: Agent = { rev: 0, id: agent, role, createdAt: at, inbox: [], unlisted: 0, spent: nothing() }
     if (parent) spawned.parent = parent
+    state.agentCount += 1
     state.agents.set(agent, spawned)
     touch(state, spawned)
     threadOf(state, agent, agent)
@@ -67,6 +65,7 @@ const steps: Steps = {
     const found = state.agents.get(agent)
     if (!found) return
     found.terminatedAt = at
+    state.agentCount -= 1
     touch(state, found)
   },
   messageSent(state, { envelope }, { at, seq }) {
@@ -85,14 +84,17 @@ const steps: Steps = {
     for (const envelope of envelopes) {
       const message: Message = { id: envelope.id, sender: 'user', text: envelope.payload.text, timestamp: written.get(envelope.id) ?? at }
       // It is no message of the thread: it is shown where it was heard.
-      thread.items.push({ kind: 'heard', message, seq, at })
+      append(thread, { kind: 'heard', message, seq, at })
     }
     touch(state, thread)
   },
   inboxCleared(state, { agent, of }) {
     const found = state.agents.get(agent)
     if (!found) return
-    if (of === 'everything') found.inbox = []
+    if (of === 'everything') {
+      found.inbox = []
+      found.unlisted = 0
+    }
     else if ('task' in of) found.inbox = found.inbox.filter((entry) => entry.task !== of.task)
     else {
       const turns = new Set(of.askedBy)
@@ -116,6 +118,9 @@ const steps: Steps = {
       origin,
       startedAt: at,
       effects: [],
+      omitted: 0,
+      brief: false,
+      steps: 0,
       spent: nothing(),
       tools: 0,
     }
@@ -133,7 +138,9 @@ const steps: Steps = {
       const owner = state.agents.get(agent)
       const taken = owner?.inbox.shift()
       // A message has the time at which it was written, not at which it was read.
-      if (taken?.envelope && taken.envelope.id === message) written = taken.at
+      const own = state.requests.get(task.id)
+      if (own && own.message === message) written = own.at
+      else if (taken?.at !== undefined && taken.envelope?.id === message) written = taken.at
       if (owner) owner.turn = seq
       touch(state, owner)
     }
@@ -143,9 +150,9 @@ const steps: Steps = {
       if (artifacts) meta.artifacts = artifacts
       if (from) meta.from = from
       thread.messages[index] = { id: message, sender: 'user', text: worded(task.message, task.meta), timestamp: written, meta }
-      thread.items.push({ kind: 'message', index, turn: seq, seq, at })
+      append(thread, { kind: 'message', index, turn: seq, seq, at })
     }
-    thread.items.push({ kind: 'turn', turn: seq })
+    append(thread, { kind: 'turn', turn: seq })
     thread.turn = seq
     touch(state, thread)
     touch(state, turn)
@@ -186,19 +193,20 @@ const steps: Steps = {
     touchEffect(state, effect)
   },
   effectEnded(state, { id, outcome, spent }, { at }) {
+    state.waiting.delete(id)
     const effect = state.effects.get(id)
     if (!effect) return
     effect.stage = 'ended'
     effect.outcome = outcome
     effect.endedAt = at
     delete effect.live
-    state.waiting.delete(id)
     dropInquiries(state, effect)
     if (spent) {
       effect.spent = spent
       spend(state, effect, spent)
     }
     const turn = state.turns.get(effect.turn)
+    if (turn && spent) state.costs.push({ task: turn.task.id, agent: turn.agent, name: spender(effect.effect), at, spent })
     if (turn && 'tool' in effect.effect) for (const above of upwards(state, turn)) above.tools += 1
     if (typeof outcome === 'object') {
       const kept = 'kept' in outcome ? [outcome.kept] : 'result' in outcome ? (outcome.result.artifacts ?? []) : []
@@ -215,10 +223,10 @@ const steps: Steps = {
     touchEffect(state, effect)
   },
   effectCleared(state, { id }) {
+    state.waiting.delete(id)
     const effect = state.effects.get(id)
     if (!effect) return
     effect.stage = 'cleared'
-    state.waiting.delete(id)
     touchEffect(state, effect)
   },
   effectRestarted(state, { id }) {
@@ -229,12 +237,12 @@ const steps: Steps = {
     touchEffect(state, effect)
   },
   effectRefused(state, { id, failure }, { at }) {
+    state.waiting.delete(id)
     const effect = state.effects.get(id)
     if (!effect) return
     effect.stage = 'ended'
     effect.refused = failure
     effect.endedAt = at
-    state.waiting.delete(id)
     climb(state, effect)
   },
   callInquired(state, { id, by, inquiry }, { seq, at }) {
@@ -270,7 +278,7 @@ const steps: Steps = {
     const thread = name ? threadOf(state, name, turn?.agent ?? name) : undefined
     if (!thread) return
     thread.messages[index] = { ...message }
-    thread.items.push({ kind: 'message', index, seq, at, ...(turn && { turn: turn.id }) })
+    append(thread, { kind: 'message', index, seq, at, ...(turn && { turn: turn.id }) }, turn)
     touch(state, thread)
   },
   messageUpdated(state, { index, patch }, { thread: name }) {
@@ -365,7 +373,7 @@ const steps: Steps = {
       if (message) {
         thread.messages[index] = message
         turn.answer = index
-        thread.items.push({ kind: 'message', index, turn: id, seq, at })
+        append(thread, { kind: 'message', index, turn: id, seq, at }, turn)
       }
       touch(state, thread)
     }
@@ -390,7 +398,7 @@ export function turnOf(effect: string): number {
 function threadOf(state: State, id: string, agent: string): Thread {
   let thread = state.threads.get(id)
   if (!thread) {
-    thread = { rev: 0, id, agent, messages: [], items: [], holds: new Map(), settings: { briefStatus: { phase: '' } }, meta: {} }
+    thread = { rev: 0, id, agent, messages: {}, items: [], holds: new Map(), settings: { briefStatus: { phase: '' } }, meta: {} }
     state.threads.set(id, thread)
     touch(state, thread)
   }
@@ -401,23 +409,23 @@ function receive(state: State, envelope: Events['messageSent']['envelope'], at: 
   const { from, to, taskId, kind, payload } = envelope
   const agent = state.agents.get(to)
   if (agent) {
-    agent.inbox.push({ task: taskId, envelope, at })
+    if (agent.unlisted > 0) agent.unlisted += 1
+    else agent.inbox.push({ task: taskId, envelope, at })
     touch(state, agent)
   }
   list(state, (payload.meta?.artifacts ?? []) as unknown as Artifact[], at)
   if (from !== 'user' && to !== 'user') return
   let request = state.requests.get(taskId)
   if (!request) {
-    request = { rev: 0, id: taskId, to, text: worded(payload.text, payload.meta), at, seq, envelopes: [], open: new Set(), spent: nothing() } satisfies Request
+    if (from !== 'user') return
+    const meta = (payload.meta ?? {}) as JsonObject
+    request = { rev: 0, id: taskId, to, text: worded(payload.text, payload.meta), at, seq, message: envelope.id, meta, open: new Set(), spent: nothing() } satisfies Request
     state.requests.set(taskId, request)
   }
-  request.envelopes.push({ envelope, at, seq })
   if (from === 'user') {
-    delete request.answer
     delete request.failure
     delete request.endedAt
   } else if (kind === 'answer') {
-    request.answer = { text: payload.text, at }
     request.endedAt = at
   } else if (typeof kind === 'object') {
     request.failure = kind.failure
@@ -451,6 +459,17 @@ function asked(effect: Effect, stage: EffectState['stage']): Waiting['what'] | u
   const rest = { question, details, ...(call && { call }), ...(deadline && { deadline }) }
   const more: Wanted = wanted ?? 'agreement'
   return more === 'agreement' ? { kind: 'approval', ...rest } : { kind: 'question', wanted: more, ...rest }
+}
+
+/** The model or tool of a call. */
+function spender(effect: Effect): string {
+  return 'model' in effect ? effect.model.model : 'tool' in effect ? effect.tool.tool : ''
+}
+
+/** Adds an item at the end of a thread; where the end was not read, only to its turn. */
+function append(thread: Thread, item: Item, turn?: Turn): void {
+  if (thread.later === undefined) thread.items.push(item)
+  turn?.items?.push(item)
 }
 
 function dropInquiries(state: State, effect: EffectState): void {

@@ -1,28 +1,34 @@
-// The society as it was: the log folded again up to a place. Going on from a place is cheap; going back begins at the nearest
-// earlier one that was kept.
+// The organisation as it was after an earlier event. The server folds it; the slider asks for the place where it rests.
 
-import type { Recorded } from '../types'
-import { fold } from './fold'
-import { type State, empty } from './state'
+import { useEffect, useState } from 'react'
+import { get } from '../api'
+import type { View } from '../types'
+import { type State } from './state'
+import { stateOf } from './view'
 
-/** Follows a slider: keeps the state of the place where it stood last. */
-export class Past {
-  private state: State = empty()
+/** How long the slider must rest before the server is asked. */
+const REST_MS = 80
 
-  at(events: readonly Recorded[], seq: number): State {
-    if (seq < this.state.seq) this.state = empty()
-    let low = 0
-    let high = events.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((events[middle] as Recorded).seq <= this.state.seq) low = middle + 1
-      else high = middle
+export interface Past {
+  state: State
+  /** The event that the society is shown after. */
+  event: View['event']
+}
+
+export function usePast(at: number | undefined): Past | undefined {
+  const [past, setPast] = useState<Past>()
+  useEffect(() => {
+    if (at === undefined) return setPast(undefined)
+    let isHere = true
+    const later = setTimeout(() => {
+      get<View>(`/api/views/organisation?at=${at}&limit=2000`)
+        .then((view) => isHere && setPast({ state: stateOf(view), event: view.event }))
+        .catch(() => undefined)
+    }, REST_MS)
+    return () => {
+      isHere = false
+      clearTimeout(later)
     }
-    for (let place = low; place < events.length; place += 1) {
-      const recorded = events[place] as Recorded
-      if (recorded.seq > seq) break
-      fold(this.state, recorded)
-    }
-    return this.state
-  }
+  }, [at])
+  return at === undefined ? undefined : past
 }

@@ -25,6 +25,7 @@ import type {
   Task,
   JsonObject,
   Wanted,
+  CallCost,
 } from '../types'
 
 export interface Agent {
@@ -33,8 +34,10 @@ export interface Agent {
   role: string
   parent?: string
   createdAt: number
-  /** What waits in its inbox, oldest first. */
-  inbox: { task: string; envelope?: Envelope; at: number }[]
+  /** The first entries of its inbox, oldest first. */
+  inbox: { task: string; envelope?: Envelope; at?: number }[]
+  /** How many more entries its inbox has. */
+  unlisted: number
   /** The turn of its main thread that is under way. */
   turn?: number
   dismissed?: { caller: string; reason?: string }
@@ -49,8 +52,9 @@ export interface Thread {
   agent: string
   /** The thread that holds it, and where. */
   parent?: { thread: string; index: number; slot: string }
-  messages: Message[]
-  /** Messages and turns in the order in which they came. */
+  /** The messages that were read, by their index. */
+  messages: Record<number, Message>
+  /** Messages and turns in the order in which they came, without a gap. */
   items: Item[]
   /** Messages that hold a sub-thread, and which. */
   holds: Map<number, string>
@@ -59,6 +63,10 @@ export interface Thread {
   planTurn?: number
   meta: JsonObject
   turn?: number
+  /** The first turn that was read, if there are earlier ones. */
+  earlier?: number
+  /** The next turn, if the newest were not read. */
+  later?: number
   /** What is seen to be done in it, while it is done. */
   step?: LiveStep
 }
@@ -85,6 +93,14 @@ export interface Turn {
   settlement?: Settlement
   parked?: Failure
   effects: string[]
+  /** How many of its effects were not read. */
+  omitted: number
+  /** Whether steps were not read, or with cut texts. */
+  brief: boolean
+  /** How many of its effects are steps, as far as the server said. */
+  steps: number
+  /** The part of its thread that belongs to it, where it was read by itself. */
+  items?: Item[]
   /** The message that it answered with. */
   answer?: number
   /** With everything that it had others do. */
@@ -143,11 +159,12 @@ export interface Request {
   text: string
   at: number
   seq: number
-  envelopes: { envelope: Envelope; at: number; seq: number }[]
+  /** The id and the meta of its first message. */
+  message: string
+  meta: JsonObject
   /** Turns for it that are not settled. */
   open: Set<number>
   spent: Spent
-  answer?: { text: string; at: number }
   failure?: Failure
   endedAt?: number
 }
@@ -171,9 +188,16 @@ export interface State {
   rev: number
   /** The last event that was folded. */
   seq: number
-  seed: string
-  forkedFrom?: string
-  events: Recorded[]
+  /** The newest events, oldest first. */
+  recent: Recorded[]
+  /** How many agents there are; not all of them need be here. */
+  agentCount: number
+  /** How many decisions wait that are not here. */
+  unlistedWaiting: number
+  /** The cursor of the requests before those that are here. */
+  nextRequests?: string
+  /** The cursor of the agents after those that are here. */
+  nextAgents?: string
   roles: Map<string, Role>
   agents: Map<string, Agent>
   threads: Map<string, Thread>
@@ -185,6 +209,8 @@ export interface State {
   spent: Spent
   /** Tools that need not be asked about any more. */
   allowed: Allowed[]
+  /** What calls cost: those of the requests that the trace lists, and those since. */
+  costs: CallCost[]
 }
 
 export const nothing = (): Spent => ({ tokens: 0, costNanos: 0, requests: 0, timeMs: 0 })
@@ -193,8 +219,9 @@ export function empty(): State {
   return {
     rev: 0,
     seq: 0,
-    seed: '',
-    events: [],
+    recent: [],
+    agentCount: 0,
+    unlistedWaiting: 0,
     roles: new Map(),
     agents: new Map(),
     threads: new Map(),
@@ -205,5 +232,6 @@ export function empty(): State {
     artifacts: new Map(),
     spent: nothing(),
     allowed: [],
+    costs: [],
   }
 }

@@ -1,20 +1,24 @@
-// The one store: reads the log to its end, then follows it live, and tells whoever shows something at most once a frame.
-// The cursor is the last event that was folded; a line that broke goes on there, so nothing is missed and nothing is twice.
-// The windows of one browser share a line: one of them leads, the others are told by it (`share.ts`).
+// The one store: reads the view that the address names, then follows the log live, and notifies components at most once a
+// frame. Further views are read when they are shown. The cursor is the last event that was applied; a connection that broke
+// goes on there, so no event is missed or applied twice. The windows of one browser share a connection: one of them leads, the
+// others receive its frames (`share.ts`).
 
-import { useSyncExternalStore } from 'react'
+import { useEffect, useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
-import type { Recorded, LiveDelta, StreamedStep } from '../types'
-import { prefix } from '../router'
+import type { Recorded, LiveDelta, StreamedStep, View } from '../types'
+import { type Place, place, prefix } from '../router'
 import { fold } from './fold'
 import { catchUpLive, forget, hear, see, soFar } from './live'
 import { type Word, attend, canShare, nameOfLine } from './share'
 import { type EffectState, type State, type Thread, type Turn, empty } from './state'
+import { type Part, adopt, reaches } from './view'
 
 /** How the line to the server stands. */
 export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door' | 'nowhere'
 
 const PAGE = 1000
+/** Who has missed more events than this reads the view again. */
+const MOST_MISSED = 3000
 /** A hidden tab keeps its line this long. */
 const HIDDEN_MS = 500
 const RETRY_MS = [250, 500, 1000, 2000, 4000, 8000]
@@ -22,8 +26,12 @@ const RETRY_MS = [250, 500, 1000, 2000, 4000, 8000]
 class Store {
   state: State = empty()
   line: Line = 'loading'
-  /** How much of the log has been read before it is live, from 0 to 1. */
-  loaded = 0
+  /** Views that were read, or are being read, by their addresses. */
+  private views = new Map<string, Promise<void>>()
+  /** Views that are ahead of the state: they wait for its events. */
+  private ahead: { view: View; part: Part; about: string | undefined; done: () => void }[] = []
+  /** The name of the place that the state is at. */
+  private cursor = ''
   private listeners = new Set<() => void>()
   private isDue = false
   private abort: AbortController | undefined
@@ -48,9 +56,57 @@ class Store {
 
   /** Begins anew, for example with another token. */
   restart(): void {
-    this.state = empty()
+    this.clear()
     this.stand('loading')
     this.connect()
+  }
+
+  private clear(): void {
+    this.state = empty()
+    this.views.clear()
+    this.ahead = []
+    this.cursor = ''
+  }
+
+  /** Reads a view, once; its records are in the state when this is done. */
+  load(path: string, part: Part, about?: string): Promise<void> {
+    const known = this.views.get(path)
+    if (known) return known
+    const loading = this.read(path, part, about).catch((error: unknown) => {
+      this.views.delete(path)
+      throw error
+    })
+    this.views.set(path, loading)
+    return loading
+  }
+
+  /** Reads a view again the next time that it is wanted. */
+  drop(path: string): void {
+    this.views.delete(path)
+  }
+
+  private async read(path: string, part: Part, about: string | undefined): Promise<void> {
+    for (;;) {
+      const { state } = this
+      const view = (await (await ask(`/api/views/${path}`)).json()) as View
+      if (this.state !== state) return
+      if (view.seq > state.seq) return new Promise((done) => this.ahead.push({ view, part, about, done }))
+      if (!reaches(state, view.seq)) continue
+      adopt(state, view, part, about)
+      this.tell()
+      return
+    }
+  }
+
+  /** Takes in the views that waited for the events up to them. */
+  private settle(): void {
+    const due = this.ahead.filter(({ view }) => view.seq <= this.state.seq)
+    if (due.length === 0) return
+    this.ahead = this.ahead.filter((one) => !due.includes(one))
+    for (const { view, part, about, done } of due) {
+      adopt(this.state, view, part, about)
+      done()
+    }
   }
 
   private look(): void {
@@ -106,7 +162,6 @@ class Store {
       catchUp: () => this.catchUp(following.signal),
       welcome: (live) => {
         catchUpLive(this.state, live)
-        this.loaded = 1
         this.stand('live')
       },
       lose: () => this.stand('lost'),
@@ -119,11 +174,10 @@ class Store {
     })
   }
 
-  /** Reads what has happened so far; tries until it can. */
+  /** Reads what there is to be shown; tries until it can. */
   private async prepare(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; ) {
       try {
-        await this.checkPast(signal)
         return await this.catchUp(signal)
       } catch (error) {
         if (signal.aborted || !(await this.mayRetry(error, attempt++))) return
@@ -135,7 +189,7 @@ class Store {
   private async mayRetry(error: unknown, attempt: number): Promise<boolean> {
     if (error instanceof Problem && error.status === 401) return this.stand('closed_door'), false
     if (error instanceof Problem && error.code === 'unknown_society') return this.stand('nowhere'), false
-    if (error instanceof Problem && error.code === 'ahead_of_log') this.state = empty()
+    if (error instanceof Problem && (error.code === 'ahead_of_log' || error.code === 'other_history')) this.clear()
     this.stand('lost')
     const wait = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)] as number
     await new Promise((resolve) => setTimeout(resolve, wait))
@@ -145,7 +199,6 @@ class Store {
   private async follow(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; ) {
       try {
-        await this.checkPast(signal)
         await this.catchUp(signal)
         attempt = 0
         await this.listen(signal)
@@ -160,33 +213,51 @@ class Store {
     }
   }
 
-  /** A society that was rewound, or another one in its place, has another past: then everything is read anew. */
-  private async checkPast(signal: AbortSignal): Promise<void> {
-    const last = this.state.events.at(-1)
-    if (!last) return
-    const { events } = await this.page(last.seq - 1, 1, signal)
-    if (JSON.stringify(events[0]) !== JSON.stringify(last)) this.state = empty()
-  }
-
   private async page(after: number, limit: number, signal: AbortSignal): Promise<{ events: Recorded[]; last: number }> {
     return (await ask(`/api/log?after=${after}&limit=${limit}`, { signal })).json()
   }
 
+  /** Reads the first view; later, the events that were missed, or the view again where they are too many. */
   private async catchUp(signal: AbortSignal): Promise<void> {
-    for (;;) {
+    while (this.state.seq > 0) {
       const { events, last } = await this.page(this.state.seq, PAGE, signal)
       if (signal.aborted) return
-      for (const event of events) fold(this.state, event)
-      this.loaded = last ? this.state.seq / last : 1
+      if (last < this.state.seq || last - this.state.seq > MOST_MISSED) {
+        this.clear()
+        break
+      }
+      for (const event of events) this.apply(event)
       this.tell()
-      if (events.length < PAGE || this.state.seq >= last) return
+      if (this.state.seq >= last) return
     }
+    let [path, part, about] = firstView(place())
+    const response = await ask(`/api/views/${path}`, { signal }).catch((error: unknown) => {
+      // What the address names does not exist; the view says so.
+      if (!(error instanceof Problem) || error.status !== 404 || error.code === 'unknown_society') throw error
+      path = 'inbox'
+      part = 'frame'
+      return ask(`/api/views/${path}`, { signal })
+    })
+    const view = (await response.json()) as View
+    if (signal.aborted) return
+    const state = empty()
+    state.seq = view.seq
+    adopt(state, view, part, about)
+    this.state = state
+    this.cursor = view.place
+    this.views.set(path, Promise.resolve())
+    this.tell()
+  }
+
+  private apply(event: Recorded): void {
+    fold(this.state, event)
+    if (this.ahead.length > 0) this.settle()
   }
 
   /** Follows the log until the line breaks. */
   private async listen(signal: AbortSignal): Promise<void> {
-    const response = await ask(`/api/events?after=${this.state.seq}`, { signal })
-    this.loaded = 1
+    const headers: Record<string, string> = this.cursor ? { 'last-event-id': this.cursor } : {}
+    const response = await ask(`/api/events?after=${this.state.seq}`, { signal, headers })
     // Replies under way are told again from their beginning, by whichever process is there now.
     forget(this.state)
     this.stand('live')
@@ -212,6 +283,7 @@ class Store {
     let data = ''
     for (const line of frame.split('\n')) {
       if (line.startsWith('event:')) name = line.slice(6).trim()
+      else if (line.startsWith('id:')) this.cursor = line.slice(3).trim()
       else if (line.startsWith('data:')) data += line.slice(line[5] === ' ' ? 6 : 5)
     }
     if (!data) return true
@@ -219,7 +291,7 @@ class Store {
     else if (name === 'step') see(this.state, JSON.parse(data) as StreamedStep)
     else if (name === 'resync') forget(this.state)
     else if (name === 'stopping' || name === 'problem') return false
-    else fold(this.state, JSON.parse(data) as Recorded)
+    else this.apply(JSON.parse(data) as Recorded)
     return true
   }
 
@@ -242,7 +314,29 @@ class Store {
   }
 }
 
+/** The view that a place needs first. */
+function firstView({ view, rest }: Place): [string, Part, string?] {
+  const [first] = rest.map(encodeURIComponent)
+  if (view === 'chat') return [conversationPath(rest[0] ?? 'root', rest[1]), 'conversation', rest[0] ?? 'root']
+  if (view === 'organisation') return ['organisation', 'organisation']
+  if (view === 'trace') return first ? [`task/${first}`, 'tree'] : ['trace', 'trace']
+  return ['inbox', 'frame']
+}
+
+/** The view of a conversation, at one of its requests. */
+export function conversationPath(agent: string, task?: string): string {
+  return `conversation/${encodeURIComponent(agent)}${task ? `?task=${encodeURIComponent(task)}` : ''}`
+}
+
 export const store = new Store()
+
+/** Has a view read, if one is wanted; what it brings is in the state. */
+export function useView(path: string | undefined, part: Part): void {
+  const line = useLine()
+  useEffect(() => {
+    if (path && line === 'live') store.load(path, part).catch(() => undefined)
+  }, [path, part, line])
+}
 
 /** A value of the state; it must be plain, or the same as long as it has not changed. */
 export function useStore<T>(select: (state: State) => T): T {

@@ -20,7 +20,8 @@ export function Crier() {
     if (line !== 'live') return
     const from = told.current ?? seq
     told.current = seq
-    for (const event of store.state.events.slice(from)) {
+    for (const event of store.state.recent) {
+      if (event.seq <= from) continue
       const [name, body] = named(event)
       if (name === 'messageSent') hearEnvelope((body as Events['messageSent']).envelope)
       else if (name === 'turnSettled') hearTurn((body as Events['turnSettled']).turn)

@@ -9,7 +9,7 @@ import { Icon } from './Icon'
 import { Link } from './Link'
 
 export function Rail({ view }: { view: View }) {
-  const waiting = useStore((state) => state.waiting.size)
+  const waiting = useStore((state) => state.waiting.size + state.unlistedWaiting)
   const running = useStore((state) => [...state.requests.values()].some((request) => request.open.size > 0))
   return (
     <nav className="rail" aria-label={t('nav.label')}>

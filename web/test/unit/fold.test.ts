@@ -30,7 +30,7 @@ test('a request is queued, runs, and is done', () => {
   const done = after(...asked, ['root', settled], ['task:t1', envelope('root', 'user', 'answer')])
   assert.equal(status(done), 'done')
   assert.equal(agentStatus(done, 'root'), 'idle')
-  assert.deepEqual(done.threads.get('root')?.messages.map((message) => message.text), ['hello', 'hi'])
+  assert.deepEqual(Object.values(done.threads.get('root')?.messages ?? {}).map((message) => message.text), ['hello', 'hi'])
   assert.equal(done.agents.get('root')?.inbox.length, 0)
 })
 

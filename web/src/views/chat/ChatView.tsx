@@ -1,10 +1,10 @@
 // The view `chat`: requests on the left, the conversation, and what lies beside it.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { usePlace } from '../../router'
-import type { State, Turn } from '../../store/state'
+import type { Item, State, Turn } from '../../store/state'
 import { t } from '../../i18n'
-import { useLine, useLog } from '../../store/store'
+import { conversationPath, store, useLine, useLog } from '../../store/store'
 import { NotThere } from '../../ui/NotThere'
 import { Conversation } from './Conversation'
 import { Drawer, SIDES } from './Drawer'
@@ -18,12 +18,47 @@ function turnFor(state: State, agent: string, task: string | undefined): Turn | 
   return turns.findLast((turn) => turn && (!task || turn.task.id === task))
 }
 
+const placeOf = (item: Item): number => (item.kind === 'turn' ? item.turn : item.seq)
+
+/** Whether a request lies in the part of a conversation that is here. */
+function isHere(state: State, agent: string, task: string): boolean {
+  const request = state.requests.get(task)
+  const thread = state.threads.get(agent)
+  if (!request) return false
+  if (!thread || request.to !== agent) return true
+  const first = thread.items[0]
+  if (thread.earlier !== undefined && first && request.seq < placeOf(first) && request.open.size === 0) return thread.items.some((item) => item.kind === 'turn' && state.turns.get(item.turn)?.task.id === task)
+  return thread.later === undefined || request.seq < thread.later
+}
+
+/** Has the conversation read, at the chosen request where that is not among the newest. */
+function useConversation(state: State, agent: string, task: string | undefined): void {
+  const line = useLine()
+  const isMissing = task !== undefined && !isHere(state, agent, task)
+  const isKnown = state.threads.get(agent)?.items.length !== 0
+  useEffect(() => {
+    if (line !== 'live') return
+    if (!isMissing) {
+      store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
+      return
+    }
+    // A request that was just sent comes by itself.
+    const later = setTimeout(() => {
+      store.drop(conversationPath(agent))
+      store.drop(conversationPath(agent, task))
+      store.load(conversationPath(agent, task), 'conversation', agent).catch(() => undefined)
+    }, 400)
+    return () => clearTimeout(later)
+  }, [line, agent, task, isMissing, isKnown])
+}
+
 export function ChatView({ rest }: { rest: string[] }) {
   const state = useLog()
   const { query } = usePlace()
   const agent = rest[0] ?? 'root'
   const task = rest[1]
   const [isListShown, setListShown] = useState(false)
+  useConversation(state, agent, task)
   const turn = turnFor(state, agent, task)
   const line = useLine()
   if (agent !== 'root' && line === 'live' && !state.agents.has(agent)) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />

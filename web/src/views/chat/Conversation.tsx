@@ -5,7 +5,7 @@ import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { agentStatus } from '../../store/derive'
 import type { Request, State, Turn } from '../../store/state'
-import { store, useLog, useLine } from '../../store/store'
+import { conversationPath, store, useLog, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Operations } from '../../ui/Operations'
@@ -82,9 +82,14 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   }
   const toEnd = () => {
     follows.current = true
+    if (thread?.later !== undefined) {
+      store.drop(conversationPath(agent))
+      void store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
+    }
     if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight
   }
   const role = state.agents.get(agent)
+  const unread = (role?.inbox.length ?? 0) + (role?.unlisted ?? 0)
   const roleName = state.roles.get(role?.role ?? '')?.name ?? ''
   const operations = useAgent(agent, 0, role !== undefined && !role.terminatedAt)?.operations ?? []
   const isSideOpen = place.query.has('side') || place.query.has('thread')
@@ -97,7 +102,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         <h1 id="view-title">{agent}</h1>
         {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
         <Badge status={agentStatus(state, agent)} />
-        {(role?.inbox.length ?? 0) > 0 && <span className="faint numbers unread-count">{count('chat.unread', role?.inbox.length ?? 0)}</span>}
+        {unread > 0 && <span className="faint numbers unread-count">{count('chat.unread', unread)}</span>}
         <span className="grow" />
         <button
           type="button"
@@ -120,7 +125,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         </div>
       </div>
       <div className="foot">
-        {!isAtEnd && !isEmpty && (
+        {(!isAtEnd || thread?.later !== undefined) && !isEmpty && (
           <button type="button" className="to-end" onClick={toEnd}>
             <Icon name="down" size={15} />
             {t('chat.latest')}

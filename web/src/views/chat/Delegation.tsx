@@ -5,7 +5,7 @@ import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { addressOf, lineage, nameOf, openEffects, turnStatus, unitName } from '../../store/derive'
 import type { EffectState, Turn } from '../../store/state'
-import { store, useEffectState, useRecord } from '../../store/store'
+import { store, useEffectState, useRecord, useView } from '../../store/store'
 import { StatusIcon } from '../../ui/Badge'
 import { Copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
@@ -40,6 +40,7 @@ export const Delegation = memo(function Delegation({ id, depth }: { id: string; 
   const place = usePlace()
   const [isOpen, setOpen] = useState(false)
   const isRunning = effect?.stage === 'open'
+  useView(isOpen && turn?.brief ? `turn/${turn.id}` : undefined, 'turn')
   const now = useNow(isRunning)
   if (!effect) return null
   const { who, what, thread } = whoAndWhat(effect)

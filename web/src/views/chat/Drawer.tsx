@@ -4,7 +4,7 @@ import { t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { agentStatus, planOf } from '../../store/derive'
 import type { Turn } from '../../store/state'
-import { useAll } from '../../store/store'
+import { useAll, useView } from '../../store/store'
 import { StatusIcon } from '../../ui/Badge'
 import { Files } from '../../ui/Files'
 import { Icon } from '../../ui/Icon'
@@ -48,6 +48,7 @@ export function Drawer({ side, turn, task }: { side: Side | 'thread'; turn: Turn
 function Beside({ thread, turn }: { thread: string; turn: number }) {
   const state = useAll()
   const isMain = state.agents.has(thread)
+  useView(Number.isNaN(turn) ? undefined : `turn/${turn}`, 'turn')
   return (
     <>
       <Path thread={thread} />

@@ -36,7 +36,7 @@ function UserMessage({ message, turn, depth, isHeard }: Props) {
   const [draft, setDraft] = useState<string>()
   const [trouble, setTrouble] = useState('')
   const from = typeof message.meta?.from === 'string' ? message.meta.from : undefined
-  const isOwn = depth === 0 && !from && !isHeard && request !== undefined && request.envelopes[0]?.envelope.id === message.id
+  const isOwn = depth === 0 && !from && !isHeard && request !== undefined && request.message === message.id
   const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => setTrouble(complain(error)))
   return (
     <article className={isHeard ? 'message user heard' : 'message user'} id={isOwn ? `request-${task}` : undefined} aria-label={from ?? t('chat.you')}>

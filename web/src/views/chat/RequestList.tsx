@@ -1,25 +1,34 @@
 // The person's requests, the newest first, with where each stands.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { t } from '../../i18n'
 import { href } from '../../router'
 import { requestStatus } from '../../store/derive'
 import type { Request } from '../../store/state'
-import { useLog } from '../../store/store'
+import { store, useLog, useView } from '../../store/store'
 import { Badge, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import { write } from '../../ui/write'
 import { clock, day, plainText } from '../../ui/format'
 
-const MOST = 150
+/** How long somebody must have stopped typing before the server searches. */
+const REST_MS = 250
 
 export function RequestList({ task, onPick }: { task: string | undefined; onPick?: () => void }) {
   const state = useLog()
   const [wanted, setWanted] = useState('')
   const words = wanted.trim().toLowerCase()
+  const [searched, setSearched] = useState('')
+  useEffect(() => {
+    const later = setTimeout(() => setSearched(words), REST_MS)
+    return () => clearTimeout(later)
+  }, [words])
+  // Older requests are searched by the server; what it finds joins those that are here.
+  useView(searched && state.nextRequests ? `requests?find=${encodeURIComponent(searched)}` : undefined, 'frame')
   const all = [...state.requests.values()].filter((request) => !words || request.text.toLowerCase().includes(words)).sort((a, b) => b.seq - a.seq)
-  const groups = Map.groupBy(all.slice(0, MOST), (request) => day(request.at))
+  const groups = Map.groupBy(all, (request) => day(request.at))
+  const more = words ? undefined : state.nextRequests
   return (
     <nav className="requests" aria-label={t('requests.label')}>
       <div className="requests-head">
@@ -56,6 +65,11 @@ export function RequestList({ task, onPick }: { task: string | undefined; onPick
           </ul>
         </section>
       ))}
+      {more && (
+        <button type="button" className="quiet earlier" onClick={() => void store.load(`requests?before=${encodeURIComponent(more)}`, 'requests')}>
+          {t('requests.more')}
+        </button>
+      )}
     </nav>
   )
 }

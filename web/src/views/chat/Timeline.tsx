@@ -6,6 +6,7 @@ import { t } from '../../i18n'
 import type { Item, Thread } from '../../store/state'
 import { lastWords } from '../../store/derive'
 import { store, useThread } from '../../store/store'
+import { keyOf } from '../../store/view'
 import { isStructured } from './Structured'
 import { MessageItem } from './MessageItem'
 import { TurnBlock } from './TurnBlock'
@@ -27,18 +28,21 @@ export const Timeline = memo(function Timeline({ thread: id, only, depth, task, 
   const items = thread ? shown(thread, only, depth) : []
   const [drawn, setDrawn] = useState(STEP)
   const first = Math.max(0, Math.min(items.length - drawn, placeOf(items, task)))
+  const earlier = depth === 0 && !only ? thread?.earlier : undefined
   const top = useRef<HTMLButtonElement>(null)
   const held = useRef<{ height: number; top: number }>(undefined)
   const more = () => {
     const box = scroller?.current
     if (box) held.current = { height: box.scrollHeight, top: box.scrollTop }
     setDrawn((count) => count + STEP)
+    if (first <= STEP && earlier !== undefined) void store.load(`conversation/${encodeURIComponent(id)}?before=${earlier}`, 'earlier', id).catch(() => undefined)
   }
+  const total = items.length
   useLayoutEffect(() => {
     const box = scroller?.current
     if (box && held.current) box.scrollTop = held.current.top + box.scrollHeight - held.current.height
     held.current = undefined
-  }, [drawn, scroller])
+  }, [drawn, total, scroller])
   useEffect(() => {
     const button = top.current
     if (!button || !scroller?.current) return
@@ -49,9 +53,9 @@ export const Timeline = memo(function Timeline({ thread: id, only, depth, task, 
   if (!thread) return null
   return (
     <div className="timeline">
-      {first > 0 && (
+      {(first > 0 || earlier !== undefined) && (
         <button type="button" ref={top} className="quiet earlier" onClick={more}>
-          {t('chat.earlier', { n: first })}
+          {first > 0 && earlier === undefined ? t('chat.earlier', { n: first }) : t('chat.earlier.all')}
         </button>
       )}
       {items.slice(first).map((item) => (
@@ -60,10 +64,6 @@ export const Timeline = memo(function Timeline({ thread: id, only, depth, task, 
     </div>
   )
 })
-
-function keyOf(item: Item): string {
-  return item.kind === 'turn' ? `t${item.turn}` : item.kind === 'heard' ? `h${item.message.id}` : `m${item.index}`
-}
 
 /** A message is a new object whenever it changes. */
 function revOf(item: Item, thread: Thread): unknown {
@@ -83,11 +83,20 @@ function placeOf(items: Item[], task: string | undefined): number {
   return place < 0 ? Number.POSITIVE_INFINITY : Math.max(0, place - 1)
 }
 
+/** The items of some turns of a thread, wherever they were read. */
+function itemsOf(thread: Thread, turns: number[]): Item[] {
+  return turns.flatMap((id) => {
+    const own = store.state.turns.get(id)?.items
+    return own ?? thread.items.filter((item) => item.kind !== 'heard' && item.turn === id)
+  })
+}
+
 /** Below a main thread, messages that only repeat what the steps show are left out. */
 function shown(thread: Thread, only: number[] | undefined, depth: number): Item[] {
   const isOrder = 'workflow' in thread.meta
   const above = thread.parent && store.state.threads.get(thread.parent.thread)
-  return thread.items.filter((item, place) => {
+  const items = only ? itemsOf(thread, only) : thread.items
+  return items.filter((item, place) => {
     if (only && !(item.kind !== 'heard' && item.turn !== undefined && only.includes(item.turn))) return false
     if (item.kind !== 'message' || depth === 0) return true
     const message = thread.messages[item.index]
@@ -95,6 +104,6 @@ function shown(thread: Thread, only: number[] | undefined, depth: number): Item[
     if (thread.parent && thread.holds.has(item.index)) return false
     if (thread.parent && !above?.parent && message?.text === above?.messages[thread.parent.index]?.text) return false
     const turn = isOrder && item.turn !== undefined ? store.state.turns.get(item.turn) : undefined
-    return !isOrder || (place === thread.items.length - 1 && !(turn && isStructured(lastWords(store.state, turn))))
+    return !isOrder || (place === items.length - 1 && !(turn && isStructured(lastWords(store.state, turn))))
   })
 }

@@ -4,7 +4,7 @@ import { memo, useState } from 'react'
 import { t, count } from '../../i18n'
 import { turnStatus } from '../../store/derive'
 import type { EffectState, Turn } from '../../store/state'
-import { store, useTurn } from '../../store/store'
+import { store, useTurn, useView } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { StatusIcon } from '../../ui/Badge'
 import { Markdown } from '../../ui/Markdown'
@@ -19,11 +19,13 @@ export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; de
   const [choice, setChoice] = useState<boolean>()
   const isRunning = turn?.settledAt === undefined
   const now = useNow(isRunning && turn !== undefined)
+  const isWanted = choice ?? (isRunning || depth > 0)
+  useView(turn?.brief && isWanted ? `turn/${id}` : undefined, 'turn')
   if (!turn) return null
   const effects = turn.effects.map((one) => store.state.effects.get(one)).filter((effect): effect is EffectState => effect !== undefined)
-  const isOpen = choice ?? (isRunning || depth > 0)
+  const isOpen = isWanted
   const steps = effects.filter((effect) => !isDelegation(effect))
-  const hasSteps = steps.some((effect) => isShown(effect, turn, effects))
+  const hasSteps = (turn.brief && turn.steps > 0) || steps.some((effect) => isShown(effect, turn, effects))
   if (effects.length === 0 && isRunning) return <Starting />
   return (
     <div className="turn" data-turn={id}>
@@ -36,6 +38,7 @@ export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; de
       )}
       {(isOpen || effects.some(isDelegation)) && (
         <div className="steps">
+          {isOpen && !turn.brief && turn.omitted > 0 && <EarlierSteps turn={turn} />}
           {effects.map((effect) => (
             <Step key={effect.id} effect={effect} turn={turn} effects={effects} isOpen={isOpen} depth={depth} />
           ))}
@@ -46,6 +49,17 @@ export const TurnBlock = memo(function TurnBlock({ id, depth }: { id: number; de
     </div>
   )
 })
+
+/** The steps of a long turn before those that are here. */
+function EarlierSteps({ turn }: { turn: Turn }) {
+  const first = turn.effects[0]
+  const before = first === undefined ? 0 : Number(first.slice(first.indexOf('.') + 1))
+  return (
+    <button type="button" className="quiet earlier" onClick={() => void store.load(`turn/${turn.id}?before=${before}`, 'turn').catch(() => undefined)}>
+      {t('turn.earlier', { n: turn.omitted })}
+    </button>
+  )
+}
 
 /** Whether a model is saying what may well be the answer. */
 const isAnswering = (effect: EffectState | undefined): boolean => Boolean(effect?.live?.text) && effect?.live?.calls.length === 0

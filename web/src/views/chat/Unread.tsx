@@ -23,7 +23,7 @@ export function hearsAlong(state: State, task: string | undefined): boolean {
 /** What becomes of a message that waits. */
 function fate(state: State, task: string, id: string): 'round' | 'turn' | 'queue' {
   const request = state.requests.get(task)
-  const isFirst = request?.envelopes[0]?.envelope.id === id
+  const isFirst = request?.message === id
   if (isFirst || !request || request.open.size === 0) return 'queue'
   return hearsAlong(state, task) ? 'round' : 'turn'
 }
@@ -33,10 +33,11 @@ export function Unread({ state, agent }: { state: State; agent: Agent }) {
   if (envelopes.length === 0) return null
   return (
     <ol className="unread" aria-label={count('chat.unread', envelopes.length)}>
-      {envelopes.slice(0, MOST).map(({ envelope, task, at }) => {
+      {envelopes.slice(0, MOST).map(({ envelope, task, at: sent }) => {
         if (!envelope) return null
+        const at = sent ?? state.requests.get(task)?.at ?? Date.now()
         const what = fate(state, task, envelope.id)
-        const isOwn = state.requests.get(task)?.envelopes[0]?.envelope.id === envelope.id
+        const isOwn = state.requests.get(task)?.message === envelope.id
         return (
           <li key={envelope.id} className="message user waiting" id={isOwn ? `request-${task}` : undefined}>
             <div className="bubble">

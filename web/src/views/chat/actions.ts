@@ -1,12 +1,12 @@
 // What a person does in a conversation, as requests to the server.
 
-import { Problem, ask, post } from '../../api'
+import { Problem, ask, get, post } from '../../api'
 import { t } from '../../i18n'
 import { go, href, prefixOf } from '../../router'
 import type { Request } from '../../store/state'
 import { knownSocieties, refreshSocieties } from '../../store/societies'
 import { store } from '../../store/store'
-import type { Accepted, Artifact } from '../../types'
+import type { Accepted, Artifact, Recorded } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
 export type Strategy = 'auto' | 'simple' | 'workflow'
@@ -55,16 +55,17 @@ export async function retry(request: Request): Promise<void> {
 }
 
 /** Where the log parts when a request is asked differently: just before it. */
-export function branchPoint(request: Request): number {
-  const before = store.state.events[request.seq - 2]
+export async function branchPoint(request: Request): Promise<number> {
+  const { events } = await get<{ events: Recorded[] }>(`/api/log?after=${Math.max(0, request.seq - 2)}&limit=1`)
+  const before = events[0]
   const isFork = typeof before?.event === 'object' && 'societyForked' in before.event
   return request.seq - (isFork ? 2 : 1)
 }
 
 /** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
-  const made = await post<{ society: string }>('/api/fork', { at: branchPoint(request) })
-  const { strategy, artifacts = [] } = (request.envelopes[0]?.envelope.payload.meta ?? {}) as { strategy?: string; artifacts?: Artifact[] }
+  const made = await post<{ society: string }>('/api/fork', { at: await branchPoint(request) })
+  const { strategy, artifacts = [] } = request.meta as unknown as { strategy?: string; artifacts?: Artifact[] }
   const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
   const body = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
   const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, body, prefixOf(made.society))

@@ -3,13 +3,14 @@
 import { useState } from 'react'
 import { post } from '../../api'
 import { count, t } from '../../i18n'
-import { useLog } from '../../store/store'
+import { useLog, useView } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { complain } from '../chat/actions'
 import { ApprovalCard } from './ApprovalCard'
 
 export function InboxView({ rest }: { rest: string[] }) {
   const state = useLog()
+  useView('inbox', 'frame')
   const [trouble, setTrouble] = useState('')
   const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
   const [edited, setEdited] = useState<ReadonlySet<string>>(new Set())

@@ -5,7 +5,7 @@ import { Problem, post } from '../../api'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
 import { agentStatus, nameOf, turnStatus } from '../../store/derive'
-import type { Agent, State } from '../../store/state'
+import type { Agent, State, Turn } from '../../store/state'
 import { alarm, announce } from '../../ui/announce'
 import { Badge } from '../../ui/Badge'
 import { duration, moment, money, number } from '../../ui/format'
@@ -14,6 +14,7 @@ import { Link } from '../../ui/Link'
 import { Operations } from '../../ui/Operations'
 import type { Reply, Role } from '../../types'
 import { useAgent } from '../../ui/useAgent'
+import { useView } from '../../store/store'
 import type { AgentContext, AgentOperation } from '../../wire'
 import { useTools } from '../inbox/tools'
 import { useModels } from '../settings/FirstRun'
@@ -26,6 +27,9 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
   const agent = state.agents.get(id)
   const detail = useAgent(id, agent?.rev ?? 0, agent !== undefined && !isPast && id !== 'user')
   const usual = useModels()
+  const newest = agent?.turn ?? newestTurn(state, id)
+  useView(agent && !isPast && id !== 'user' ? `conversation/${encodeURIComponent(id)}?limit=8` : undefined, 'tree')
+  useView(newest !== undefined && !isPast ? `turn/${newest}` : undefined, 'turn')
   if (!agent) {
     return (
       <aside className="agent-page" aria-label={id}>
@@ -34,7 +38,8 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
       </aside>
     )
   }
-  const role = state.roles.get(agent.role)
+  const known = state.roles.get(agent.role)
+  const role = known && detail?.role ? { ...known, ...detail.role } : known
   const last = lastReply(state, id)
   return (
     <aside className="agent-page" aria-labelledby="agent-title">
@@ -60,7 +65,7 @@ export function AgentPage({ state, id, isPast, close }: { state: State; id: stri
         {agent.dismissed && <Fact name={t('org.dismissed')}>{[agent.dismissed.caller, agent.dismissed.reason].filter(Boolean).join(': ')}</Fact>}
       </dl>
       {detail && <ContextGauge context={detail.context} most={role?.limits?.contextMessages ?? USUAL_MOST} tokens={last?.usage.inputTokens} />}
-      <Part title={t('org.inbox')} n={agent.inbox.length}>
+      <Part title={t('org.inbox')} n={agent.inbox.length + agent.unlisted}>
         {agent.inbox.length === 0 ? (
           <p className="faint">{t('org.inbox.empty')}</p>
         ) : (
@@ -168,11 +173,19 @@ function ContextGauge({ context, most, tokens }: { context: AgentContext; most: 
   )
 }
 
+/** The turns of an agent's own conversation that were read, the newest first. */
+function turnsOf(state: State, agent: string): Turn[] {
+  return [...state.turns.values()].filter((turn) => turn.thread === agent).sort((a, b) => b.id - a.id)
+}
+
+function newestTurn(state: State, agent: string): number | undefined {
+  return turnsOf(state, agent)[0]?.id
+}
+
 /** The last reply that a model gave in an agent's own conversation. */
 function lastReply(state: State, agent: string): Reply | undefined {
-  for (const item of (state.threads.get(agent)?.items ?? []).toReversed()) {
-    if (item.kind !== 'turn') continue
-    for (const id of (state.turns.get(item.turn)?.effects ?? []).toReversed()) {
+  for (const turn of turnsOf(state, agent)) {
+    for (const id of turn.effects.toReversed()) {
       const outcome = state.effects.get(id)?.outcome
       if (typeof outcome === 'object' && 'reply' in outcome) return outcome.reply
     }
@@ -208,12 +221,7 @@ function Tools({ state, agent }: { state: State; agent: Agent }) {
 }
 
 function Turns({ state, agent }: { state: State; agent: Agent }) {
-  const thread = state.threads.get(agent.id)
-  const turns = (thread?.items ?? [])
-    .flatMap((item) => (item.kind === 'turn' ? [state.turns.get(item.turn)] : []))
-    .filter((turn) => turn !== undefined)
-    .slice(-8)
-    .reverse()
+  const turns = turnsOf(state, agent.id).slice(0, 8)
   return (
     <Part title={t('org.turns')}>
       {turns.length === 0 && <p className="faint">{t('org.no_turns')}</p>}

@@ -63,7 +63,7 @@ export function Graph(props: { state: State; roots: Node[]; chosen: string | und
               <Now state={state} agent={agent} />
               <span className="faint numbers">
                 {t('unit.tokens', { n: number(agent.spent.tokens) })} · {money(agent.spent.costNanos)}
-                {agent.inbox.length > 0 && ` · ${count('org.queue', agent.inbox.length)}`}
+                {agent.inbox.length + agent.unlisted > 0 && ` · ${count('org.queue', agent.inbox.length + agent.unlisted)}`}
               </span>
             </button>
           )
@@ -88,7 +88,7 @@ function edge(above: Placed, below: Placed): string {
 
 function envelopes(state: State, { byId }: Layout): { key: string; from: Placed; to: Placed }[] {
   const found: { key: string; from: Placed; to: Placed }[] = []
-  for (const recorded of state.events.slice(-RECENT)) {
+  for (const recorded of state.recent.slice(-RECENT)) {
     const [name, body] = named(recorded)
     const envelope =
       name === 'messageSent'

@@ -1,10 +1,10 @@
 // The view `organisation`: who is there, who made whom, what each is at; now, or at any place of the log.
 
-import { useDeferredValue, useMemo, useState } from 'react'
+import { useMemo, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
-import { useAll } from '../../store/store'
-import { Past } from '../../store/past'
+import { store, useAll, useView } from '../../store/store'
+import { usePast } from '../../store/past'
 import { Badge } from '../../ui/Badge'
 import { AgentPage } from './AgentPage'
 import { Graph } from './Graph'
@@ -17,9 +17,9 @@ export function OrganisationView({ rest }: { rest: string[] }) {
   const { query } = usePlace()
   const wanted = query.get('at')
   const at = wanted === null ? undefined : Math.max(0, Math.min(now.seq, Number(wanted) || 0))
-  const past = useDeferredValue(at)
-  const then = useMemo(() => new Past(), [now.seed])
-  const state = past === undefined ? now : then.at(now.events, past)
+  useView('organisation', 'organisation')
+  const past = usePast(at)
+  const state = past?.state ?? now
   const isGraph = query.get('as') === 'graph'
   const [withGone, setWithGone] = useState(false)
   const roots = useMemo(() => forest(state, withGone), [state, state.agents.size, state.seq, withGone])
@@ -29,13 +29,13 @@ export function OrganisationView({ rest }: { rest: string[] }) {
   const show = (as: 'tree' | 'graph') => go(href('organisation', [chosen], { ...keep, as: as === 'graph' ? as : undefined }))
   const move = (to?: number) => go(href('organisation', [chosen], { ...keep, at: to === undefined ? undefined : String(to) }), { replace: true })
   const all = [...census(state)]
-  const total = all.reduce((sum, [, n]) => sum + n, 0)
+  const next = at === undefined ? now.nextAgents : undefined
   return (
     <section className={`organisation${chosen ? ' with-agent' : ''}`} aria-labelledby="view-title">
       <div className="organisation-main">
         <header className="view-head">
           <h1 id="view-title">{t('nav.organisation')}</h1>
-          <p className="faint numbers">{count('org.agents', total)}</p>
+          <p className="faint numbers">{count('org.agents', state.agentCount)}</p>
           <ul className="census" aria-label={t('org.census')}>
             {all.map(([status, n]) => (
               <li key={status}>
@@ -61,7 +61,12 @@ export function OrganisationView({ rest }: { rest: string[] }) {
         ) : (
           <Tree state={state} roots={roots} chosen={chosen} choose={choose} />
         )}
-        <TimeSlider now={now} at={at} move={move} />
+        {next && (
+          <button type="button" className="quiet" onClick={() => void store.load(`organisation?after=${encodeURIComponent(next)}`, 'organisation')}>
+            {t('org.more')}
+          </button>
+        )}
+        <TimeSlider now={now} at={at} event={past?.event} move={move} />
       </div>
       {chosen && <AgentPage state={state} id={chosen} isPast={at !== undefined} close={() => choose()} />}
     </section>

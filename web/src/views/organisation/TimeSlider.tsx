@@ -4,10 +4,9 @@ import { useEffect, useState } from 'react'
 import { Problem, post } from '../../api'
 import { sideOf, t } from '../../i18n'
 import { events } from '../../i18n/events'
-import { named } from '../../store/fold'
 import { refreshSocieties } from '../../store/societies'
 import type { State } from '../../store/state'
-import type { Recorded } from '../../types'
+import type { View } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 import { moment } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
@@ -18,17 +17,15 @@ const PACE = 12
 const LONGEST_MS = 20_000
 
 /** What an event says, in a few words; one that the page does not know, by its name. */
-function word(event: Recorded): string {
-  const [name] = named(event)
+function word({ name }: NonNullable<View['event']>): string {
   const pair = (events as Record<string, readonly [string, string]>)[`event.${name}`]
   return pair ? sideOf(pair) : name
 }
 
-export function TimeSlider({ now, at, move }: { now: State; at: number | undefined; move: (to?: number) => void }) {
+export function TimeSlider({ now, at, event, move }: { now: State; at: number | undefined; event: View['event']; move: (to?: number) => void }) {
   const [isPlaying, setPlaying] = useState(false)
   const [made, setMade] = useState<string>()
   const place = at ?? now.seq
-  const event = now.events[place - 1]
   useEffect(() => {
     if (!isPlaying) return
     const pace = Math.max(PACE, (now.seq / LONGEST_MS) * 1000)

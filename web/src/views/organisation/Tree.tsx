@@ -101,7 +101,7 @@ export function Tree(props: { state: State; roots: Node[]; chosen: string | unde
             </span>
             <Badge status={status} />
             <Now state={state} agent={agent} />
-            {agent.inbox.length > 0 && <span className="queue">{count('org.queue', agent.inbox.length)}</span>}
+            {agent.inbox.length + agent.unlisted > 0 && <span className="queue">{count('org.queue', agent.inbox.length + agent.unlisted)}</span>}
             <span className="spent numbers faint">
               {t('unit.tokens', { n: number(agent.spent.tokens) })} · {money(agent.spent.costNanos)}
             </span>

@@ -9,7 +9,10 @@ import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number } from '../../ui/format'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
+import type { Role } from '../../types'
+import { useAgent } from '../../ui/useAgent'
 import { type Prompt, promptOf } from './prompt'
+import { useView } from '../../store/store'
 import { shortName, told } from './spans'
 
 /** Messages that are shown; of a long conversation the newest. */
@@ -18,6 +21,8 @@ const MOST = 40
 export function Inspector({ state, id, close }: { state: State; id: string; close: () => void }) {
   const effect = state.effects.get(id)
   const turn = state.turns.get(effect?.turn ?? Number(id))
+  useView(turn && `turn/${turn.id}?context=true`, 'turn')
+  const agent = useAgent(turn?.agent ?? '', 0, turn !== undefined && effect !== undefined && 'model' in effect.effect)
   if (!turn) return null
   const whole = effect ?? turn
   return (
@@ -33,7 +38,7 @@ export function Inspector({ state, id, close }: { state: State; id: string; clos
           </button>
         </span>
       </header>
-      {effect ? <EffectFacts state={state} effect={effect} turn={turn} /> : <TurnFacts state={state} turn={turn} />}
+      {effect ? <EffectFacts state={state} effect={effect} turn={turn} role={agent?.role ?? undefined} /> : <TurnFacts state={state} turn={turn} />}
     </aside>
   )
 }
@@ -100,7 +105,7 @@ function TurnFacts({ state, turn }: { state: State; turn: Turn }) {
   )
 }
 
-function EffectFacts({ state, effect, turn }: { state: State; effect: EffectState; turn: Turn }) {
+function EffectFacts({ state, effect, turn, role }: { state: State; effect: EffectState; turn: Turn; role: Role | undefined }) {
   const { effect: asked, outcome } = effect
   const reply = typeof outcome === 'object' && 'reply' in outcome ? outcome.reply : undefined
   const result = typeof outcome === 'object' && 'result' in outcome ? outcome.result : undefined
@@ -120,7 +125,7 @@ function EffectFacts({ state, effect, turn }: { state: State; effect: EffectStat
     ])
   }
   if (effect.spent) rows.push([t('trace.cost'), money(effect.spent.costNanos ?? 0)])
-  const prompt = 'model' in asked ? promptOf(state, effect) : undefined
+  const prompt = 'model' in asked ? promptOf(state, effect, role) : undefined
   return (
     <>
       <Facts rows={rows} />

@@ -4,19 +4,20 @@ import { useState } from 'react'
 import { t } from '../../i18n'
 import type { State } from '../../store/state'
 import { clock, money, number, plainText } from '../../ui/format'
-import { sums, usageOverTime } from './spans'
+import { costs, sums, usageOverTime } from './spans'
 
 const BY = ['agent', 'model', 'task'] as const
 const PARTS = 48
 
 export function Totals({ state, task }: { state: State; task: string | undefined }) {
   const [by, setBy] = useState<(typeof BY)[number]>('agent')
-  const rows = sums(state, task, (turn, { effect }) => {
-    if (by === 'agent') return turn.agent
-    if (by === 'task') return plainText(state.requests.get(turn.task.id)?.text ?? turn.task.id).slice(0, 80)
-    return 'model' in effect ? effect.model.model : 'tool' in effect ? effect.tool.tool : t('trace.kind.other')
+  const all = costs(state, task)
+  const rows = sums(all, (cost) => {
+    if (by === 'agent') return cost.agent
+    if (by === 'task') return plainText(state.requests.get(cost.task)?.text ?? cost.task).slice(0, 80)
+    return cost.name || t('trace.kind.other')
   })
-  const bars = usageOverTime(state, task, PARTS)
+  const bars = usageOverTime(all, PARTS)
   const most = Math.max(1, ...bars.map((bar) => bar.tokens))
   if (rows.length === 0) return null
   const choices = BY.filter((one) => one !== 'task' || !task)

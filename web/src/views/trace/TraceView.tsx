@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { requestStatus } from '../../store/derive'
-import { useAll, useLine } from '../../store/store'
+import { store, useAll, useLine, useView } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number, plainText } from '../../ui/format'
 import { Link } from '../../ui/Link'
@@ -18,6 +18,7 @@ export function TraceView({ rest }: { rest: string[] }) {
   const { query } = usePlace()
   const line = useLine()
   const task = rest[0]
+  useView(task ? `task/${encodeURIComponent(task)}` : undefined, 'tree')
   const request = task ? state.requests.get(task) : undefined
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
   const [search, setSearch] = useState('')
@@ -78,12 +79,14 @@ export function TraceView({ rest }: { rest: string[] }) {
 
 function Requests() {
   const state = useAll()
+  useView('trace', 'trace')
   const requests = newest(state)
+  const more = state.nextRequests
   return (
     <section className="view" aria-labelledby="view-title">
       <header className="view-head">
         <h1 id="view-title">{t('nav.trace')}</h1>
-        <p className="faint numbers">{count('trace.requests', requests.length)}</p>
+        <p className="faint numbers">{count('trace.requests', requests.length)}{more && '+'}</p>
       </header>
       {requests.length === 0 && <p className="empty">{t('trace.no_requests')}</p>}
       {requests.length > 0 && (
@@ -101,7 +104,7 @@ function Requests() {
               </tr>
             </thead>
             <tbody>
-              {requests.slice(0, 200).map((request) => (
+              {requests.map((request) => (
                 <tr key={request.id}>
                   <td className="wide">
                     <Link href={href('trace', [request.id])}>{plainText(request.text).slice(0, 140) || request.id}</Link>
@@ -118,6 +121,11 @@ function Requests() {
               ))}
             </tbody>
           </table>
+          {more && (
+            <button type="button" className="quiet" onClick={() => void store.load(`trace?before=${encodeURIComponent(more)}`, 'trace')}>
+              {t('trace.more')}
+            </button>
+          )}
           <Totals state={state} task={undefined} />
         </>
       )}

@@ -1,9 +1,8 @@
 // What a model was asked, as far as the log can tell it. The log keeps a digest of each request, not its words: they are put
 // together again from the role, the order, the conversation and what happened in the turn before.
 
-import { named } from '../../store/fold'
 import type { EffectState, State, Turn } from '../../store/state'
-import type { Events, Role } from '../../types'
+import type { Role } from '../../types'
 
 export interface Said {
   role: 'user' | 'assistant' | 'tool'
@@ -34,19 +33,6 @@ function textOf(value: unknown): string {
   return ''
 }
 
-/** The role of an agent as it was at a place. */
-function roleAt(state: State, id: string | undefined, seq: number): Role | undefined {
-  for (let place = Math.min(seq, state.events.length) - 1; place >= 0; place -= 1) {
-    const event = state.events[place]
-    if (!event) continue
-    const [name, body] = named(event)
-    if (name !== 'roleCreated' && name !== 'roleChanged') continue
-    const { role } = body as Events['roleCreated']
-    if (role.id === id) return role
-  }
-  return id === undefined ? undefined : state.roles.get(id)
-}
-
 const isChinese = (text: string): boolean => /\p{Script=Han}/u.test(text) && !/[\u3040-\u30ff]/.test(text)
 
 /** What happened in a turn before an effect, as the model is told it. */
@@ -63,7 +49,7 @@ function within(state: State, turn: Turn, until: EffectState): Said[] {
     all.push({ seq: effect.startedSeq, said })
   }
   const thread = state.threads.get(until.thread)
-  for (const item of thread?.items ?? []) {
+  for (const item of turn.items ?? thread?.items ?? []) {
     if (item.kind === 'turn' || item.seq <= turn.id || item.seq >= until.startedSeq) continue
     const message = item.kind === 'heard' ? item.message : thread?.messages[item.index]
     if (message?.sender === 'user') all.push({ seq: item.seq, said: [{ role: 'user', text: message.text }] })
@@ -71,7 +57,8 @@ function within(state: State, turn: Turn, until: EffectState): Said[] {
   return all.sort((a, b) => a.seq - b.seq).flatMap((one) => one.said)
 }
 
-export function promptOf(state: State, effect: EffectState): Prompt | undefined {
+/** The prompt of a call; `role` is that of the agent as it is now. */
+export function promptOf(state: State, effect: EffectState, role?: Role): Prompt | undefined {
   const turn = state.turns.get(effect.turn)
   const thread = state.threads.get(effect.thread)
   if (!turn || !thread || !('model' in effect.effect)) return undefined
@@ -81,12 +68,10 @@ export function promptOf(state: State, effect: EffectState): Prompt | undefined 
     const given = (order.messages ?? []).map((message): Said => ({ role: message.role === 'assistant' ? 'assistant' : 'user', text: textOf(message) }))
     return { system: order.prompt.Ok, messages: [...given, ...within(state, turn, effect)], lacks: 'nothing', digest }
   }
-  const agent = state.agents.get(turn.agent)
-  const role = roleAt(state, agent?.role, effect.startedSeq)
   const own = turn.agent === 'root' ? '' : `Your name here is \`${turn.agent}\`.`
   const prompt = (isChinese(turn.task.message) && role?.translations?.zh) || role?.rolePrompt || ''
   const before: Said[] = []
-  for (const item of thread.items) {
+  for (const item of turn.items ?? thread.items) {
     if (item.kind !== 'message' || item.seq > turn.id) continue
     const message = thread.messages[item.index]
     if (message) before.push({ role: message.sender === 'user' ? 'user' : 'assistant', text: message.text })

@@ -2,7 +2,7 @@
 
 import { nameOf, turnStatus } from '../../store/derive'
 import type { EffectState, Request, State, Turn } from '../../store/state'
-import type { Spent, Usage } from '../../types'
+import type { CallCost, Spent, Usage } from '../../types'
 import type { Status } from '../../ui/Badge'
 import { plainText } from '../../ui/plain'
 
@@ -143,31 +143,35 @@ export interface Sum extends Spent {
   name: string
 }
 
-/** What the turns have spent by themselves, summed up by a name. */
-export function sums(state: State, task: string | undefined, by: (turn: Turn, effect: EffectState) => string): Sum[] {
-  const all = new Map<string, Sum>()
-  for (const effect of state.effects.values()) {
-    const turn = effect.spent && state.turns.get(effect.turn)
-    if (!turn || !effect.spent || (task && turn.task.id !== task)) continue
-    const name = by(turn, effect)
-    let sum = all.get(name)
-    if (!sum) all.set(name, (sum = { name, tokens: 0, costNanos: 0, requests: 0, timeMs: 0 }))
-    sum.tokens += effect.spent.tokens ?? 0
-    sum.costNanos += effect.spent.costNanos ?? 0
-    sum.requests += effect.spent.requests ?? 0
-    sum.timeMs += effect.spent.timeMs ?? 0
+/** What calls cost for one request, or for all that the trace has. */
+export function costs(state: State, task: string | undefined): CallCost[] {
+  if (!task) return state.costs
+  return [...state.effects.values()].flatMap((effect) => {
+    const turn = state.turns.get(effect.turn)
+    if (!turn || !effect.spent || turn.task.id !== task) return []
+    const name = 'model' in effect.effect ? effect.effect.model.model : 'tool' in effect.effect ? effect.effect.tool.tool : ''
+    return [{ task, agent: turn.agent, name, at: effect.endedAt ?? effect.startedAt, spent: effect.spent }]
+  })
+}
+
+/** Costs summed up by a name, the largest first. */
+export function sums(all: CallCost[], by: (cost: CallCost) => string): Sum[] {
+  const found = new Map<string, Sum>()
+  for (const cost of all) {
+    const name = by(cost)
+    let sum = found.get(name)
+    if (!sum) found.set(name, (sum = { name, tokens: 0, costNanos: 0, requests: 0, timeMs: 0 }))
+    sum.tokens += cost.spent.tokens ?? 0
+    sum.costNanos += cost.spent.costNanos ?? 0
+    sum.requests += cost.spent.requests ?? 0
+    sum.timeMs += cost.spent.timeMs ?? 0
   }
-  return [...all.values()].sort((a, b) => b.tokens - a.tokens)
+  return [...found.values()].sort((a, b) => b.tokens - a.tokens)
 }
 
 /** Tokens over time in as many equal parts. */
-export function usageOverTime(state: State, task: string | undefined, parts: number): { at: number; tokens: number }[] {
-  const points: [number, number][] = []
-  for (const effect of state.effects.values()) {
-    const turn = state.turns.get(effect.turn)
-    if (!effect.spent?.tokens || !turn || (task && turn.task.id !== task)) continue
-    points.push([effect.endedAt ?? effect.startedAt, effect.spent.tokens])
-  }
+export function usageOverTime(all: CallCost[], parts: number): { at: number; tokens: number }[] {
+  const points = all.filter(({ spent }) => spent.tokens).map(({ at, spent }): [number, number] => [at, spent.tokens ?? 0])
   if (points.length === 0) return []
   points.sort(([a], [b]) => a - b)
   const first = (points[0] as [number, number])[0]

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::fold::Records;
-use crate::{EffectRecord, Spending, ThreadItem, TurnRecord};
+use crate::{CallCost, EffectRecord, ThreadItem, TurnRecord};
 
 /// The longest text of a brief record, in characters.
 const BRIEF_TEXT: usize = 240;
@@ -64,10 +64,11 @@ impl Records {
             let is_open = open.contains(&turn.id);
             let is_kept = |(n, id): &(usize, EffectId)| {
                 let delegates = self.effects.get(id).is_some_and(EffectRecord::is_delegation);
-                if is_open { *n >= first || delegates } else { delegates && top.contains(&turn.id) }
+                delegates || (is_open && *n >= first)
             };
             turn.effects = effects.into_iter().enumerate().filter(is_kept).map(|(_, id)| id).collect();
             turn.omitted = all - turn.effects.len();
+            turn.brief = !is_open || turn.omitted > 0;
             kept.extend(&turn.effects);
             if !is_open || !top.contains(&turn.id) {
                 turn.task = brief(&turn.task);
@@ -104,8 +105,9 @@ impl Records {
         self.effects.retain(|id, _| kept.contains(id));
         self.effects.values_mut().for_each(|effect| *effect = brief(effect));
         for turn in self.turns.values_mut() {
+            let all = turn.effects.len();
             turn.effects.retain(|id| kept.contains(id));
-            turn.omitted = turn.steps.max(1);
+            (turn.omitted, turn.brief) = (all - turn.effects.len(), true);
             turn.task = brief(&turn.task);
         }
         for thread in self.threads.values_mut() {
@@ -122,7 +124,7 @@ impl Records {
         turn.effects.retain(|effect| effect.n < before);
         let first = turn.effects.len().saturating_sub(MAX_STEPS);
         turn.effects.drain(..first);
-        turn.omitted = if before == u32::MAX { first } else { all - turn.effects.len() };
+        turn.omitted = all - turn.effects.len();
         let kept: HashSet<EffectId> = turn.effects.iter().copied().collect();
         let thread = turn.thread.clone();
         self.effects.retain(|id, _| kept.contains(id));
@@ -130,7 +132,7 @@ impl Records {
         let named: HashSet<TurnId> = self.effects.values().flat_map(|effect| effect.children.iter().copied()).collect();
         self.turns.retain(|turn, _| *turn == id || named.contains(turn));
         for turn in self.turns.values_mut().filter(|turn| turn.id != id) {
-            turn.omitted = turn.effects.len();
+            (turn.omitted, turn.brief) = (turn.effects.len(), true);
             turn.effects.clear();
             turn.task = brief(&turn.task);
         }
@@ -138,7 +140,7 @@ impl Records {
     }
 
     /// What single calls cost.
-    pub(super) fn spendings(&self) -> Vec<Spending> {
+    pub(super) fn costs(&self) -> Vec<CallCost> {
         let spending = |effect: &EffectRecord| {
             let spent = effect.spent.filter(|spent| *spent != Spent::default())?;
             let turn = self.turns.get(&effect.turn)?;
@@ -148,7 +150,7 @@ impl Records {
                 _ => String::new(),
             };
             let at = effect.ended_at.unwrap_or(effect.started_at);
-            Some(Spending { task: turn.task.id.clone(), agent: turn.agent.clone(), name, at, spent })
+            Some(CallCost { task: turn.task.id.clone(), agent: turn.agent.clone(), name, at, spent })
         };
         self.effects.values().filter_map(spending).collect()
     }

@@ -236,6 +236,7 @@ impl Records {
             parked: None,
             effects: Vec::new(),
             omitted: 0,
+            brief: false,
             steps: 0,
             answer: None,
             spent: Spent::default(),

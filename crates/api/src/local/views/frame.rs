@@ -96,7 +96,7 @@ impl Frame {
         for turn in records.turns.values_mut() {
             let all = turn.effects.len();
             turn.effects.retain(|id| records.effects.contains_key(id));
-            turn.omitted = all - turn.effects.len();
+            (turn.omitted, turn.brief) = (all - turn.effects.len(), true);
             turn.task = brief(&turn.task);
         }
         records.effects.values_mut().for_each(|effect| *effect = brief(effect));

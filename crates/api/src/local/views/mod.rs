@@ -134,7 +134,7 @@ impl Local {
             let task = view.requests[n].id.clone();
             if let Some(records) = self.done_for(&task, view.seq, most).await? {
                 view.requests[n].spent = records.spent_for(&task);
-                view.spendings.extend(records.spendings());
+                view.costs.extend(records.costs());
             }
         }
         Ok(view)

@@ -1,12 +1,13 @@
-// The society as it was, and how the views lay it out.
+// How the views lay out a society.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Past } from '../../src/store/past'
+import { fold } from '../../src/store/fold'
+import { type State, empty } from '../../src/store/state'
 import type { Recorded } from '../../src/types'
 import { layout } from '../../src/views/organisation/layout'
 import { flat, forest } from '../../src/views/organisation/tree'
-import { extent, spans, sums } from '../../src/views/trace/spans'
+import { costs, extent, spans, sums } from '../../src/views/trace/spans'
 
 const task = { id: 't1', name: 'message', type: 'message', message: 'add them up' }
 const events: Recorded[] = [
@@ -25,21 +26,15 @@ const events: Recorded[] = [
   { turnSettled: { turn: 7, settlement: 'done', index: 1 } },
 ].map((event, place) => ({ seq: place + 1, at: 100 * (place + 1), thread: 'root', event }))
 
-test('the past is the same whichever way the slider came', () => {
-  const forwards = new Past()
-  for (let seq = 1; seq <= events.length; seq += 1) {
-    const state = forwards.at(events, seq)
-    assert.equal(state.seq, seq)
-    assert.deepEqual([...state.agents.keys()], [...new Past().at(events, seq).agents.keys()])
-  }
-  const back = new Past()
-  back.at(events, events.length)
-  assert.deepEqual([...back.at(events, 4).agents.keys()], ['root', 'a'])
-  assert.equal(back.at(events, 0).seq, 0)
-})
+/** The state after some of the events. */
+function at(seq: number): State {
+  const state = empty()
+  for (const event of events) if (event.seq <= seq) fold(state, event)
+  return state
+}
 
 test('agents stand in a tree by who made them, without those that are gone unless wanted', () => {
-  const state = new Past().at(events, events.length)
+  const state = at(events.length)
   const names = (withGone: boolean, closed: string[] = []) => flat(forest(state, withGone), new Set(closed)).map(({ agent, depth }) => `${depth}${agent.id}`)
   assert.deepEqual(names(true), ['0root', '1a', '2a1', '1b'])
   assert.deepEqual(names(false), ['0root', '1a', '1b'])
@@ -47,7 +42,7 @@ test('agents stand in a tree by who made them, without those that are gone unles
 })
 
 test('in the graph nobody stands on anybody else', () => {
-  const { placed } = layout(forest(new Past().at(events, events.length), true))
+  const { placed } = layout(forest(at(events.length), true))
   const places = new Set(placed.map(({ x, y }) => `${x},${y}`))
   assert.equal(places.size, placed.length)
   const [root, a, , b] = placed
@@ -55,7 +50,7 @@ test('in the graph nobody stands on anybody else', () => {
 })
 
 test('a trace has every effect with its time, its cost and how it ended', () => {
-  const state = new Past().at(events, events.length)
+  const state = at(events.length)
   const list = spans(state, 't1', new Set())
   assert.deepEqual(
     list.map(({ id, kind, status, start, end }) => [id, kind, status, start, end]),
@@ -67,6 +62,7 @@ test('a trace has every effect with its time, its cost and how it ended', () => 
   )
   assert.equal(spans(state, 't1', new Set(['7'])).length, 1)
   assert.equal(spans(state, 'another', new Set()).length, 0)
+  assert.deepEqual(costs(state, undefined), costs(state, 't1'))
   assert.deepEqual(extent(list, 5000), [700, 1300])
-  assert.deepEqual(sums(state, 't1', (turn) => turn.agent), [{ name: 'root', tokens: 12, costNanos: 5, requests: 1, timeMs: 3 }])
+  assert.deepEqual(sums(costs(state, 't1'), (cost) => cost.agent), [{ name: 'root', tokens: 12, costNanos: 5, requests: 1, timeMs: 3 }])
 })
