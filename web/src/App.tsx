@@ -12,8 +12,8 @@ import { NotThere } from './ui/NotThere'
 import { Rail } from './ui/Rail'
 import { NoSociety, SocietyBar } from './ui/SocietyBar'
 import { ChatView } from './views/chat/ChatView'
-import { InboxView } from './views/inbox/InboxView'
 
+const InboxView = lazy(() => import('./views/inbox/InboxView').then((file) => ({ default: file.InboxView })))
 const OrganisationView = lazy(() => import('./views/organisation/OrganisationView').then((file) => ({ default: file.OrganisationView })))
 const TraceView = lazy(() => import('./views/trace/TraceView').then((file) => ({ default: file.TraceView })))
 const GalleryView = lazy(() => import('./views/gallery/GalleryView').then((file) => ({ default: file.GalleryView })))

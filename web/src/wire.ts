@@ -1976,8 +1976,6 @@ export type ThreadRecord = {
   plan?: Plan | null;
   /** The turn that set the plan. */
   planTurn?: TurnId | null;
-  /** Its settings, as far as the listed events set them. */
-  settings: Settings;
   /** The turn that is open in it. */
   turn?: TurnId | null;
 };

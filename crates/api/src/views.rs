@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use polis_domain::{
     AgentId, Allowed, Answer, Attempt, Behaviour, Call, Effect, EffectId, Envelope, Failure, Inquiry, Level, ListedArtifact,
-    Message, MessageId, Meta, MetaPath, Origin, Outcome, Plan, ReplyTo, Role, RoleId, Seq, Settings, Settlement, Spent, Task,
-    TaskId, ThreadId, Timestamp, TurnId, Wanted,
+    Message, MessageId, Meta, MetaPath, Origin, Outcome, Plan, ReplyTo, Role, RoleId, Seq, Settlement, Spent, Task, TaskId,
+    ThreadId, Timestamp, TurnId, Wanted,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,13 +126,13 @@ pub struct ThreadRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ThreadPlace>,
     /// Messages by their index.
+    #[schemars(with = "BTreeMap<String, Message>")]
     pub messages: BTreeMap<u32, Message>,
     /// Messages and turns in their order.
     pub items: Vec<ThreadItem>,
     /// Messages that hold a sub-thread, and which.
+    #[schemars(with = "BTreeMap<String, ThreadId>")]
     pub holds: BTreeMap<u32, ThreadId>,
-    /// Its settings, as far as the listed events set them.
-    pub settings: Settings,
     /// Its plan, if a listed turn set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,

@@ -132,10 +132,6 @@ fn plain(name: &str, schema: &Value, depth: usize) -> String {
 fn object(schema: &Value, depth: usize) -> String {
     let fields = schema["properties"].as_object().filter(|fields| !fields.is_empty());
     let Some(fields) = fields else {
-        // The keys of such an object have a form, for example numbers.
-        if let Some((_, value)) = schema["patternProperties"].as_object().and_then(|patterns| patterns.iter().next()) {
-            return format!("Record<string, {}>", kind(value, depth));
-        }
         return match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => "Record<string, never>".to_owned(),
             Some(rest) if rest.is_object() => format!("Record<string, {}>", kind(rest, depth)),

@@ -22,3 +22,4 @@ mod properties;
 mod schemathesis;
 mod support;
 mod typescript;
+mod views;

@@ -293,12 +293,6 @@ const steps: Steps = {
     thread.messages[index] = { ...message, text: patch.text ?? message.text, meta }
     touch(state, thread)
   },
-  settingsUpdated(state, { settings }, { thread: name }) {
-    const thread = name ? state.threads.get(name) : undefined
-    if (!thread) return
-    thread.settings = settings
-    touch(state, thread)
-  },
   planSet(state, { plan, by }, { thread: name }) {
     const thread = name ? state.threads.get(name) : undefined
     if (!thread) return
@@ -306,16 +300,9 @@ const steps: Steps = {
     thread.planTurn = turnOf(by)
     touch(state, thread)
   },
-  phaseApplied(state, { phase }, { thread: name }) {
-    const thread = name ? state.threads.get(name) : undefined
-    if (!thread) return
-    thread.settings = { ...thread.settings, briefStatus: { ...thread.settings.briefStatus, phase } }
-    touch(state, thread)
-  },
-  threadOpened(state, { agent, settings, meta }, { thread: name }) {
+  threadOpened(state, { agent, meta }, { thread: name }) {
     if (!name) return
     const thread = threadOf(state, name, agent)
-    thread.settings = settings
     thread.meta = (meta ?? {}) as JsonObject
     touch(state, thread)
   },
@@ -398,7 +385,7 @@ export function turnOf(effect: string): number {
 function threadOf(state: State, id: string, agent: string): Thread {
   let thread = state.threads.get(id)
   if (!thread) {
-    thread = { rev: 0, id, agent, messages: {}, items: [], holds: new Map(), settings: { briefStatus: { phase: '' } }, meta: {} }
+    thread = { rev: 0, id, agent, messages: {}, items: [], holds: new Map(), meta: {} }
     state.threads.set(id, thread)
     touch(state, thread)
   }

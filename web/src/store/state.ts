@@ -18,7 +18,6 @@ import type {
   Recorded,
   ReplyTo,
   Role,
-  Settings,
   Settlement,
   Spent,
   Step,
@@ -58,7 +57,6 @@ export interface Thread {
   items: Item[]
   /** Messages that hold a sub-thread, and which. */
   holds: Map<number, string>
-  settings: Settings
   plan?: { steps: Step[] }
   planTurn?: number
   meta: JsonObject

@@ -113,7 +113,6 @@ function joinThread(before: Thread | undefined, thread: Thread, page: 'conversat
   const joined: Thread = { ...before, messages: { ...before.messages, ...thread.messages }, holds: new Map([...before.holds, ...thread.holds]) }
   if (page) {
     joined.items = page === 'earlier' ? merged(thread.items, before.items) : thread.items
-    joined.settings = thread.settings
     replace(joined, 'earlier', thread.earlier)
     if (page === 'conversation') replace(joined, 'later', thread.later)
   } else if (!isMain) joined.items = merged(before.items, thread.items)
@@ -146,6 +145,6 @@ export function keyOf(item: Item): string {
   return item.kind === 'turn' ? `t${item.turn}` : item.kind === 'heard' ? `h${item.message.id}` : `m${item.index}`
 }
 
-function placeOf(item: Item): number {
+export function placeOf(item: Item): number {
   return item.kind === 'turn' ? item.turn : item.seq
 }

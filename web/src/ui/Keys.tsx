@@ -1,10 +1,12 @@
 // Keys that work everywhere, the palette and the sheet of keys. Whoever is writing is left alone.
 
-import { useEffect, useState } from 'react'
+import { Suspense, lazy, useEffect, useState } from 'react'
 import { type View, go, href, usePlace } from '../router'
 import { store } from '../store/store'
-import { KeySheet, Palette } from './Palette'
 import { write } from './write'
+
+const Palette = lazy(() => import('./Palette').then((file) => ({ default: file.Palette })))
+const KeySheet = lazy(() => import('./Palette').then((file) => ({ default: file.KeySheet })))
 
 const AFTER_G: Record<string, View> = { c: 'chat', i: 'inbox', o: 'organisation', t: 'trace', g: 'gallery', s: 'settings' }
 const MEANT_TOGETHER_MS = 1200
@@ -38,9 +40,12 @@ export function Keys() {
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
   }, [place])
-  if (shown === 'palette') return <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />
-  if (shown === 'sheet') return <KeySheet onClose={() => setShown(undefined)} />
-  return null
+  return (
+    <Suspense fallback={null}>
+      {shown === 'palette' && <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />}
+      {shown === 'sheet' && <KeySheet onClose={() => setShown(undefined)} />}
+    </Suspense>
+  )
 }
 
 /** The request before or after this one, the newest first. */

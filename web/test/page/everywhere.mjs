@@ -176,20 +176,27 @@ export const checks = [
     async ({ own, scripted, browser }) => {
       const context = own(await browser.newContext({ viewport: { width: 1280, height: 860 } }))
       const page = await context.newPage()
-      const events = [
-        { seq: 1, at: 1, event: { societyFounded: { seed: 'a', limits: {} } } },
-        { seq: 2, at: 1, event: { agentSpawned: { agent: 'root', role: 'root' } } },
-      ]
-      for (let n = 0; n < 5000; n += 1) {
-        const task = { id: `t${n}`, name: 'message', type: 'message', message: `question ${n}` }
-        const seq = events.length
-        events.push({ seq: seq + 1, at: n, thread: 'root', event: { turnStarted: { agent: 'root', behaviour: 'converse', phase: 'initial_phase', task, origin: 'inbox', replyTo: 'user', message: `m${n}`, index: 2 * n } } })
-        events.push({ seq: seq + 2, at: n, thread: 'root', event: { turnSettled: { turn: seq + 1, settlement: 'done', index: 2 * n + 1, message: { id: `b${n}`, sender: 'bot', text: `answer ${n}`, timestamp: n } } } })
-      }
-      await context.route('**/api/log?*', (route) => {
-        const query = new URL(route.request().url()).searchParams
-        const after = Number(query.get('after'))
-        route.fulfill({ json: { events: events.slice(after, after + Number(query.get('limit'))), last: events.length } })
+      // The server's view, as if the conversation had five thousand turns; turn n is at the place 2 n + 3.
+      const nothing = { tokens: 0, costNanos: 0, requests: 0, timeMs: 0 }
+      const asked = []
+      await context.route('**/api/views/conversation/root*', (route) => {
+        const before = Number(new URL(route.request().url()).searchParams.get('before') ?? 10_003)
+        asked.push(before)
+        const end = (before - 3) / 2
+        const numbers = Array.from({ length: Math.min(20, end) }, (_, place) => end - Math.min(20, end) + place)
+        const place = (n) => 2 * n + 3
+        const task = (n) => ({ id: `t${n}`, name: 'message', type: 'message', message: `question ${n}` })
+        const thread = {
+          id: 'root',
+          agent: 'root',
+          holds: {},
+          messages: Object.fromEntries(numbers.flatMap((n) => [[2 * n, { id: `m${n}`, sender: 'user', text: `question ${n}`, timestamp: n }], [2 * n + 1, { id: `b${n}`, sender: 'bot', text: `answer ${n}`, timestamp: n }]])),
+          items: numbers.flatMap((n) => [{ kind: 'message', index: 2 * n, turn: place(n), seq: place(n), at: n }, { kind: 'turn', turn: place(n) }, { kind: 'message', index: 2 * n + 1, turn: place(n), seq: place(n) + 1, at: n }]),
+          ...(numbers[0] > 0 && { earlier: place(numbers[0]) }),
+        }
+        const turns = numbers.map((n) => ({ id: place(n), thread: 'root', agent: 'root', behaviour: 'converse', task: task(n), origin: 'inbox', replyTo: 'user', startedAt: n, settledAt: n, settlement: 'done', effects: [], omitted: 0, brief: true, steps: 0, spent: nothing, tools: 0 }))
+        const agents = [{ id: 'root', role: 'root', createdAt: 1, inbox: [], unlisted: 0, spent: nothing }]
+        route.fulfill({ json: { seq: 10_002, place: '10002', spent: nothing, allowed: [], agentCount: 1, waitingCount: 0, roles: [], agents, threads: [thread], turns, effects: [], requests: [], waiting: [], artifacts: [] } })
       })
       await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
       await page.goto(`${scripted.address}/chat#token=${scripted.token}`)
@@ -205,6 +212,7 @@ export const checks = [
         before = await oldest()
       }
       assert.ok((await drawn()) < 400)
+      assert.ok(asked.length > 2 && asked.length < 30, `${asked.length} pages were read`)
     },
   ],
   [

@@ -9,7 +9,6 @@ import type { Recorded, View } from '../../src/types'
 
 const spent = { tokens: 0, costNanos: 0, requests: 0, timeMs: 0 }
 const task = { id: 't1', name: 'message', type: 'message', message: 'hello' }
-const settings = { briefStatus: { phase: '' } }
 
 function view(seq: number, more: object = {}): View {
   return { seq, place: String(seq), spent, allowed: [], agentCount: 1, waitingCount: 0, roles: [], agents: [], threads: [], turns: [], effects: [], requests: [], waiting: [], artifacts: [], ...more } as unknown as View
@@ -21,7 +20,7 @@ const message = (n: number) => ({ id: `m${n}`, sender: 'user', text: `message ${
 /** A page of the conversation that has the turns of these numbers. */
 const page = (turns: number[], more: object = {}) => ({
   turns: turns.map((id) => turn(id)),
-  threads: [{ id: 'root', agent: 'root', messages: Object.fromEntries(turns.map((n) => [n, message(n)])), items: turns.flatMap((n) => [{ kind: 'message', index: n, turn: n, seq: n, at: n }, { kind: 'turn', turn: n }]), holds: {}, settings, ...more }],
+  threads: [{ id: 'root', agent: 'root', messages: Object.fromEntries(turns.map((n) => [n, message(n)])), items: turns.flatMap((n) => [{ kind: 'message', index: n, turn: n, seq: n, at: n }, { kind: 'turn', turn: n }]), holds: {}, ...more }],
 })
 const turnsOf = (state: State) => state.threads.get('root')?.items.flatMap((item) => (item.kind === 'turn' ? [item.turn] : []))
 

@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from 'react'
 import { usePlace } from '../../router'
-import type { Item, State, Turn } from '../../store/state'
+import type { State, Turn } from '../../store/state'
+import { placeOf } from '../../store/view'
 import { t } from '../../i18n'
 import { conversationPath, store, useLine, useLog } from '../../store/store'
 import { NotThere } from '../../ui/NotThere'
@@ -17,8 +18,6 @@ function turnFor(state: State, agent: string, task: string | undefined): Turn | 
   const turns = (thread?.items ?? []).filter((item) => item.kind === 'turn').map((item) => state.turns.get(item.turn))
   return turns.findLast((turn) => turn && (!task || turn.task.id === task))
 }
-
-const placeOf = (item: Item): number => (item.kind === 'turn' ? item.turn : item.seq)
 
 /** Whether a request lies in the part of a conversation that is here. */
 function isHere(state: State, agent: string, task: string): boolean {

@@ -54,7 +54,9 @@ export function OrganisationView({ rest }: { rest: string[] }) {
             </div>
           </div>
         </header>
-        {roots.length === 0 ? (
+        {at !== undefined && !past ? (
+          <p className="empty">{t('line.loading')}</p>
+        ) : roots.length === 0 ? (
           <p className="empty">{t('org.nobody')}</p>
         ) : isGraph ? (
           <Graph state={state} roots={roots} chosen={chosen} choose={choose} />

@@ -92,6 +92,8 @@ impl<'a> Collected<'a> {
         let Some(before) = turn.0.0.checked_sub(1).filter(|_| turn.0 <= self.through) else { return Ok(None) };
         let started = self.society.log().read(self.society.id(), Seq(before), 1).await?.pop();
         let Some(thread) = started.filter(is_start).and_then(|recorded| recorded.thread) else { return Ok(None) };
+        let opened = self.read(&thread, ThreadRange { oldest: 1, ..ThreadRange::ALL }).await?;
+        self.keep(opened.into_iter().filter(|recorded| matches!(recorded.event, Event::ThreadOpened { .. })));
         let mut after = Seq(before);
         loop {
             let range = ThreadRange { after, through: self.through, oldest: SMALL_READ, ..ThreadRange::ALL };

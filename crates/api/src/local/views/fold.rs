@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use polis_domain::{
-    AgentId, Effect, EffectId, Event, Inquiry, InquiryId, Message, Meta, Origin, Outcome, Recorded, ReplyTo, Sender, Settings,
-    Spent, Task, ThreadId, TurnId, Wanted,
+    AgentId, Effect, EffectId, Event, Inquiry, InquiryId, Message, Meta, Origin, Outcome, Recorded, ReplyTo, Sender, Spent,
+    Task, ThreadId, TurnId, Wanted,
 };
 
 use crate::{
@@ -155,19 +155,14 @@ impl Records {
                     message.change(patch);
                 }
             }
-            Event::SettingsUpdated { settings, .. } => self.change(thread, |thread| thread.settings = settings.clone()),
-            Event::PlanSet { plan, by } => self.change(thread, |thread| {
-                thread.plan = Some(plan.clone());
-                thread.plan_turn = Some(by.turn);
-            }),
-            Event::PhaseApplied { phase } => {
-                self.change(thread, |thread| thread.settings.brief_status.phase = phase.clone());
+            Event::PlanSet { plan, by } => {
+                if let Some(thread) = thread.as_ref().and_then(|id| self.threads.get_mut(id)) {
+                    (thread.plan, thread.plan_turn) = (Some(plan.clone()), Some(by.turn));
+                }
             }
-            Event::ThreadOpened { agent, settings, meta, .. } => {
+            Event::ThreadOpened { agent, meta, .. } => {
                 let Some(id) = thread else { return };
-                let thread = self.thread(id, agent);
-                thread.settings = settings.clone();
-                thread.meta = meta.clone();
+                self.thread(id, agent).meta = meta.clone();
             }
             Event::ThreadLinked { index, slot, child, .. } => {
                 let Some(id) = thread else { return };
@@ -280,7 +275,6 @@ impl Records {
             messages: BTreeMap::new(),
             items: Vec::new(),
             holds: BTreeMap::new(),
-            settings: Settings::default(),
             plan: None,
             plan_turn: None,
             meta: Meta::new(),
@@ -288,12 +282,6 @@ impl Records {
             earlier: None,
             later: None,
         })
-    }
-
-    fn change(&mut self, thread: &Option<ThreadId>, change: impl FnOnce(&mut ThreadRecord)) {
-        if let Some(thread) = thread.as_ref().and_then(|id| self.threads.get_mut(id)) {
-            change(thread);
-        }
     }
 
     /// Notes that an effect waits for a person, if it does.
