@@ -6,14 +6,20 @@ import { approvals } from './approvals'
 import { chat } from './chat'
 import { common } from './common'
 import { gallery } from './gallery'
-import { organisation } from './organisation'
+import type { organisation } from './organisation'
 import { settings } from './settings'
 import { tools } from './tools'
-import { trace } from './trace'
+import type { trace } from './trace'
 
 export type Language = 'en' | 'zh'
 
-const CATALOGUE = { ...common, ...chat, ...approvals, ...settings, ...organisation, ...trace, ...gallery, ...tools }
+const FIRST = { ...common, ...chat, ...approvals, ...settings, ...gallery, ...tools }
+/** The texts so far; those of some views come with the view. */
+const CATALOGUE = FIRST as typeof FIRST & typeof organisation & typeof trace
+
+/** Adds the texts of a view that is loaded when it is first shown. */
+export const addTexts = (texts: typeof organisation | typeof trace): void => void Object.assign(CATALOGUE, texts)
+
 export type Key = keyof typeof CATALOGUE
 /** Keys that also have a form for exactly one, `KEY_one`. */
 export type CountKey = { [K in Key]: K extends `${infer Base}_one` ? (Base extends Key ? Base : never) : never }[Key]

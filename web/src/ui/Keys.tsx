@@ -3,10 +3,10 @@
 import { Suspense, lazy, useEffect, useState } from 'react'
 import { type View, go, href, usePlace } from '../router'
 import { store } from '../store/store'
+import { Palette } from './Palette'
 import { write } from './write'
 
-const Palette = lazy(() => import('./Palette').then((file) => ({ default: file.Palette })))
-const KeySheet = lazy(() => import('./Palette').then((file) => ({ default: file.KeySheet })))
+const KeySheet = lazy(() => import('./KeySheet').then((file) => ({ default: file.KeySheet })))
 
 const AFTER_G: Record<string, View> = { c: 'chat', i: 'inbox', o: 'organisation', t: 'trace', g: 'gallery', s: 'settings' }
 const MEANT_TOGETHER_MS = 1200
@@ -40,12 +40,15 @@ export function Keys() {
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
   }, [place])
-  return (
-    <Suspense fallback={null}>
-      {shown === 'palette' && <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />}
-      {shown === 'sheet' && <KeySheet onClose={() => setShown(undefined)} />}
-    </Suspense>
-  )
+  if (shown === 'palette') return <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />
+  if (shown === 'sheet') {
+    return (
+      <Suspense fallback={null}>
+        <KeySheet onClose={() => setShown(undefined)} />
+      </Suspense>
+    )
+  }
+  return null
 }
 
 /** The request before or after this one, the newest first. */

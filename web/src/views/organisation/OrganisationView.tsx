@@ -1,7 +1,8 @@
 // The view `organisation`: who is there, who made whom, what each is at; now, or at any place of the log.
 
 import { useMemo, useState } from 'react'
-import { count, t } from '../../i18n'
+import { addTexts, count, t } from '../../i18n'
+import { organisation as texts } from '../../i18n/organisation'
 import { go, href, usePlace } from '../../router'
 import { store, useAll, useView } from '../../store/store'
 import { usePast } from '../../store/past'
@@ -11,6 +12,8 @@ import { Graph } from './Graph'
 import { TimeSlider } from './TimeSlider'
 import { Tree } from './Tree'
 import { census, forest } from './tree'
+
+addTexts(texts)
 
 export function OrganisationView({ rest }: { rest: string[] }) {
   const now = useAll()

@@ -1,7 +1,8 @@
 // The view `trace`: what was done for a request, as a waterfall; what it cost, and what was asked and answered.
 
 import { useEffect, useMemo, useState } from 'react'
-import { count, t } from '../../i18n'
+import { addTexts, count, t } from '../../i18n'
+import { trace as texts } from '../../i18n/trace'
 import { go, href, usePlace } from '../../router'
 import { requestStatus } from '../../store/derive'
 import { store, useAll, useLine, useView } from '../../store/store'
@@ -12,6 +13,8 @@ import { Inspector } from './Inspector'
 import { Totals } from './Totals'
 import { Waterfall } from './Waterfall'
 import { newest, spans } from './spans'
+
+addTexts(texts)
 
 export function TraceView({ rest }: { rest: string[] }) {
   const state = useAll()
