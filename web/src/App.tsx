@@ -1,6 +1,7 @@
 // The frame: the rail with the views, the view itself, and what lies over all of them.
 
-import { Suspense, lazy } from 'react'
+import { Suspense, lazy, useEffect } from 'react'
+import { loadScripts } from './components'
 import { useLanguage, t } from './i18n'
 import { society, usePlace } from './router'
 import { useLine } from './store/store'
@@ -32,6 +33,11 @@ export function App() {
   const language = useLanguage()
   const place = usePlace()
   const line = useLine()
+  // The settings show no components.
+  const shows = place.view !== 'settings' && line !== 'closed_door'
+  useEffect(() => {
+    if (shows) void loadScripts()
+  }, [shows])
   if (line === 'closed_door') return <Door />
   const View = ALL[place.view]
   const missing = society()

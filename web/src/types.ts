@@ -8,6 +8,7 @@ export type JsonObject = { [key: string]: Json }
 
 export type {
   Accepted,
+  AgentOperation,
   Allowed,
   Answer,
   Artifact,

@@ -2174,6 +2174,10 @@ export type View = {
   event?: Moment | null;
   /** The cursor of the next page of what the view lists; none when there is no more. */
   next?: string | null;
+  /** Whether the default model is the offline one. */
+  offline: boolean;
+  /** What the agent of a conversation offers. */
+  operations?: Array<AgentOperation>;
   /** The name of that position, for `Last-Event-ID`. */
   place: string;
   /** Requests of people, the newest first. */

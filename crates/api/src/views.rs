@@ -15,6 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::AgentOperation;
+
 /// The records of a view.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +47,11 @@ pub struct View {
     pub requests: Vec<RequestRecord>,
     /// The decisions that wait for a person.
     pub waiting: Vec<WaitingRecord>,
+    /// What the agent of a conversation offers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<AgentOperation>,
+    /// Whether the default model is the offline one.
+    pub offline: bool,
     /// The newest artifacts.
     pub artifacts: Vec<ListedArtifact>,
     /// What single calls cost, where the view sums up more than it shows.

@@ -61,6 +61,7 @@ pub(crate) async fn organisation(
 /// The view with the name of its position.
 async fn placed(state: &SocietyState, view: Result<View, ApiError>) -> Answered<View> {
     let mut view = view?;
+    view.offline = state.about.is_offline;
     view.place = state.society.look(Past::of).await?.name(view.seq);
     Ok(Answer(view))
 }

@@ -25,7 +25,7 @@ declare global {
   }
 }
 
-/** Registers what ships, opens the door for others, and loads the scripts that the operator put beside the society. */
+/** Registers what ships, and offers scripts what they need. */
 export function startComponents(): void {
   initComponents()
   listenForActions()
@@ -38,10 +38,14 @@ export function startComponents(): void {
     },
     actions: { register: registerAction, act, tellSociety },
   }
-  void loadScripts()
 }
 
-async function loadScripts(): Promise<void> {
+let isLoaded = false
+
+/** Loads the scripts that the operator put beside the society, once. */
+export async function loadScripts(): Promise<void> {
+  if (isLoaded) return
+  isLoaded = true
   for (const name of await loadPage()) {
     await import(/* @vite-ignore */ `/components/${encodeURIComponent(name)}`).catch((error: unknown) => alarm(`${name}: ${String(error)}`))
   }

@@ -25,6 +25,7 @@ import type {
   JsonObject,
   Wanted,
   CallCost,
+  AgentOperation,
 } from '../types'
 
 export interface Agent {
@@ -207,6 +208,10 @@ export interface State {
   spent: Spent
   /** Tools that need not be asked about any more. */
   allowed: Allowed[]
+  /** What the agents of conversations offer. */
+  operations: Map<string, AgentOperation[]>
+  /** Whether the default model is the offline one. */
+  isOffline: boolean
   /** What calls cost: those of the requests that the trace lists, and those since. */
   costs: CallCost[]
 }
@@ -230,6 +235,8 @@ export function empty(): State {
     artifacts: new Map(),
     spent: nothing(),
     allowed: [],
+    operations: new Map(),
+    isOffline: false,
     costs: [],
   }
 }

@@ -45,6 +45,8 @@ export function adopt(state: State, view: View, part: Part, about?: string): voi
   for (const event of state.recent as Recorded[]) if (event.seq > view.seq) fold(more, event)
   join(state, more, part, about)
   if (part === 'conversation' || part === 'requests' || part === 'trace') set(state, 'nextRequests', view.next)
+  state.isOffline = view.offline
+  if (part === 'conversation' && about) state.operations.set(about, view.operations ?? [])
   if (part === 'organisation') set(state, 'nextAgents', view.next)
   if (part === 'trace') state.costs = [...more.costs, ...state.costs.filter((one) => !more.requests.has(one.task))]
   state.rev += 1

@@ -11,7 +11,7 @@ const spent = { tokens: 0, costNanos: 0, requests: 0, timeMs: 0 }
 const task = { id: 't1', name: 'message', type: 'message', message: 'hello' }
 
 function view(seq: number, more: object = {}): View {
-  return { seq, place: String(seq), spent, allowed: [], agentCount: 1, waitingCount: 0, roles: [], agents: [], threads: [], turns: [], effects: [], requests: [], waiting: [], artifacts: [], ...more } as unknown as View
+  return { seq, place: String(seq), spent, allowed: [], agentCount: 1, waitingCount: 0, roles: [], agents: [], threads: [], turns: [], effects: [], requests: [], waiting: [], artifacts: [], offline: false, ...more } as unknown as View
 }
 
 const turn = (id: number, more: object = {}) => ({ id, thread: 'root', agent: 'root', behaviour: 'converse', task, origin: 'inbox', replyTo: 'user', startedAt: id, effects: [], omitted: 0, brief: false, steps: 0, spent, tools: 0, ...more })

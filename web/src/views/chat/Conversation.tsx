@@ -9,7 +9,6 @@ import { conversationPath, store, useLog, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Operations } from '../../ui/Operations'
-import { useAgent } from '../../ui/useAgent'
 import { ApprovalBar } from '../inbox/ApprovalBar'
 import { FirstRun, MoreExamples } from '../settings/FirstRun'
 import { complain } from './actions'
@@ -91,7 +90,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   const role = state.agents.get(agent)
   const unread = (role?.inbox.length ?? 0) + (role?.unlisted ?? 0)
   const roleName = state.roles.get(role?.role ?? '')?.name ?? ''
-  const operations = useAgent(agent, 0, role !== undefined && !role.terminatedAt)?.operations ?? []
+  const operations = state.operations.get(agent) ?? []
   const isSideOpen = place.query.has('side') || place.query.has('thread')
   return (
     <section className="conversation" aria-labelledby="view-title">

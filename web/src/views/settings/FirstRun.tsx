@@ -67,7 +67,7 @@ function Examples({ list, isSmall = false }: { list: Example[]; isSmall?: boolea
 }
 
 export function FirstRun({ agent }: { agent: string }) {
-  const models = useModels()
+  const { isOffline } = useLog()
   if (agent !== 'root') return <p className="empty">{t('first.agent', { name: agent })}</p>
   return (
     <div className="first">
@@ -76,7 +76,7 @@ export function FirstRun({ agent }: { agent: string }) {
       </svg>
       <h2>{t('first.title')}</h2>
       <p className="first-text">{t('first.text')}</p>
-      {models?.offline && (
+      {isOffline && (
         <p className="first-offline">
           {t('first.offline')} <Link href={href('settings', ['models'])}>{t('first.model')}</Link>
         </p>
@@ -88,10 +88,9 @@ export function FirstRun({ agent }: { agent: string }) {
 
 /** The examples that are left, with the offline model only. */
 export function MoreExamples({ agent }: { agent: string }) {
-  const models = useModels()
   const state = useLog()
   const requests = [...state.requests.values()]
-  if (agent !== 'root' || !models?.offline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
+  if (agent !== 'root' || !state.isOffline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
   const left = examples().filter((example) => !requests.some((request) => request.text === example.text))
   return left.length > 0 ? <Examples list={left} isSmall /> : null
 }

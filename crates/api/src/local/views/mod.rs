@@ -85,6 +85,9 @@ impl Local {
             top.iter().filter_map(|id| records.turns.get(id)).map(|turn| turn.task.id.clone()).collect();
         tasks.extend(page.task.clone());
         let mut view = self.with_records(frame, records).await?;
+        if view.agents.iter().any(|listed| listed.id == *agent && listed.terminated_at.is_none()) {
+            view.operations = self.agent(agent).await?.operations;
+        }
         if page.before.is_none() {
             let newest = RequestPage { limit: Some(LISTED_REQUESTS), ..RequestPage::default() };
             (view.requests, view.next) = self.list_requests(&newest, &view).await?;
