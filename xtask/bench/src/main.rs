@@ -15,6 +15,7 @@ mod society;
 mod streams;
 mod team;
 mod tools;
+mod views;
 mod workflow;
 mod world;
 mod writers;
@@ -47,7 +48,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 11] = [
+    let all: [(&str, Measure); 12] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -59,6 +60,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("workflow", workflow::measure),
         ("society", society::measure),
         ("server", server::measure),
+        ("views", views::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));
