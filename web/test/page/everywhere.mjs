@@ -198,6 +198,7 @@ export const checks = [
         const agents = [{ id: 'root', role: 'root', createdAt: 1, inbox: [], unlisted: 0, spent: nothing }]
         route.fulfill({ json: { seq: 10_002, place: '10002', spent: nothing, allowed: [], agentCount: 1, waitingCount: 0, roles: [], agents, threads: [thread], turns, effects: [], requests: [], waiting: [], artifacts: [] } })
       })
+      await context.route('**/api/log?*', (route) => route.fulfill({ json: { events: [], last: 10_002 } }))
       await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
       await page.goto(`${scripted.address}/chat#token=${scripted.token}`)
       await page.locator('.message.bot', { hasText: 'answer 4999' }).waitFor()

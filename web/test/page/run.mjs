@@ -12,6 +12,7 @@ import * as looks from './looks.mjs'
 import { scriptedModel } from './model.mjs'
 import * as organisation from './organisation.mjs'
 import { society } from './society.mjs'
+import * as views from './views.mjs'
 
 const LIMIT_MS = 900_000
 const [program, word = ''] = process.argv.slice(2)
@@ -86,7 +87,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(everywhere, components), lane(organisation, lines, looks)])
+  await Promise.all([lane(chat, decisions), lane(everywhere, components, views), lane(organisation, lines, looks)])
 } finally {
   await browser.close()
 }

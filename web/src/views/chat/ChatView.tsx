@@ -34,11 +34,11 @@ function isHere(state: State, agent: string, task: string): boolean {
 function useConversation(state: State, agent: string, task: string | undefined): void {
   const line = useLine()
   const isMissing = task !== undefined && !isHere(state, agent, task)
-  const isKnown = state.threads.get(agent)?.items.length !== 0
+  const isRead = state.operations.has(agent)
   useEffect(() => {
     if (line !== 'live') return
     if (!isMissing) {
-      store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
+      if (!isRead) store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
       return
     }
     // A request that was just sent comes by itself.
@@ -48,7 +48,7 @@ function useConversation(state: State, agent: string, task: string | undefined):
       store.load(conversationPath(agent, task), 'conversation', agent).catch(() => undefined)
     }, 400)
     return () => clearTimeout(later)
-  }, [line, agent, task, isMissing, isKnown])
+  }, [line, agent, task, isMissing, isRead])
 }
 
 export function ChatView({ rest }: { rest: string[] }) {

@@ -43,10 +43,24 @@ export const Timeline = memo(function Timeline({ thread: id, only, depth, task, 
     if (box && held.current) box.scrollTop = held.current.top + box.scrollHeight - held.current.height
     held.current = undefined
   }, [drawn, total, scroller])
+  // What lies before the part that was read is asked for when somebody goes up, not because there is room for it.
+  const wentUp = useRef(false)
+  useEffect(() => {
+    const box = scroller?.current
+    if (!box) return
+    let last = box.scrollTop
+    const look = () => {
+      if (box.scrollTop < last - 1) wentUp.current = true
+      last = box.scrollTop
+    }
+    box.addEventListener('scroll', look, { passive: true })
+    return () => box.removeEventListener('scroll', look)
+  }, [scroller, thread !== undefined])
   useEffect(() => {
     const button = top.current
     if (!button || !scroller?.current) return
-    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && more(), { root: scroller.current, rootMargin: '400px 0px' })
+    const isDue = (entries: IntersectionObserverEntry[]) => entries.some((entry) => entry.isIntersecting) && (first > 0 || wentUp.current)
+    const observer = new IntersectionObserver((entries) => isDue(entries) && more(), { root: scroller.current, rootMargin: '400px 0px' })
     observer.observe(button)
     return () => observer.disconnect()
   })
