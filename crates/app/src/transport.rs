@@ -33,7 +33,7 @@ const MOMENT: Duration = Duration::from_secs(2);
 /// How a society is called: over HTTP or in this process. Both have the same operations.
 pub(crate) enum Transport {
     /// A polis runs there.
-    Http(Client),
+    Http(Box<Client>),
     /// Nobody else has the store, so it is open in this process.
     InProcess(Box<InProcess>),
 }
@@ -71,7 +71,7 @@ impl Transport {
     /// The operations of the society.
     pub(crate) fn api(&self) -> &dyn Api {
         match self {
-            Self::Http(client) => client,
+            Self::Http(client) => &**client,
             Self::InProcess(here) => &here.api,
         }
     }
@@ -256,7 +256,7 @@ async fn reached_for(
             reached(url, token, String::new())?.begin_society(request).await?;
         }
     }
-    Ok(Transport::Http(client))
+    Ok(Transport::Http(Box::new(client)))
 }
 
 /// Where the society that was named is found on a server.
