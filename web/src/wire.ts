@@ -12,7 +12,9 @@ export type Accepted = {
 
 /** What became of it: a message, or the answer to what waited. */
 export type Acted = {
+  /** What was answered. */
   approvalId?: string | null;
+  /** The message that was sent. */
   message?: Accepted | null;
 };
 
@@ -244,6 +246,7 @@ export type ArtifactId = string;
 
 /** Contents that the log names, oldest first. */
 export type Artifacts = {
+  /** The artifacts of this page. */
   artifacts: Array<NumberedArtifact>;
   /** How many there are: when the last one has this number, there is no more. */
   last: number;
@@ -271,6 +274,7 @@ export type Attempt = {
 export type BegunSociety = {
   /** Whether it was not there before. */
   begun: boolean;
+  /** Its name. */
   society: SocietyId;
 };
 
@@ -1024,24 +1028,32 @@ export type Flow = {
 
 /** Whether the society is well. */
 export type Health = {
+  /** The model that answers where none is named. */
   model: HealthModel;
+  /** The sum of it. */
   status: HealthStatus;
+  /** The log. */
   store: HealthStore;
+  /** The version of the program. */
   version: string;
 };
 
 /** The model that answers where none is named. */
 export type HealthModel = {
+  /** Its name. */
   name: string;
+  /** Whether it is the offline model. */
   offline: boolean;
 };
 
-export type HealthStatus = "ok" | "down" | "degraded";
+/** How well a society is. */
+export type HealthStatus = "ok" | "degraded" | "down";
 
 /** Whether the log can be read and written. */
 export type HealthStore = {
   /** What is wrong. */
   code?: string | null;
+  /** Whether both. */
   ok: boolean;
   /** The last event. */
   seq?: Seq | null;
@@ -1202,6 +1214,7 @@ export type LiveDelta = {
 
 /** A part of the log. */
 export type LogPage = {
+  /** The events of this page, oldest first. */
   events: Array<Recorded>;
   /** The log's last place: when the last event has it, there is no more. */
   last: Seq;
@@ -1213,11 +1226,15 @@ export type LogPage = {
 export type MadeSociety = {
   /** The last event that both share. */
   at: Seq;
+  /** The society whose events it has. */
   from: SocietyId;
+  /** Calls whose result is not known in it. */
   inDoubt: number;
   /** What the society of before is called now, after a rewind. */
   kept?: SocietyId | null;
+  /** Turns that are open in it and go on when it works. */
   openTurns: number;
+  /** Its name. */
   society: SocietyId;
 };
 
@@ -1273,6 +1290,7 @@ export type ModelVendor = {
   answers?: boolean | null;
   /** The variable that its key is wanted in. */
   key?: string | null;
+  /** Its name, as the part of a model's name before the `/`. */
   name: string;
   /** What must be set before it can be. */
   needs?: string | null;
@@ -1286,6 +1304,7 @@ export type Models = {
   default: string;
   /** Whether that is the offline model. */
   offline: boolean;
+  /** Their vendors. */
   vendors: Array<ModelVendor>;
 };
 
@@ -1297,7 +1316,7 @@ export type Moment = {
   name: string;
 };
 
-/** A reference with its position in the log. */
+/** An artifact of the list. */
 export type NumberedArtifact = {
   /** The agent that it belongs to; none if a person sent it. */
   agent?: AgentId | null;
@@ -1309,6 +1328,7 @@ export type NumberedArtifact = {
   id: ArtifactId;
   /** The media type that its creator declared. */
   mediaType: string;
+  /** Its place in the list, from 1 on. */
   n: number;
   /** The name for people and models. Not a path. */
   name: string;
@@ -1482,6 +1502,7 @@ export type Plans = {
 
 /** The operator's rules, in order; the first that fits counts. */
 export type Policy = {
+  /** The rules. */
   rules: Array<PolicyRule>;
 };
 
@@ -1516,6 +1537,7 @@ export type Problem = {
   detail: string;
   /** The HTTP status. */
   status: number;
+  /** The name of the HTTP status. */
   title: string;
   /** `urn:polis:problem:` and the code. */
   type: string;
@@ -1747,9 +1769,11 @@ export type ShownPlan = {
 export type Societies = {
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
+  /** The societies of this page. */
   societies: Array<Society>;
 };
 
+/** A society of the list. */
 export type Society = {
   /** How many events its log has. */
   events: Seq;
@@ -1759,6 +1783,7 @@ export type Society = {
   forkedAt?: Seq | null;
   /** The society whose events it has from before it was forked. */
   forkedFrom?: SocietyId | null;
+  /** Its name. */
   name: SocietyId;
   /** Whether it is at work here; else it begins to with the next request. */
   works: boolean;
@@ -1779,11 +1804,15 @@ export type Source = {
 
 /** One account. Of requests only those that are not answered yet have one; what an answered one cost stands in its answer. */
 export type Spending = {
+  /** What a person has allowed beyond the limit. */
   granted: Spent;
   /** How full it is wherever it has a limit. */
   levels: Array<Level>;
+  /** What calls under way may still take. */
   reserved: Spent;
+  /** The owner of the account. */
   scope: Scope;
+  /** What finished calls took. */
   spent: Spent;
 };
 
@@ -1993,10 +2022,13 @@ export type Threads = {
 /** Milliseconds since 1970, as the clock port tells them. */
 export type Timestamp = number;
 
+/** A tool. */
 export type Tool = {
+  /** What it does, for models. */
   description: string;
   /** What repeating a call would mean. */
   effect: EffectClass;
+  /** The name that models call it by. */
   name: string;
   /** The schema of its arguments. */
   parameters: unknown;
@@ -2024,13 +2056,19 @@ export type ToolList = {
   names?: Array<string>;
 };
 
+/** A server that provides tools. */
 export type ToolServer = {
+  /** More about the state, for people. */
   detail: string;
+  /** Its name in the configuration. */
   name: string;
+  /** How it is reached: its command or its address. */
   reach: string;
+  /** The state of the connection. */
   state: ServerState;
   /** How many tools it brings. */
   tools: number;
+  /** Whether the operator trusts what it says about its tools. */
   trusted: boolean;
 };
 
@@ -2038,7 +2076,9 @@ export type ToolServer = {
 export type Tools = {
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
+  /** The servers that provide tools, whether they are connected or not. */
   servers: Array<ToolServer>;
+  /** The tools of this page. */
   tools: Array<Tool>;
 };
 
@@ -2105,7 +2145,9 @@ export type Usage = {
 
 /** What was spent on models. */
 export type UsageReport = {
+  /** The accounts, in the order of their owners. */
   accounts: Array<Spending>;
+  /** The limits. */
   budgets: Budgets;
 };
 
@@ -2152,7 +2194,9 @@ export type Verdict = {
 
 /** What runs here. */
 export type Version = {
+  /** The name of the program. */
   name: string;
+  /** Its version. */
   version: string;
 };
 
@@ -2406,7 +2450,7 @@ export interface Routes {
       /** For a call: other arguments, as an object or as JSON text. For the plan of a workflow: an object with other `todos`, each with `id`, `description` and `priority`; `change` of what waits says it as a schema. Another form is refused with every fault and its place, and nothing changes. */
       arguments?: unknown;
       /** For what is in doubt or blocked: `done`, `not_done`, `again`; for a server's question: `cancelled`. */
-      outcome?: string | null;
+      outcome?: "done" | "not_done" | "again" | "cancelled" | null;
       /** Why; an agent reads it. */
       reason?: string;
       /** For what is in doubt: what the person found. */
@@ -2436,6 +2480,7 @@ export interface Routes {
   /** Keeps a content. */
   "POST /api/artifacts": {
     query: {
+      /** The name of a file, for people. */
       name: string;
     };
     body: undefined;

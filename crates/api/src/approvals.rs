@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::ApiError;
+
 /// Everything that waits for a person.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Approvals {
@@ -133,10 +135,24 @@ pub struct DecisionRequest {
     pub r#where: Option<Matching>,
     /// For what is in doubt or blocked: `done`, `not_done`, `again`; for a server's question: `cancelled`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
+    pub outcome: Option<DecisionOutcome>,
     /// For what is in doubt: what the person found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+}
+
+/// What a person found, or wants, where a yes or a no does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionOutcome {
+    /// The write in doubt was done.
+    Done,
+    /// The write in doubt was not done.
+    NotDone,
+    /// Do it again, or let the blocked turn go on.
+    Again,
+    /// Turn a server's question away.
+    Cancelled,
 }
 
 /// A value that is there, even if it is null.
@@ -151,12 +167,19 @@ pub struct Resolved {
     pub id: String,
 }
 
+impl DecisionRequest {
+    /// What it decides; an error where its fields do not fit together.
+    pub fn decision(self) -> Result<Decision, ApiError> {
+        self.try_into().map_err(|why| ApiError::bad_request("bad_json", why))
+    }
+}
+
 impl TryFrom<DecisionRequest> for Decision {
     type Error = &'static str;
 
     fn try_from(spoken: DecisionRequest) -> Result<Self, Self::Error> {
         let approved = spoken.approved.or_else(|| spoken.answer.as_ref().map(|_| true));
-        match (approved, spoken.outcome.as_deref()) {
+        match (approved, spoken.outcome) {
             (Some(approved), None) => {
                 let arguments = spoken.arguments.map(|arguments| match arguments {
                     Value::String(text) => text,
@@ -176,10 +199,10 @@ impl TryFrom<DecisionRequest> for Decision {
                     answer: spoken.answer,
                 }))
             }
-            (None, Some("done")) => Ok(Self::Done(spoken.result)),
-            (None, Some("not_done")) => Ok(Self::NotDone(spoken.result)),
-            (None, Some("again")) => Ok(Self::Again),
-            (None, Some("cancelled")) => Ok(Self::Cancelled),
+            (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(spoken.result)),
+            (None, Some(DecisionOutcome::NotDone)) => Ok(Self::NotDone(spoken.result)),
+            (None, Some(DecisionOutcome::Again)) => Ok(Self::Again),
+            (None, Some(DecisionOutcome::Cancelled)) => Ok(Self::Cancelled),
             _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
     }

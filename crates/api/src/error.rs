@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Why an operation failed: a stable code for programs, a sentence for people, and the HTTP status that says whose fault it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{detail} ({code})")]
@@ -45,5 +48,27 @@ impl ApiError {
     /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self.status, 429 | 503 | 507)
+    }
+}
+
+/// How a failed request is answered: `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub struct ProblemDetails {
+    /// `urn:polis:problem:` and the code.
+    pub r#type: String,
+    /// The name of the HTTP status.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What went wrong and what to do, for people.
+    pub detail: String,
+    /// What went wrong, for programs; it never changes.
+    pub code: String,
+}
+
+impl From<ProblemDetails> for ApiError {
+    fn from(problem: ProblemDetails) -> Self {
+        Self::new(problem.status, problem.code, problem.detail)
     }
 }

@@ -1,40 +1,58 @@
 //! What can be asked of a society: one typed operation for every protocol.
 //!
 //! Requests and answers are plain types that exist once; REST, MCP, A2A, OpenAI and AG-UI translate to and from them. An
-//! operation checks the caller's scope and its input. [`Local`] has the operations of a society in
-//! this process.
+//! operation checks the caller's scope and its input. [`Api`] is the trait of all operations: [`Local`] has the society in this
+//! process, `polis_client::Client` calls one over HTTP.
 
 mod access;
+mod actions;
 mod agents;
 mod approvals;
+mod artifacts;
 mod error;
+mod health;
 #[cfg(feature = "local")]
 pub mod local;
+mod log;
 mod messages;
+mod models;
+mod operations;
 mod org;
 pub mod paging;
 mod plans;
+mod policy;
+mod societies;
 mod submit;
 mod tasks;
 mod threads;
+mod tools;
 mod views;
 
 pub use access::{BadScope, Caller, Scope, Scopes};
+pub use actions::{Acted, ComponentAction};
 pub use agents::{
     Agent, AgentContext, AgentDetail, AgentOperation, AgentState, AgentStatus, Agents, Compress, Compressing, DeadLetters,
     Operate,
 };
-pub use approvals::{Approval, Approvals, Decision, DecisionRequest, Pending, Resolved};
-pub use error::ApiError;
+pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};
+pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
+pub use error::{ApiError, ProblemDetails};
+pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]
 pub use local::Local;
+pub use log::{LogPage, LogPaging};
 pub use messages::{Direction, MessagePaging, Messages, UserMessage, UserMessageKind};
-pub use org::{ImportRequest, Imported, Roles, Terminate, Terminated};
+pub use models::{ModelVendor, Models, Spending, UsageReport};
+pub use operations::Api;
+pub use org::{ImportRequest, Imported, MAX_ORG_BYTES, Roles, Terminate, Terminated};
 pub use paging::Paging;
 pub use plans::{AgentPlan, PlanFilter, Plans};
+pub use policy::{Policy, PolicyRule, PolicyThen};
+pub use societies::{BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Rewind, SocietyList};
 pub use submit::{Accepted, AskAboutPlans, Attachment, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};
 pub use threads::{ListedThread, ThreadPart, Threads};
+pub use tools::{Tool, ToolServer, ToolServerState, Tools};
 pub use views::{
     AgentRecord, CallCost, ConversationPage, Dismissal, EffectRecord, EffectStage, InboxRecord, InquiryRecord, Moment,
     OrganisationPage, RequestPage, RequestRecord, ThreadItem, ThreadPlace, ThreadRecord, TurnPage, TurnRecord, View,

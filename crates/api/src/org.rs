@@ -4,6 +4,9 @@ use polis_domain::{AgentId, Children, OrgRole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The longest document of an organisation, as JSON.
+pub const MAX_ORG_BYTES: usize = 16 << 20;
+
 /// The roles, by id.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Roles {

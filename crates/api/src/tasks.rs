@@ -54,6 +54,11 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
+    /// The status that a failure leaves a request in: cancelling is told apart from failing.
+    pub fn after(failure: &Failure) -> Self {
+        if &*failure.code == "cancelled" { Self::Cancelled } else { Self::Failed }
+    }
+
     /// Whether the request has ended.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)

@@ -1,4 +1,4 @@
-//! Addresses of conversations as people type them, and as they go into a URL.
+//! Addresses of conversations as people type them.
 
 use polis_domain::{AgentId, SubThreadPath, ThreadId};
 
@@ -28,12 +28,6 @@ impl Address {
     }
 }
 
-/// The text as one part of a URL.
-pub(crate) fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,10 +47,5 @@ mod tests {
         for bad in ["", "root.messages[x].meta._thread", "root.messages[1]", "root[1]"] {
             assert_eq!(read(bad), Err("bad_path".into()), "{bad}");
         }
-    }
-
-    #[test]
-    fn what_goes_into_a_url_is_encoded() {
-        assert_eq!(encoded("messages[0].meta._thread/线"), "messages%5B0%5D.meta._thread%2F%E7%BA%BF");
     }
 }

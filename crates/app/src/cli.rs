@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::budget::RequestBudget;
-use crate::planning::AskAboutPlans;
+use crate::planning::TypedPlanApproval;
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable society of AI agents.
@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Tools(Tools),
     /// List what is kept outside the log; get one, or remove what nothing names
     Artifacts(Artifacts),
-    /// Make, list and revoke tokens that open the HTTP door for others
+    /// Make, list and revoke tokens with limited scopes for the HTTP server
     Token(Tokens),
     /// Show what was spent on models, and what is left
     Usage(Look),
@@ -130,7 +130,7 @@ pub(crate) struct With {
 
     /// When to ask a person about the plan of a workflow before it is carried out [default: never]
     #[arg(long, value_name = "WHEN", value_enum, env = "POLIS_PLAN_APPROVAL")]
-    pub(crate) plan_approval: Option<AskAboutPlans>,
+    pub(crate) plan_approval: Option<TypedPlanApproval>,
 
     /// What each request may spend: `none` for no limit, `3x` for three times the budget of polis.toml
     /// [default: 200 model calls, 4 million tokens, 5 USD, 60 minutes of waiting for models]

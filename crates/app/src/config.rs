@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use polis_agents::workflow::RunSettings;
+use polis_api::AskAboutPlans;
 use polis_domain::{Budgets, SocietyId};
 use polis_engine::{ForkError, is_society_name};
 use polis_providers::Rate;
@@ -14,13 +15,12 @@ use polis_tools::mcp::ServerSettings;
 
 use crate::budget::RequestBudget;
 use crate::cli::{Command, Typed, With};
-use crate::planning::AskAboutPlans;
 use crate::remotes::Remote;
 use crate::servers;
 use crate::telemetry::WrittenTelemetry;
 use crate::trouble::Trouble;
 use crate::trust::{DATA, Trust};
-use crate::written::{self, Kept, Tools, Written, WrittenDoor, WrittenSociety};
+use crate::written::{self, Kept, Written, WrittenHttp, WrittenSociety, WrittenTools};
 
 pub(crate) const FILE: &str = "polis.toml";
 
@@ -76,7 +76,7 @@ pub(crate) struct Config {
     /// The files that servers of the settings run.
     pub(crate) scripts: Vec<PathBuf>,
     /// The tools that touch the machine.
-    pub(crate) tools: Tools,
+    pub(crate) tools: WrittenTools,
     /// How workflows run.
     pub(crate) workflow: RunSettings,
     /// What was typed after `--plan-approval`.
@@ -86,7 +86,7 @@ pub(crate) struct Config {
     /// What is kept outside the log.
     pub(crate) artifacts: Kept,
     /// Who may ask over HTTP beside this machine.
-    pub(crate) door: WrittenDoor,
+    pub(crate) http: WrittenHttp,
     /// Whether the page may show live documents of models.
     pub(crate) live_html: bool,
     /// Where spans and metrics go.
@@ -145,6 +145,7 @@ impl Config {
             keys: None,
         };
         let with = typed.command.with();
+        let typed_plan_approval = with.and_then(|with| with.plan_approval).map(AskAboutPlans::from);
         let flag = |pick: fn(&With) -> Option<String>| with.and_then(pick).filter(|value| !value.trim().is_empty());
         let listen = match &typed.command {
             Command::Serve(serve) => serve.listen.clone().filter(|listen| !listen.trim().is_empty()),
@@ -196,11 +197,11 @@ impl Config {
             listen,
             emulated_tools: written.emulated_tools,
             tools: written.tools,
-            workflow: written.workflow.settings(with.and_then(|with| with.plan_approval)),
-            typed_plan_approval: with.and_then(|with| with.plan_approval),
+            workflow: written.workflow.settings(typed_plan_approval),
+            typed_plan_approval,
             repeated: with.map(repeated).unwrap_or_default(),
             artifacts: written.artifacts.into(),
-            door: written.server,
+            http: written.server,
             live_html: written.page.live_html,
             telemetry: written.telemetry,
             servers,

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Failure, Inquiry, MessageKind, Recorded, Seq, TaskId, ThreadId, Verdict};
-use serde::Deserialize;
+use polis_api::{TaskState, TaskStatus};
+use polis_domain::{Effect, EffectId, Event, Failure, Inquiry, MessageKind, Recorded, Seq, TaskId, ThreadId, Verdict};
 use tokio_util::sync::CancellationToken;
 
-use crate::address::encoded;
 use crate::cli::Agree;
 use crate::config::Config;
-use crate::door::{Door, Events, Told};
 use crate::lines::Lines;
 use crate::out;
 use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
 use crate::team::{Growth, SeenStep};
+use crate::transport::{Events, Told, Transport};
 use crate::trouble::{Exit, Trouble};
 
 /// How a request ended, or why we no longer wait for it.
@@ -58,7 +57,7 @@ pub(crate) struct Words {
 
 /// Waits for one request.
 pub(crate) struct Follow<'a> {
-    pub(crate) door: &'a Door,
+    pub(crate) transport: &'a Transport,
     pub(crate) events: &'a mut Events,
     pub(crate) stop: &'a CancellationToken,
     pub(crate) task: TaskId,
@@ -102,16 +101,16 @@ impl Follow<'_> {
     /// Answers what waits for a person, as far as we may.
     async fn settle(&mut self, asked: &mut bool) -> Result<Option<Ended>, Trouble> {
         let waiting = loop {
-            for one in &person::list(self.door).await? {
+            for one in &person::list(self.transport).await? {
                 if let Some(word) = self.word_on(one) {
-                    settled_by_now(one.answer(self.door, &word).await)?;
+                    settled_by_now(one.answer(self.transport, &word).await)?;
                 }
             }
-            if status(self.door, &self.task).await? != "needs_person" {
-                *asked = !person::list(self.door).await?.is_empty();
+            if !needs_person(self.transport, &self.task).await? {
+                *asked = !person::list(self.transport).await?.is_empty();
                 return Ok(None);
             }
-            let waiting = person::list(self.door).await?;
+            let waiting = person::list(self.transport).await?;
             // What was asked in the meantime is answered as well.
             let is_new = waiting.iter().any(|waiting| self.word_on(waiting).is_some());
             if !is_new {
@@ -122,7 +121,7 @@ impl Follow<'_> {
         for one in &waiting {
             let answered = tokio::select! {
                 () = self.stop.cancelled() => return Ok(Some(Ended::Stopped)),
-                answered = one.ask(self.door, lines) => answered,
+                answered = one.ask(self.transport, lines) => answered,
             };
             match answered {
                 Ok(false) => return Ok(Some(Ended::NeedsPerson(waiting))),
@@ -144,7 +143,9 @@ impl Follow<'_> {
             // To agree to everything that agents do is not to pay without end.
             Agree::All if is_own && waiting.wants_a_yes() && !waiting.is_budget() => Some(Word::Yes),
             // Whoever asks is gone when this process ends, and nobody else can answer meanwhile.
-            _ if waiting.is_servers() && self.lines.is_none() && matches!(self.door, Door::Here(_)) => Some(Word::Cancel),
+            _ if waiting.is_servers() && self.lines.is_none() && matches!(self.transport, Transport::InProcess(_)) => {
+                Some(Word::Cancel)
+            }
             _ => None,
         }
     }
@@ -302,15 +303,10 @@ fn settled_by_now(answered: Result<(), Trouble>) -> Result<(), Trouble> {
     }
 }
 
-async fn status(door: &Door, task: &TaskId) -> Result<String, Trouble> {
-    #[derive(Deserialize)]
-    struct Task {
-        status: String,
-        behind: Option<AgentId>,
-    }
-    let task: Task = door.get(&format!("/api/tasks/{}", encoded(task.as_str()))).await?;
-    // Whoever sits here can settle what another request waits for.
-    Ok(if task.behind.is_some() { "needs_person".to_owned() } else { task.status })
+/// Whether nothing moves until a person acts. What another request waits for can be settled here as well.
+async fn needs_person(transport: &Transport, task: &TaskId) -> Result<bool, Trouble> {
+    let TaskState { status, behind, .. } = transport.api().task(task).await?;
+    Ok(status == TaskStatus::NeedsPerson || behind.is_some())
 }
 
 fn asks_person(event: &Event) -> bool {

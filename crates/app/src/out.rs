@@ -22,6 +22,12 @@ pub(crate) fn line(text: &str) -> Result<(), Trouble> {
     self::text(&format!("{text}\n"))
 }
 
+/// Writes the result as JSON for people and programs.
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Trouble> {
+    let value = serde_json::to_value(value).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+    line(&format!("{value:#}"))
+}
+
 /// The name that a value has in JSON, such as the status of a request.
 pub(crate) fn name_of(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {

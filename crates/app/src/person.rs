@@ -1,55 +1,29 @@
 //! What waits for a person: the list, each in words, and asking about it on the spot.
 
-use polis_domain::{AgentId, Call, Changed, Failure, Matching, Review, Ruling, TaskId, Wanted};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use std::ops::Deref;
 
-use crate::address::encoded;
+use polis_api::{Approval, DecisionOutcome, DecisionRequest, Paging, Pending};
+use polis_domain::{Always, Changed, Matching, Review, Ruling, Wanted};
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::config::Config;
-use crate::door::Door;
 use crate::form;
 use crate::lines::{Line, Lines};
 use crate::out;
+use crate::transport::Transport;
 use crate::trouble::Trouble;
 
 /// One thing that waits for a person.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Waiting {
-    pub(crate) id: String,
-    pub(crate) agent_id: AgentId,
-    pub(crate) task_id: TaskId,
-    #[serde(flatten)]
-    pub(crate) what: What,
-}
+#[derive(Debug, Clone)]
+pub(crate) struct Waiting(Approval);
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum What {
-    Approval {
-        question: String,
-        #[serde(default)]
-        details: Value,
-        #[serde(default)]
-        call: Option<Call>,
-    },
-    /// More than a yes is wanted, or a server asks.
-    Question {
-        question: String,
-        #[serde(default)]
-        details: Value,
-        wanted: Wanted,
-        #[serde(default)]
-        server: Option<String>,
-        #[serde(default)]
-        call: Option<Call>,
-    },
-    InDoubt {
-        call: Call,
-    },
-    Parked {
-        failure: Failure,
-    },
+impl Deref for Waiting {
+    type Target = Approval;
+
+    fn deref(&self) -> &Approval {
+        &self.0
+    }
 }
 
 /// What a person says to it.
@@ -59,7 +33,7 @@ pub(crate) enum Word {
     /// For a call: other arguments, for whom not to ask again, and about which calls.
     YesWith {
         arguments: Option<Value>,
-        always: Option<&'static str>,
+        always: Option<Always>,
         matching: Option<Matching>,
     },
     No(String),
@@ -75,28 +49,24 @@ pub(crate) enum Word {
 const MAX_GAP: usize = 40;
 
 /// Everything that waits for a person.
-pub(crate) async fn list(door: &Door) -> Result<Vec<Waiting>, Trouble> {
-    #[derive(Deserialize)]
-    struct Listed {
-        approvals: Vec<Waiting>,
-    }
-    let listed: Listed = door.get("/api/approvals").await?;
-    Ok(listed.approvals)
+pub(crate) async fn list(transport: &Transport) -> Result<Vec<Waiting>, Trouble> {
+    let listed = transport.api().approvals(&Paging::default()).await?;
+    Ok(listed.approvals.into_iter().map(Waiting).collect())
 }
 
 impl Waiting {
     /// One line for people.
     pub(crate) fn in_words(&self) -> String {
-        let Self { id, agent_id: agent, .. } = self;
-        match &self.what {
-            What::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
-            What::Approval { question, call: Some(call), details } => {
+        let Approval { id, agent_id: agent, .. } = &self.0;
+        match &self.pending {
+            Pending::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
+            Pending::Approval { question, call: Some(call), details, .. } => {
                 let review = Review::deserialize(details).unwrap_or_default();
                 format!("{id}  {agent} asks: {question}  {} {}{}", call.tool, tight(&call.arguments), in_lines(&review))
             }
-            What::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
-            What::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
-            What::Question { question, details, wanted, server, call } => {
+            Pending::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
+            Pending::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
+            Pending::Question { question, details, wanted, server, call, .. } => {
                 let whose = match (server, call) {
                     (Some(_), Some(call)) => format!("{question}  (for {agent}, which calls {} {})", call.tool, call.arguments),
                     (Some(_), None) => question.clone(),
@@ -111,44 +81,44 @@ impl Waiting {
                 };
                 format!("{id}  {whose}{wanted}")
             }
-            What::InDoubt { call } => {
+            Pending::InDoubt { call } => {
                 format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
             }
-            What::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
+            Pending::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
         }
     }
 
     /// Whether a person is asked, and nothing is broken.
     pub(crate) fn is_question(&self) -> bool {
-        matches!(self.what, What::Approval { .. } | What::Question { .. })
+        matches!(self.pending, Pending::Approval { .. } | Pending::Question { .. })
     }
 
     /// Whether a yes answers it.
     pub(crate) fn wants_a_yes(&self) -> bool {
-        matches!(self.what, What::Approval { .. } | What::Question { wanted: Wanted::Agreement, .. })
+        matches!(self.pending, Pending::Approval { .. } | Pending::Question { wanted: Wanted::Agreement, .. })
     }
 
     /// Whether a server asks while a call runs there.
     pub(crate) fn is_servers(&self) -> bool {
-        matches!(self.what, What::Question { server: Some(_), .. })
+        matches!(self.pending, Pending::Question { server: Some(_), .. })
     }
 
     /// Whether it asks for more than a budget allows.
     pub(crate) fn is_budget(&self) -> bool {
-        matches!(&self.what, What::Approval { details, .. } if details.get("budget").is_some())
+        matches!(&self.pending, Pending::Approval { details, .. } if details.get("budget").is_some())
     }
 
     /// Whether it asks about a plan, which can be changed.
     pub(crate) fn is_plan(&self) -> bool {
-        matches!(&self.what, What::Approval { details, call: None, .. } if details.get("todos").is_some())
+        matches!(&self.pending, Pending::Approval { details, call: None, .. } if details.get("todos").is_some())
     }
 
     /// What to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
-        let Self { id, task_id: task, .. } = self;
+        let Approval { id, task_id: task, .. } = &self.0;
         let again = |command: String| config.again_with(&command);
-        match &self.what {
-            What::Approval { call, .. } => {
+        match &self.pending {
+            Pending::Approval { call, .. } => {
                 let more = match call {
                     Some(call) if matches!(call.ruling, Ruling::AskEach(_)) => " [--arguments JSON]",
                     Some(_) => " [--arguments JSON] [--always agent|task|tool|reads [--where PATTERN]]",
@@ -161,7 +131,7 @@ impl Waiting {
                     again(format!("deny {id} [reason]"))
                 )
             }
-            What::Question { wanted, server, .. } => {
+            Pending::Question { wanted, server, .. } => {
                 let yes = match wanted {
                     Wanted::Text { options } if options.is_empty() => {
                         format!("answer with `{}`", again(format!("answer {id} TEXT")))
@@ -180,13 +150,13 @@ impl Waiting {
                 };
                 format!("{yes}, or not with `{}`{cancel}", again(format!("deny {id} [reason]")))
             }
-            What::InDoubt { .. } => format!(
+            Pending::InDoubt { .. } => format!(
                 "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",
                 again(format!("approve {id} --done \"what came of it\"")),
                 again(format!("deny {id}")),
                 again(format!("approve {id} --again")),
             ),
-            What::Parked { .. } => format!(
+            Pending::Parked { .. } => format!(
                 "let it try again with `{}`, or call it off with `{}`",
                 again(format!("approve {id} --again")),
                 config.again(&format!("cancel {task}")),
@@ -195,28 +165,41 @@ impl Waiting {
     }
 
     /// Says it. The words that do not fit are refused before anything is sent.
-    pub(crate) async fn answer(&self, door: &Door, word: &Word) -> Result<(), Trouble> {
-        let body = match (&self.what, word) {
-            (What::Approval { .. }, Word::Yes) => json!({ "approved": true }),
-            (What::Approval { call: Some(_), .. }, Word::YesWith { arguments, always, matching }) => {
-                json!({ "approved": true, "arguments": arguments, "always": always, "where": matching })
+    pub(crate) async fn answer(&self, transport: &Transport, word: &Word) -> Result<(), Trouble> {
+        transport.api().resolve(&self.id, self.decision(word)?).await?;
+        Ok(())
+    }
+
+    /// What a word comes to; an error where it does not fit.
+    fn decision(&self, word: &Word) -> Result<DecisionRequest, Trouble> {
+        let none = DecisionRequest::default;
+        let yes = || DecisionRequest { approved: Some(true), ..none() };
+        let no = |reason: &String| DecisionRequest { approved: Some(false), reason: reason.clone(), ..none() };
+        let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..none() };
+        Ok(match (&self.pending, word) {
+            (Pending::Approval { .. }, Word::Yes) => yes(),
+            (Pending::Approval { call: Some(_), .. }, Word::YesWith { arguments, always, matching }) => {
+                DecisionRequest { arguments: arguments.clone(), always: *always, r#where: matching.clone(), ..yes() }
             }
-            (What::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None, .. }) if self.is_plan() => {
-                json!({ "approved": true, "arguments": arguments })
+            (Pending::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None, .. }) if self.is_plan() => {
+                DecisionRequest { arguments: Some(arguments.clone()), ..yes() }
             }
-            (What::Question { wanted: Wanted::Agreement, .. }, Word::YesWith { arguments: None, always, matching: None }) => {
-                json!({ "approved": true, "always": always })
+            (
+                Pending::Question { wanted: Wanted::Agreement, .. },
+                Word::YesWith { arguments: None, always, matching: None },
+            ) => DecisionRequest { always: *always, ..yes() },
+            (Pending::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, Word::Yes) => yes(),
+            (Pending::Question { wanted: Wanted::Text { .. }, .. }, Word::Answer(text)) => {
+                DecisionRequest { answer: Some(text.as_str().into()), ..none() }
             }
-            (What::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, Word::Yes) => json!({ "approved": true }),
-            (What::Question { wanted: Wanted::Text { .. }, .. }, Word::Answer(text)) => json!({ "answer": text }),
-            (What::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
+            (Pending::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
                 let form: Value = serde_json::from_str(text)
                     .map_err(|error| Trouble::usage("bad_answer", format!("the answer is no JSON: {error}")))?;
-                json!({ "answer": form })
+                DecisionRequest { answer: Some(form), ..none() }
             }
-            (What::Question { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
-            (What::Question { server: Some(_), .. }, Word::Cancel) => json!({ "outcome": "cancelled" }),
-            (What::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
+            (Pending::Question { .. }, Word::No(reason)) => no(reason),
+            (Pending::Question { server: Some(_), .. }, Word::Cancel) => outcome(DecisionOutcome::Cancelled),
+            (Pending::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
                 return Err(self.unfit("it is a question; answer or deny it"));
             }
             (_, Word::Answer(_)) => return Err(self.unfit("it wants no words; approve or deny it")),
@@ -224,47 +207,50 @@ impl Waiting {
             (_, Word::YesWith { .. }) => {
                 return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
             }
-            (What::Approval { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
-            (What::InDoubt { .. }, Word::Done(result)) => json!({ "outcome": "done", "result": result }),
-            (What::InDoubt { .. }, Word::No(reason)) if reason.is_empty() => json!({ "outcome": "not_done" }),
-            (What::InDoubt { .. }, Word::No(reason)) => json!({ "outcome": "not_done", "result": reason }),
-            (What::InDoubt { .. } | What::Parked { .. }, Word::Again) => json!({ "outcome": "again" }),
-            (What::Approval { .. }, Word::Done(_) | Word::Again) => {
+            (Pending::Approval { .. }, Word::No(reason)) => no(reason),
+            (Pending::InDoubt { .. }, Word::Done(result)) => {
+                DecisionRequest { result: Some(result.clone()), ..outcome(DecisionOutcome::Done) }
+            }
+            (Pending::InDoubt { .. }, Word::No(reason)) => {
+                let result = Some(reason.clone()).filter(|reason| !reason.is_empty());
+                DecisionRequest { result, ..outcome(DecisionOutcome::NotDone) }
+            }
+            (Pending::InDoubt { .. } | Pending::Parked { .. }, Word::Again) => outcome(DecisionOutcome::Again),
+            (Pending::Approval { .. }, Word::Done(_) | Word::Again) => {
                 return Err(self.unfit("it is a question; approve or deny it"));
             }
-            (What::InDoubt { .. }, Word::Yes) => {
+            (Pending::InDoubt { .. }, Word::Yes) => {
                 return Err(self.unfit("it is a write in doubt; say --done RESULT or --again, or deny it if it was not done"));
             }
-            (What::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
-                return Err(self.unfit("it stands still; say --again, or cancel its task"));
+            (Pending::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
+                return Err(self.unfit("it is blocked; say --again, or cancel its task"));
             }
-        };
-        door.post::<Value>(&format!("/api/approvals/{}", encoded(&self.id)), &body).await.map(drop)
+        })
     }
 
     /// Asks on the terminal. False when nobody is there to answer.
-    pub(crate) async fn ask(&self, door: &Door, lines: &mut Lines) -> Result<bool, Trouble> {
+    pub(crate) async fn ask(&self, transport: &Transport, lines: &mut Lines) -> Result<bool, Trouble> {
         out::note(&self.in_words());
         loop {
-            if let What::Question { wanted: wanted @ (Wanted::Text { .. } | Wanted::Form { .. }), .. } = &self.what {
+            if let Pending::Question { wanted: wanted @ (Wanted::Text { .. } | Wanted::Form { .. }), .. } = &self.pending {
                 let Some(word) = form::ask(wanted, lines).await else { return Ok(false) };
-                match self.answer(door, &word).await {
+                match self.answer(transport, &word).await {
                     Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
                     answered => return answered.map(|()| true),
                 }
                 continue;
             }
-            out::prompt(match self.what {
-                What::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
-                What::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
+            out::prompt(match self.pending {
+                Pending::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
+                Pending::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
                     Review { reads, .. } if !reads.is_empty() => "agree? [y / n reason / always / reads] ",
                     Review { always: Some(_), .. } => "agree? [y / n reason / always] ",
                     _ => "agree? [y / n reason] ",
                 },
-                What::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
-                What::Question { .. } => "agree? [y / n reason] ",
-                What::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
-                What::Parked { .. } => "[again] ",
+                Pending::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
+                Pending::Question { .. } => "agree? [y / n reason] ",
+                Pending::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
+                Pending::Parked { .. } => "[again] ",
             });
             let text = match lines.next().await {
                 Some(Line::Text(text)) => text,
@@ -272,7 +258,7 @@ impl Waiting {
                 None => return Ok(false),
             };
             let Some(word) = Word::read(&text) else { continue };
-            match self.answer(door, &word).await {
+            match self.answer(transport, &word).await {
                 Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
                 answered => return answered.map(|()| true),
             }
@@ -328,8 +314,8 @@ impl Word {
             }
             "y" | "yes" | "是" | "好" => Some(Self::Yes),
             "n" | "no" | "否" | "不" => Some(Self::No(rest.trim().to_owned())),
-            "a" | "always" | "总是" => Some(Self::YesWith { arguments: None, always: Some("tool"), matching: None }),
-            "reads" => Some(Self::YesWith { arguments: None, always: Some("reads"), matching: None }),
+            "a" | "always" | "总是" => Some(Self::YesWith { arguments: None, always: Some(Always::Tool), matching: None }),
+            "reads" => Some(Self::YesWith { arguments: None, always: Some(Always::Reads), matching: None }),
             "done" => Some(Self::Done(rest.trim().to_owned())),
             "again" => Some(Self::Again),
             _ => None,
@@ -339,6 +325,8 @@ impl Word {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -354,7 +342,7 @@ mod tests {
         let always = |always| Some(Word::YesWith { arguments: None, always: Some(always), matching: None });
         assert_eq!(
             (Word::read("always"), Word::read("A"), Word::read("reads")),
-            (always("tool"), always("tool"), always("reads"))
+            (always(Always::Tool), always(Always::Tool), always(Always::Reads))
         );
     }
 

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
 use polis_agents::workflow::{PlanApproval, RunSettings, WorkflowLimits};
+use polis_api::AskAboutPlans;
 use serde::Deserialize;
 
-/// When a person is asked about a plan before it is carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AskAboutPlans {
+/// When a person is asked about a plan, as it is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TypedPlanApproval {
     /// Carry every plan out
     Never,
     /// Ask about plans that may write, and about long ones
@@ -18,13 +18,12 @@ pub(crate) enum AskAboutPlans {
     Always,
 }
 
-impl AskAboutPlans {
-    /// As a request says it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Ask => "ask",
-            Self::Always => "always",
+impl From<TypedPlanApproval> for AskAboutPlans {
+    fn from(typed: TypedPlanApproval) -> Self {
+        match typed {
+            TypedPlanApproval::Never => Self::Never,
+            TypedPlanApproval::Ask => Self::Ask,
+            TypedPlanApproval::Always => Self::Always,
         }
     }
 }

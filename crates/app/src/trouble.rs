@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::process::ExitCode;
 
+use polis_api::ApiError;
+use polis_client::ClientError;
 use polis_engine::{ForkError, OpenError};
 use polis_ports::LogError;
 
@@ -66,6 +68,21 @@ impl Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.message.trim_end(), self.code)
+    }
+}
+
+impl From<ApiError> for Trouble {
+    fn from(error: ApiError) -> Self {
+        // What was typed cannot be meant, however it is called.
+        let is_typed = matches!(error.code(), "bad_url" | "bad_certificate" | "bad_society_name") && error.status() == 400;
+        let exit = if is_typed { Exit::Usage } else { Exit::Failed };
+        Self { exit, ..Self::new(error.code().to_owned(), error.detail()) }
+    }
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        ApiError::from(error).into()
     }
 }
 

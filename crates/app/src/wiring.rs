@@ -19,7 +19,7 @@ use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
-use crate::door::Purpose;
+use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
 use crate::trouble::Trouble;
 use crate::trust::{Trust, create_private};
@@ -165,7 +165,7 @@ pub(crate) async fn open_for(
     let config = &config.with_kin(&config.society, &forebears);
     let idle = || Thinking {
         model: Arc::new(Offline::default()),
-        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, vendors: Vec::new() },
+        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, ..About::default() },
         replayer: None,
     };
     let (thinking, Tools { toolbox, servers }) = match purpose {
@@ -217,10 +217,9 @@ pub(crate) async fn open_for(
         roles::apply(&society, &config.trust).await;
         remotes::apply(&society, &config.remotes).await;
     }
-    let policy = config.rules.iter().map(rule).collect();
-    let page =
-        PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html, policy };
-    let state = SocietyState::new(society, thinking.about).with_page(page);
+    let about = About { policy: config.rules.iter().map(rule).collect(), ..thinking.about };
+    let page = PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html };
+    let state = SocietyState::new(society, about).with_page(page);
     let works = purpose == Purpose::Work;
     Ok(Opened { state, artifacts, replayer: thinking.replayer, servers, followed, live, works, role_files })
 }
@@ -297,7 +296,7 @@ pub(crate) fn about(models: &Models) -> About {
         address: models.address(name).filter(is_here).map(str::to_owned),
     };
     let vendors = models.all().map(vendor).collect();
-    About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors }
+    About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors, ..About::default() }
 }
 
 fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
@@ -313,7 +312,7 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     if let Some(Tape::Replay(file)) = &config.tape {
         let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
         out::note(&format!("polis: the cassette {} answers; no key is needed and no model is asked.", file.display()));
-        let about = About { model: "cassette".to_owned(), is_offline: false, vendors: Vec::new() };
+        let about = About { model: "cassette".to_owned(), ..About::default() };
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
     // Whoever reads along wants to; a program does not.
@@ -423,7 +422,7 @@ fn options(config: &Config) -> Result<Options, Trouble> {
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();
     let usual = Options::new(entropy, root);
-    let patience = config.door.client_tool_seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
+    let patience = config.http.client_tool_seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
     let client_patience = patience.unwrap_or(usual.client_patience);
     Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), client_patience, ..usual })
 }

@@ -50,13 +50,13 @@ pub(crate) struct Written {
     #[serde(default)]
     pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
     #[serde(default)]
-    pub(crate) tools: Tools,
+    pub(crate) tools: WrittenTools,
     #[serde(default)]
     pub(crate) workflow: WrittenWorkflow,
     #[serde(default)]
     pub(crate) artifacts: WrittenArtifacts,
     #[serde(default)]
-    pub(crate) server: WrittenDoor,
+    pub(crate) server: WrittenHttp,
     #[serde(default)]
     pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
     #[serde(default)]
@@ -113,7 +113,7 @@ pub(crate) struct WrittenSociety {
 /// Which tools that touch the machine are offered, and what they may use.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Tools {
+pub(crate) struct WrittenTools {
     #[serde(default)]
     pub(crate) commands: bool,
     /// Whether commands may ask for the network.
@@ -142,7 +142,7 @@ pub(crate) struct Tools {
 /// `[server]`: who may ask over HTTP beside this machine.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenDoor {
+pub(crate) struct WrittenHttp {
     /// Names that this server has beside its addresses.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,

@@ -4,3 +4,4 @@
 mod cli;
 mod kill;
 mod local;
+mod operations;

@@ -10,7 +10,7 @@ use polis_http::sse::{Event, SseReader};
 
 use crate::ClientError;
 
-type Body = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+pub(crate) type Body = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// Largest event that is taken, in bytes. A server that sends more is not believed to stop.
 const MAX_EVENT_BYTES: usize = 128 << 20;

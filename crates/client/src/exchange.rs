@@ -2,18 +2,15 @@
 
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 
 use futures_util::{Stream, StreamExt, stream};
-use polis_domain::{AgentId, Seq, TaskId};
+use polis_api::{ApiError, ProblemDetails};
+use polis_domain::Seq;
 use polis_http::header::{AUTHORIZATION, CONTENT_TYPE};
-use polis_http::{Body, Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Trust, Uri};
-use serde::Deserialize;
+use polis_http::{Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Trust, Uri};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
-use crate::events::Sse;
-use polis_api::{Accepted, Agents, Messages, TaskState};
+use crate::events::{Body, Sse};
 
 /// Why there is no answer, or not the one that was hoped for.
 #[derive(Debug, thiserror::Error)]
@@ -44,16 +41,9 @@ pub enum ClientError {
     /// The answer broke off.
     #[error("the answer broke off: {0}")]
     Gone(#[source] io::Error),
-    /// The server says no.
-    #[error("{detail}")]
-    Problem {
-        /// The HTTP status.
-        status: u16,
-        /// The stable name of what is wrong.
-        code: String,
-        /// What to do.
-        detail: String,
-    },
+    /// The server refuses.
+    #[error("{}", .0.detail())]
+    Problem(ApiError),
     /// The answer cannot be understood.
     #[error("{0}")]
     Strange(String),
@@ -67,18 +57,39 @@ impl ClientError {
             Self::BadCertificates(_) | Self::Untrusted { .. } => "bad_certificate",
             Self::Unreachable { .. } => "server_unreachable",
             Self::Gone(_) => "server_gone",
-            Self::Problem { code, .. } => code,
+            Self::Problem(error) => error.code(),
             Self::Strange(_) => "strange_answer",
         }
     }
 }
 
-/// An answer as it comes.
-pub struct Answer {
+impl From<ClientError> for ApiError {
+    fn from(error: ClientError) -> Self {
+        let status = match &error {
+            ClientError::Problem(problem) => return problem.clone(),
+            ClientError::BadUrl(_) | ClientError::BadCertificates(_) => 400,
+            ClientError::Untrusted { .. } | ClientError::Gone(_) | ClientError::Strange(_) => 502,
+            ClientError::Unreachable { .. } => 503,
+        };
+        Self::new(status, error.code().to_owned(), error.to_string())
+    }
+}
+
+/// A response whose body has not been read.
+pub(crate) struct Response {
     /// The HTTP status.
-    pub status: u16,
-    /// The body.
-    pub body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
+    pub(crate) status: u16,
+    pub(crate) body: Body,
+}
+
+impl Response {
+    /// The same if the server has done what it was asked.
+    pub(crate) async fn accepted(self) -> Result<Self, ClientError> {
+        if self.status < 400 {
+            return Ok(self);
+        }
+        Err(problem(self.status, &whole(self.body).await?))
+    }
 }
 
 /// Where a polis runs, and the token for it.
@@ -123,8 +134,8 @@ impl Client {
         &self.url
     }
 
-    /// Asks; a body makes it a `POST`.
-    pub async fn ask(&self, target: &str, body: Option<String>) -> Result<Answer, ClientError> {
+    /// Sends a request; a body, with its media type, makes it a `POST`.
+    pub(crate) async fn call(&self, target: &str, body: Option<(&str, Vec<u8>)>) -> Result<Response, ClientError> {
         let unreachable = |error| match error {
             HttpError::Untrusted { reason, .. } => ClientError::Untrusted { url: self.url.clone(), reason },
             HttpError::BadCertificates(why) => ClientError::BadCertificates(why),
@@ -132,116 +143,55 @@ impl Client {
         };
         let request = self.request(target, body).ok_or_else(|| ClientError::BadUrl(format!("{}{target}", self.url)))?;
         let response = self.http.send(request).await.map_err(unreachable)?;
-        let status = response.status().as_u16();
-        Ok(Answer { status, body: Box::pin(chunks(response.into_body())) })
-    }
-
-    /// Asks for something.
-    pub async fn get<T: DeserializeOwned>(&self, target: &str) -> Result<T, ClientError> {
-        understood(self.ask(target, None).await?).await
-    }
-
-    /// Asks for something to be done.
-    pub async fn post<T: DeserializeOwned>(&self, target: &str, body: &Value) -> Result<T, ClientError> {
-        understood(self.ask(target, Some(body.to_string())).await?).await
-    }
-
-    /// Gives root a new request.
-    pub async fn submit(&self, text: &str) -> Result<Accepted, ClientError> {
-        self.post("/api/submit", &json!({ "text": text })).await
-    }
-
-    /// Says something to an agent; within a request of before, or as a new one.
-    pub async fn send(&self, agent: &AgentId, text: &str, task: Option<&TaskId>) -> Result<Accepted, ClientError> {
-        let mut body = json!({ "agentId": agent, "text": text });
-        if let Some(task) = task {
-            body["taskId"] = json!(task);
-        }
-        self.post("/api/send", &body).await
-    }
-
-    /// Where a request stands.
-    pub async fn task(&self, task: &TaskId) -> Result<TaskState, ClientError> {
-        self.get(&format!("/api/tasks/{}", encoded(task.as_str()))).await
-    }
-
-    /// What the society said about a request.
-    pub async fn messages(&self, task: &TaskId) -> Result<Messages, ClientError> {
-        self.get(&format!("/api/messages/{}", encoded(task.as_str()))).await
-    }
-
-    /// Calls a request off.
-    pub async fn cancel(&self, task: &TaskId, reason: &str) -> Result<(), ClientError> {
-        let target = format!("/api/tasks/{}/cancel", encoded(task.as_str()));
-        self.post::<Value>(&target, &json!({ "reason": reason })).await.map(drop)
-    }
-
-    /// Who is there.
-    pub async fn agents(&self) -> Result<Agents, ClientError> {
-        self.get("/api/agents").await
+        Ok(Response { status: response.status().as_u16(), body: Box::pin(chunks(response.into_body())) })
     }
 
     /// Everything after a place of the log, and what comes.
     pub async fn events(&self, after: Seq) -> Result<Sse, ClientError> {
-        let answer = self.ask(&format!("/api/events?after={after}"), None).await?;
-        if answer.status >= 400 {
-            return Err(problem(answer.status, &whole(answer).await?));
-        }
-        Ok(Sse::new(answer.body))
+        let response = self.call(&format!("/api/events?after={after}"), None).await?.accepted().await?;
+        Ok(Sse::new(response.body))
     }
 
-    fn request(&self, target: &str, body: Option<String>) -> Option<Request<Bytes>> {
-        let mut request = Request::builder()
-            .method(if body.is_some() { "POST" } else { "GET" })
-            .uri(format!("{}{}{target}", self.url, self.prefix))
-            .header(CONTENT_TYPE, "application/json");
+    fn request(&self, target: &str, body: Option<(&str, Vec<u8>)>) -> Option<Request<Bytes>> {
+        let uri = format!("{}{}{target}", self.url, self.prefix);
+        let mut request = match &body {
+            Some((media_type, _)) => Request::post(uri).header(CONTENT_TYPE, *media_type),
+            None => Request::get(uri),
+        };
         if let Some(token) = &self.token {
             let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
-        request.body(body.unwrap_or_default().into()).ok()
+        request.body(body.map(|(_, body)| body).unwrap_or_default().into()).ok()
     }
 }
 
-fn chunks(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send {
+fn chunks(body: polis_http::Body) -> impl Stream<Item = io::Result<Bytes>> + Send {
     stream::try_unfold(body, async |mut body| Ok(body.chunk().await.map_err(io::Error::other)?.map(|chunk| (chunk, body))))
 }
 
-async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, ClientError> {
-    let status = answer.status;
-    let body = whole(answer).await?;
-    if status >= 400 {
-        return Err(problem(status, &body));
-    }
-    let strange = |error| ClientError::Strange(format!("the answer cannot be understood: {error}"));
+/// The answer of a response, or why there is none.
+pub(crate) async fn read<T: DeserializeOwned>(response: Response) -> Result<T, ClientError> {
+    let body = whole(response.accepted().await?.body).await?;
+    let strange = |error| ClientError::Strange(format!("the answer cannot be understood: {error}; is the other polis newer?"));
     serde_json::from_slice(&body).map_err(strange)
 }
 
-async fn whole(mut answer: Answer) -> Result<Vec<u8>, ClientError> {
-    let mut body = Vec::new();
-    while let Some(bytes) = answer.body.next().await {
-        body.extend_from_slice(&bytes.map_err(ClientError::Gone)?);
+pub(crate) async fn whole(mut body: Body) -> Result<Vec<u8>, ClientError> {
+    let mut whole = Vec::new();
+    while let Some(bytes) = body.next().await {
+        whole.extend_from_slice(&bytes.map_err(ClientError::Gone)?);
     }
-    Ok(body)
+    Ok(whole)
 }
 
-fn problem(status: u16, body: &[u8]) -> ClientError {
-    #[derive(Deserialize)]
-    struct Problem {
-        code: String,
-        detail: String,
-    }
-    match serde_json::from_slice(body) {
-        Ok(Problem { code, detail }) => ClientError::Problem { status, code, detail },
+/// What a server says about a request that failed.
+pub(crate) fn problem(status: u16, body: &[u8]) -> ClientError {
+    match serde_json::from_slice::<ProblemDetails>(body) {
+        Ok(problem) => ClientError::Problem(ApiError::new(status, problem.code, problem.detail)),
         Err(_) => ClientError::Strange("whatever answers there is not a polis".to_owned()),
     }
-}
-
-/// The text as one part of a URL.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 #[cfg(test)]

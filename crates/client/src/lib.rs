@@ -1,9 +1,11 @@
-//! A client for a polis that runs elsewhere: its routes with types, and its events.
+//! A client for a polis that runs elsewhere: the operations of [`Api`] over HTTP, and its events.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), polis_client::ClientError> {
+//! use polis_client::api::{Api, Submit};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = polis_client::Client::new("http://127.0.0.1:3000", Some("the token".to_owned()))?;
-//! let accepted = client.submit("read README.md").await?;
+//! let accepted = client.submit(Submit { text: "read README.md".to_owned(), ..Submit::default() }).await?;
 //! let mut events = client.events(accepted.seq).await?;
 //! while let Some(event) = events.next().await? {
 //!     println!("{} {}", event.name, event.data);
@@ -11,10 +13,15 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`Api`]: polis_api::Api
 
 mod events;
 mod exchange;
+mod mcp;
+mod operations;
 
 pub use events::{Sse, SseEvent};
-pub use exchange::{Answer, Client, ClientError};
+pub use exchange::{Client, ClientError};
+pub use mcp::McpMessages;
 pub use polis_api as api;

@@ -3,43 +3,34 @@
 //! A model may have written them. They are never shown as part of our own page: what could act is downloaded, the rest is
 //! sandboxed, and nothing is guessed about its kind.
 
-use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::Json as Answer;
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::Request;
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
     ETAG, IF_NONE_MATCH, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt, stream};
-use polis_domain::{Artifact, ArtifactId, ListedArtifact};
-use polis_engine::Society;
-use polis_ports::ArtifactError;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use futures_util::{StreamExt, stream};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use polis_api::local::artifact_id;
+use polis_api::{ApiError, ArtifactName, ArtifactPaging, Artifacts};
+use polis_domain::Artifact;
 
+use crate::once::Api;
 use crate::problem::Problem;
-use crate::state::SocietyState;
+use crate::requests::Answered;
 use crate::wanted::{Name, Wanted};
-
-const MAX_PAGE: usize = 1_000;
-
-/// Bytes that are read at once.
-const PIECE: usize = 256 << 10;
-
-/// Chunks of a body that wait to be written.
-const QUEUED: usize = 4;
-
-/// Chunks that are read and thrown away of a body that cannot be kept.
-const MAX_DRAINED_PIECES: usize = 256;
 
 /// How long each chunk of a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is encoded in the value of a header (RFC 8187).
+const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// Kinds that a browser shows without running anything.
 const SAFE: &[&str] = &["text/plain", "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav"];
@@ -47,59 +38,14 @@ const SAFE: &[&str] = &["text/plain", "image/png", "image/jpeg", "image/gif", "i
 /// Forbids a content everything, also to be of our origin.
 const SANDBOX: &str = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Which part of the list is wanted.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ArtifactPaging")]
-pub(crate) struct Which {
-    /// Only those after this number.
-    #[serde(default)]
-    after: usize,
-    /// Most of a page; never more than 1000.
-    #[serde(default = "page")]
-    limit: usize,
+pub(crate) async fn list(Api(api): Api, Wanted(paging): Wanted<ArtifactPaging>) -> Answered<Artifacts> {
+    Ok(Answer(api.artifacts(paging).await?))
 }
 
-fn page() -> usize {
-    250
-}
-
-/// Contents that the log names, oldest first.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Artifacts")]
-pub(crate) struct Page {
-    artifacts: Vec<Numbered>,
-    /// How many there are: when the last one has this number, there is no more.
-    last: usize,
-    /// The `after` of the next page; none when there is no more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<usize>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "NumberedArtifact")]
-struct Numbered {
-    n: usize,
-    #[serde(flatten)]
-    listed: ListedArtifact,
-}
-
-pub(crate) async fn list(State(state): State<SocietyState>, Wanted(which): Wanted<Which>) -> Result<axum::Json<Page>, Problem> {
-    let Which { after, limit } = which;
-    let page = state.society.look(move |spine| {
-        let entries = spine.artifacts.entries();
-        let numbered = (1..).zip(entries).skip(after).take(limit.clamp(1, MAX_PAGE));
-        let artifacts: Vec<_> = numbered.map(|(n, listed)| Numbered { n, listed: listed.clone() }).collect();
-        let next = artifacts.last().map(|last| last.n).filter(|n| *n < entries.len());
-        Page { artifacts, last: entries.len(), next }
-    });
-    Ok(axum::Json(page.await?))
-}
-
-pub(crate) async fn get(State(state): State<SocietyState>, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {
-    let id = parsed(&id)?;
-    let total = state.society.artifacts().read(&id, 0, 0).await?.total;
-    let artifact = state.society.listing().find(&id).await.unwrap_or_else(|| Artifact::new(id, &id.to_string(), "", total));
+pub(crate) async fn get(Api(api): Api, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {
+    let id = artifact_id(&id)?;
+    let artifact = api.artifact(&id).await?;
+    let total = artifact.bytes;
     let etag = format!("\"{id}\"");
     let is_known = |name| headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(&etag));
     if is_known(IF_NONE_MATCH) {
@@ -126,12 +72,8 @@ pub(crate) async fn get(State(state): State<SocietyState>, Name(id): Name, heade
     {
         headers.insert(CONTENT_RANGE, told);
     }
-    *response.body_mut() = Body::from_stream(chunks(state.society.clone(), id, range));
+    *response.body_mut() = Body::from_stream(api.content(&id, range)?);
     Ok(response)
-}
-
-fn parsed(id: &str) -> Result<ArtifactId, Problem> {
-    id.parse().map_err(|bad: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", bad.to_string()))
 }
 
 fn nothing_there() -> Problem {
@@ -162,13 +104,7 @@ fn file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_plain = |envelope: char| envelope.is_ascii_alphanumeric() || "-_. ".contains(envelope);
     let plain: String = name.chars().map(|envelope| if is_plain(envelope) { envelope } else { '_' }).collect();
-    let encoded: String = name
-        .bytes()
-        .map(|byte| match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect();
+    let encoded = utf8_percent_encode(name, VALUE);
     format!("filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 
@@ -193,74 +129,21 @@ fn part(range: &str, total: u64) -> Part {
     if start < end { Part::Some(start..end) } else { Part::Nothing }
 }
 
-/// A content, chunk by chunk. Each is checked; when that fails under way the answer breaks off, so that nobody takes it for whole.
-fn chunks(society: Society, id: ArtifactId, range: Range<u64>) -> impl Stream<Item = io::Result<Bytes>> {
-    stream::try_unfold((society, range), move |(society, range)| async move {
-        if range.is_empty() {
-            return Ok(None);
-        }
-        let limit = usize::try_from(range.end - range.start).unwrap_or(PIECE).min(PIECE);
-        let window = society.artifacts().read(&id, range.start, limit).await.map_err(io::Error::other)?;
-        if window.bytes.is_empty() {
-            return Err(io::Error::other("the artifact became shorter"));
-        }
-        let next = range.start + window.bytes.len() as u64..range.end;
-        Ok(Some((Bytes::from(window.bytes), (society, next))))
-    })
-}
-
-/// What a content is called.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "ArtifactName")]
-pub(crate) struct Sent {
-    name: String,
-}
-
-/// Keeps what a person sends. The log names it when a message does; until then a sweep spares it for a while.
-pub(crate) async fn put(
-    State(state): State<SocietyState>,
-    Wanted(Sent { name }): Wanted<Sent>,
-    request: Request,
-) -> Result<axum::Json<Artifact>, Problem> {
+/// Stores what a person sends.
+pub(crate) async fn put(Api(api): Api, Wanted(name): Wanted<ArtifactName>, request: Request) -> Answered<Artifact> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let mut draft = state.society.artifacts().draft()?;
-    let (send, mut chunks) = mpsc::channel::<Bytes>(QUEUED);
-    let (whole, is_whole) = tokio::sync::oneshot::channel::<()>();
-    let written = tokio::task::spawn_blocking(move || {
-        while let Some(chunk) = chunks.blocking_recv() {
-            draft.write(&chunk)?;
-        }
-        // A body that broke off is not kept.
-        match is_whole.blocking_recv() {
-            Ok(()) => draft.keep(),
-            Err(_) => Err(ArtifactError::Failed("the body broke off".to_owned())),
-        }
-    });
-    let (mut body, mut left) = (request.into_body().into_data_stream(), MAX_DRAINED_PIECES);
-    loop {
-        let chunk = match tokio::time::timeout(TIMEOUT, body.next()).await {
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(None) => break,
-            Ok(Some(Err(error))) => {
-                return Err(Problem::bad_request("bad_body", format!("the body broke off: {error}; send it again")));
-            }
-            Err(_) => {
-                let detail = "the body took too long to arrive; send it again";
-                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
-            }
-        };
-        // When it cannot be written, some of the rest is read all the same, so that its sender gets to hear why.
-        left = if send.send(chunk).await.is_ok() { MAX_DRAINED_PIECES } else { left - 1 };
-        if left == 0 {
-            break;
-        }
+    let body = request.into_body().into_data_stream();
+    let chunks = stream::unfold(body, |mut body| async move { next_chunk(&mut body).await.map(|chunk| (chunk, body)) });
+    Ok(Answer(api.store_artifact(name, &kind, Box::pin(chunks)).await?))
+}
+
+/// The next chunk of a body; an error where it breaks off or is too slow.
+async fn next_chunk(body: &mut BodyDataStream) -> Option<Result<Bytes, ApiError>> {
+    let broken = |error| ApiError::bad_request("bad_body", format!("the body broke off: {error}; send it again"));
+    match tokio::time::timeout(TIMEOUT, body.next()).await {
+        Ok(chunk) => chunk.map(|chunk| chunk.map_err(broken)),
+        Err(_) => Some(Err(ApiError::new(408, "body_timeout", "the body took too long to arrive; send it again"))),
     }
-    drop(send);
-    let _ = whole.send(());
-    let kept = written.await.unwrap_or_else(|stopped| Err(ArtifactError::Failed(stopped.to_string())));
-    let (id, bytes) = kept?;
-    Ok(axum::Json(Artifact::new(id, &name, &kind, bytes)))
 }
 
 #[cfg(test)]

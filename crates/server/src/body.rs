@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
+use polis_api::MAX_ORG_BYTES;
 use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
@@ -14,9 +15,6 @@ use crate::state::SocietyState;
 
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
-
-/// Longest document that is taken whole, such as an organisation.
-const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// How much of a longer one is read and thrown away, so that its sender gets to hear why.
 const MAX_DRAINED_BYTES: usize = 16 << 20;
@@ -85,7 +83,7 @@ pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {
 
 /// Longest body that is taken at a place.
 pub(crate) fn most_bytes(path: &str) -> usize {
-    if path.ends_with(DOCUMENTS) { MAX_DOCUMENT_BYTES } else { MAX_BYTES }
+    if path.ends_with(DOCUMENTS) { MAX_ORG_BYTES } else { MAX_BYTES }
 }
 
 /// Reads a body whole, within its time and its size.

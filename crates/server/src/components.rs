@@ -18,21 +18,20 @@ const MAX_BYTES: u64 = 4 << 20;
 /// What the operator adds to the page.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "PageAdditions")]
-pub(crate) struct Page {
+pub(crate) struct PageAdditions {
     /// Scripts to load, by the names of their files.
     components: Vec<String>,
     live_html: bool,
 }
 
 /// What the page has to know before it shows anything.
-pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<Page> {
+pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<PageAdditions> {
     let all = |folder: &PathBuf| {
         let is_admitted = |name: &String| admitted(&state, &folder.join(name)).is_some();
         scripts(folder).into_iter().filter(is_admitted).collect()
     };
     let components = state.page.components.as_ref().map(all).unwrap_or_default();
-    axum::Json(Page { components, live_html: state.page.live_html })
+    axum::Json(PageAdditions { components, live_html: state.page.live_html })
 }
 
 /// One script. It is the operator's and no secret, and a browser asks for it without a token.

@@ -22,9 +22,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::body::Json;
-use crate::caller;
+use crate::caller::{self, Caller};
 use crate::problem::Problem;
-use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
+use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::state::SocietyState;
 use crate::wanted::Wanted;
 use crate::work::Peer;
@@ -59,53 +59,98 @@ pub(crate) async fn post(
     body: Result<Json<Value>, Problem>,
 ) -> Result<Response, Problem> {
     let is_stdio = via.via.as_deref() == Some("stdio");
-    let message = match rpc::read(body)? {
-        Ok(message) => message,
-        Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(None))),
-    };
     let session = via.session.or_else(|| headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned));
-    // Whoever knows the name of another's session has no part in it.
-    let session = session.map(|session| format!("{} {session}", caller.name()));
-    let (id, method, params) = match message {
-        Incoming::Request { id, method, params } => (id, method, params),
-        Incoming::Notification { method, params } => {
-            if method == "notifications/cancelled"
-                && let Some(id) = params.get("requestId")
-            {
-                state.flights.cancel(session.as_deref(), id);
+    let client = Client { session, headers: (!is_stdio).then_some(&headers) };
+    Ok(match state.receive(caller, client, rpc::read(body)?).await {
+        Reply::Nothing => StatusCode::ACCEPTED.into_response(),
+        Reply::Stream(messages) => streamed(messages),
+        Reply::One { status, message, session } => {
+            let mut response = (status, axum::Json(message)).into_response();
+            if let Some(session) = session.and_then(|session| HeaderValue::from_str(&session).ok()) {
+                response.headers_mut().insert(SESSION, session);
             }
-            return Ok(StatusCode::ACCEPTED.into_response());
+            response
         }
-        Incoming::Answer => return Ok(StatusCode::ACCEPTED.into_response()),
-    };
-    let era = match Era::of(&method, &params, (!is_stdio).then_some(&headers)) {
-        Ok(era) => era,
-        Err(fault) => return Ok(answered(StatusCode::BAD_REQUEST, &fault.answer(Some(&id)))),
-    };
-    let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
-    let call = Call { peer: Peer { state, caller }, era, method, params };
-    if call.is_long() && (is_stdio || headers.get_all(ACCEPT).iter().any(accepts)) {
-        let flight = call.peer.state.flights.begin(session, &id);
-        return Ok(streamed(call, id, flight));
-    }
-    let starts_session = call.method == "initialize";
-    let is_modern = call.era.is_modern();
-    let mut response = match call.answer(None, &Flight::default()).await {
-        Ok(result) => answered(StatusCode::OK, &rpc::done(&id, &result)),
-        Err(fault) if fault.code == METHOD_NOT_FOUND && is_modern => answered(StatusCode::NOT_FOUND, &fault.answer(Some(&id))),
-        Err(fault) => answered(StatusCode::OK, &fault.answer(Some(&id))),
-    };
-    if starts_session
-        && response.status() == StatusCode::OK
-        && let Ok(name) = HeaderValue::from_str(&flights::fresh_name())
-    {
-        response.headers_mut().insert(SESSION, name);
-    }
-    Ok(response)
+    })
 }
 
-fn answered(status: StatusCode, body: &Value) -> Response {
-    (status, axum::Json(body)).into_response()
+/// Where a message comes from.
+struct Client<'a> {
+    /// Tells the requests of one client from those of another.
+    session: Option<String>,
+    /// The headers that repeat parts of the message; none on stdio, where answers may be streams.
+    headers: Option<&'a HeaderMap>,
+}
+
+/// What comes back for a message.
+enum Reply {
+    /// A notification was taken.
+    Nothing,
+    /// The answer, and the name of the session that it starts.
+    One { status: StatusCode, message: Value, session: Option<String> },
+    /// The answer may take long.
+    Stream(McpMessages),
+}
+
+impl Reply {
+    fn one(status: StatusCode, message: Value) -> Self {
+        Self::One { status, message, session: None }
+    }
+}
+
+impl SocietyState {
+    /// Answers one message of an MCP client on stdio, who may do everything. `session` tells the requests of one process from
+    /// those of another.
+    pub async fn mcp(&self, session: &str, message: &str) -> McpMessages {
+        let read = match serde_json::from_str(message) {
+            Ok(message) => Incoming::read(message),
+            Err(error) => Err(Fault::new(PARSE_ERROR, error.to_string())),
+        };
+        let client = Client { session: Some(session.to_owned()), headers: None };
+        match self.receive(Caller::owner(), client, read).await {
+            Reply::Nothing => McpMessages::whole(None),
+            Reply::One { message, .. } => McpMessages::whole(Some(message)),
+            Reply::Stream(messages) => messages,
+        }
+    }
+
+    async fn receive(&self, caller: Caller, client: Client<'_>, message: Result<Incoming, Fault>) -> Reply {
+        // Whoever knows the name of another's session has no part in it.
+        let session = client.session.map(|session| format!("{} {session}", caller.name()));
+        let (id, method, params) = match message {
+            Ok(Incoming::Request { id, method, params }) => (id, method, params),
+            Ok(Incoming::Notification { method, params }) => {
+                if method == "notifications/cancelled"
+                    && let Some(id) = params.get("requestId")
+                {
+                    self.flights.cancel(session.as_deref(), id);
+                }
+                return Reply::Nothing;
+            }
+            Ok(Incoming::Answer) => return Reply::Nothing,
+            Err(fault) => return Reply::one(StatusCode::BAD_REQUEST, fault.answer(None)),
+        };
+        let era = match Era::of(&method, &params, client.headers) {
+            Ok(era) => era,
+            Err(fault) => return Reply::one(StatusCode::BAD_REQUEST, fault.answer(Some(&id))),
+        };
+        let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
+        let takes_streams = client.headers.is_none_or(|headers| headers.get_all(ACCEPT).iter().any(accepts));
+        let call = Call { peer: Peer { state: self.clone(), caller }, era, method, params };
+        if call.is_long() && takes_streams {
+            let flight = self.flights.begin(session, &id);
+            return Reply::Stream(McpMessages::of(call, id, flight));
+        }
+        let starts_session = call.method == "initialize";
+        let is_modern = call.era.is_modern();
+        let (status, message) = match call.answer(None, &Flight::default()).await {
+            Ok(result) => (StatusCode::OK, rpc::done(&id, &result)),
+            Err(fault) if fault.code == METHOD_NOT_FOUND && is_modern => (StatusCode::NOT_FOUND, fault.answer(Some(&id))),
+            Err(fault) => (StatusCode::OK, fault.answer(Some(&id))),
+        };
+        let session = (starts_session && status == StatusCode::OK).then(flights::fresh_name);
+        Reply::One { status, message, session }
+    }
 }
 
 /// A request that is understood as far as its generation goes.
@@ -184,8 +229,8 @@ impl Progress {
     }
 }
 
-/// An answer with what is told before it.
-struct Answering {
+/// The messages that come back for one: notifications, then the answer.
+pub struct McpMessages {
     /// The answer; nothing where the request was cancelled.
     work: Pin<Box<dyn Future<Output = Option<Value>> + Send>>,
     notes: mpsc::Receiver<Value>,
@@ -193,8 +238,31 @@ struct Answering {
     last: Option<Option<Value>>,
 }
 
-impl Answering {
-    async fn next(&mut self) -> Option<Value> {
+impl McpMessages {
+    /// What is known already.
+    fn whole(message: Option<Value>) -> Self {
+        let (_, notes) = mpsc::channel(1);
+        Self { work: Box::pin(std::future::ready(None)), notes, last: Some(message) }
+    }
+
+    /// The answer to a call, which is worked out while it is waited for.
+    fn of(call: Call, id: Value, flight: Flight) -> Self {
+        let (queue, notes) = mpsc::channel(QUEUED);
+        let token = call.params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
+        let progress = token.map(|token| Progress { token, told: 0, queue });
+        let work = async move {
+            let answer = call.answer(progress, &flight).await;
+            match answer {
+                _ if flight.is_cancelled() => None,
+                Ok(result) => Some(rpc::done(&id, &result)),
+                Err(fault) => Some(fault.answer(Some(&id))),
+            }
+        };
+        Self { work: Box::pin(work), notes, last: None }
+    }
+
+    /// The next message; none after the last one.
+    pub async fn next(&mut self) -> Option<Value> {
         if self.last.is_none() {
             tokio::select! {
                 biased;
@@ -209,22 +277,10 @@ impl Answering {
     }
 }
 
-fn streamed(call: Call, id: Value, flight: Flight) -> Response {
-    let (queue, notes) = mpsc::channel(QUEUED);
-    let token = call.params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
-    let progress = token.map(|token| Progress { token, told: 0, queue });
-    let work = async move {
-        let answer = call.answer(progress, &flight).await;
-        match answer {
-            _ if flight.is_cancelled() => None,
-            Ok(result) => Some(rpc::done(&id, &result)),
-            Err(fault) => Some(fault.answer(Some(&id))),
-        }
-    };
-    let answering = Answering { work: Box::pin(work), notes, last: None };
-    let events = stream::unfold(answering, |mut answering| async move {
-        let message = answering.next().await?;
-        Some((Ok::<_, Infallible>(Event::default().event("message").data(message.to_string())), answering))
+fn streamed(messages: McpMessages) -> Response {
+    let events = stream::unfold(messages, |mut messages| async move {
+        let message = messages.next().await?;
+        Some((Ok::<_, Infallible>(Event::default().event("message").data(message.to_string())), messages))
     });
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(crate::events::KEEP_ALIVE)).into_response();
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));

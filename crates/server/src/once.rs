@@ -1,6 +1,7 @@
 //! `Idempotency-Key`: a request with a key happens once. The society decides that from its log; here the key is only read.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request};
@@ -9,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polis_api::Local;
+use polis_api::local::Registry;
 use polis_domain::{Digest, IdempotencyKey};
 use polis_engine::Society;
 use ring::digest::{Context, SHA256};
@@ -16,6 +18,7 @@ use ring::digest::{Context, SHA256};
 use crate::body;
 use crate::caller::caller_of;
 use crate::problem::Problem;
+use crate::registry::Societies;
 use crate::state::SocietyState;
 
 const HEADER: &str = "idempotency-key";
@@ -42,8 +45,9 @@ impl FromRequestParts<SocietyState> for Api {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
-        let Ok(Keyed(SocietyState { society, .. })) = Keyed::from_request_parts(parts, state).await;
-        Ok(Self(Local { society, caller: caller_of(&parts.extensions) }))
+        let Ok(Keyed(state)) = Keyed::from_request_parts(parts, state).await;
+        let registry = parts.extensions.get::<Societies>().map(|societies| Arc::new(societies.clone()) as Arc<dyn Registry>);
+        Ok(Self(Local { registry, ..state.api(caller_of(&parts.extensions)) }))
     }
 }
 

@@ -5,27 +5,12 @@ use std::sync::OnceLock;
 
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use schemars::JsonSchema;
+use polis_api::ProblemDetails;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::events::LiveDelta;
 use crate::routes::{self, Gate, Route};
-
-/// How a failed request is answered: `application/problem+json`.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is wanted; problems are written where they arise")]
-pub(crate) struct Problem {
-    /// `urn:polis:problem:` and the code.
-    r#type: String,
-    title: String,
-    /// The HTTP status.
-    status: u16,
-    /// What went wrong and what to do, for people.
-    detail: String,
-    /// What went wrong, for programs; it never changes.
-    code: String,
-}
 
 /// What can go wrong at every route that needs a token.
 const EVERYWHERE: &[(u16, &str)] = &[
@@ -75,7 +60,7 @@ fn build() -> Value {
     let mut told = settings.clone().for_serialize().into_generator();
     // What is taken may be less strict than what is told under the same name, so it stands where it is used.
     let mut taken = settings.for_deserialize().with(|settings| settings.inline_subschemas = true).into_generator();
-    let problem = told.subschema_for::<Problem>();
+    let problem = told.subschema_for::<ProblemDetails>();
     told.subschema_for::<polis_domain::Recorded>();
     told.subschema_for::<polis_domain::Review>();
     told.subschema_for::<LiveDelta<'_>>();

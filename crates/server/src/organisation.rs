@@ -54,7 +54,7 @@ pub(crate) async fn import(
 }
 
 pub(crate) async fn threads(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Threads> {
-    Ok(Answer(api.threads(paging).await?))
+    Ok(Answer(api.threads(&paging).await?))
 }
 
 pub(crate) async fn thread(Api(api): Api, Name(id): Name, Wanted(part): Wanted<ThreadPart>) -> Answered<Thread> {

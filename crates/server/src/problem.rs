@@ -6,8 +6,8 @@ use std::ops::Deref;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use polis_api::ApiError;
-use serde_json::{Value, json};
+use polis_api::{ApiError, ProblemDetails};
+use serde_json::json;
 
 /// How long whoever is told to come back should wait.
 const RETRY_AFTER_S: &str = "1";
@@ -31,14 +31,19 @@ impl Problem {
     }
 
     /// The body of the answer.
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "type": format!("urn:polis:problem:{}", self.code()),
-            "title": self.status().canonical_reason().unwrap_or("Error"),
-            "status": self.0.status(),
-            "detail": self.detail(),
-            "code": self.code(),
-        })
+    pub(crate) fn details(&self) -> ProblemDetails {
+        ProblemDetails {
+            r#type: format!("urn:polis:problem:{}", self.code()),
+            title: self.status().canonical_reason().unwrap_or("Error").to_owned(),
+            status: self.0.status(),
+            detail: self.detail().to_owned(),
+            code: self.code().to_owned(),
+        }
+    }
+
+    /// The same as text.
+    pub(crate) fn to_json(&self) -> String {
+        json!(self.details()).to_string()
     }
 }
 
@@ -58,7 +63,7 @@ impl<E: Into<ApiError>> From<E> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.status(), self.to_json().to_string()).into_response();
+        let mut response = (self.status(), self.to_json()).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.status() {

@@ -8,17 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::{BoxFuture, join, join_all};
+use polis_api::ApiError;
+use polis_api::local::{Registry, one_society};
 use polis_domain::{Failure, Request as OnceRequest, Seq, SocietyId};
 use polis_engine::{
     Branch, CommandError, ForkError, Forked, Society, SystemClock, fork, forked_before, free_name, is_society_name,
 };
-use polis_ports::{Log, Origin};
+use polis_ports::Log;
 use tower_service::Service;
 
 use crate::caller::{Scope, caller_of};
@@ -134,110 +137,21 @@ impl Societies {
         self.entries(|entries| entries.values().filter(|entry| entry.works).map(|entry| entry.state.clone()).collect())
     }
 
-    /// The names of all societies of the store, where the log of each ends, and whether it works.
-    pub(crate) async fn list(&self) -> Result<Vec<(SocietyId, Seq, bool)>, Problem> {
-        let mut listed = Vec::new();
-        for name in self.0.log.societies().await? {
-            let works = self.entries(|entries| entries.get(&name).is_some_and(|entry| entry.works));
-            listed.push((name.clone(), self.0.log.readable_head(&name).await?, works));
-        }
-        Ok(listed)
-    }
-
-    /// Where a society parts from the one that it was made of.
-    pub(crate) async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, Problem> {
-        Ok(self.0.log.origin(society).await?)
-    }
-
-    /// The society that is meant where none is named.
-    pub(crate) fn first(&self) -> &SocietyId {
-        &self.0.first
-    }
-
-    /// Begins a society and has it work, unless it is there. Gives whether it was not.
-    pub(crate) async fn begin(&self, society: &SocietyId) -> Result<bool, Problem> {
-        self.opener()?;
-        if !is_society_name(society.as_str()) {
-            return Err(ForkError::BadName(society.clone()).into());
-        }
-        let _changing = self.0.changing.lock().await;
-        if self.0.log.readable_head(society).await? > Seq(0) {
-            return Ok(false);
-        }
-        self.open(society, true).await.map_err(unopened)?;
-        Ok(true)
-    }
-
-    /// Begins a society with the past of another, which may go on working meanwhile.
-    pub(crate) async fn fork(
-        &self,
-        society: &Society,
-        at: Option<Seq>,
-        name: Option<String>,
-    ) -> Result<(SocietyId, Forked), Problem> {
-        let opener = self.opener()?;
-        let _changing = self.0.changing.lock().await;
-        let (from, request) = (society.id(), society.request());
-        let to = match (name, request) {
-            (Some(name), _) => SocietyId::from(name),
-            // A repeat must look for it under the same name.
-            (None, Some(request)) => SocietyId::from(format!("{from}-{}", &request.key.to_string()[..8])),
-            (None, None) => free_name(&*self.0.log, from).await?,
-        };
-        if let Some((_, made)) = self.forked_before(&to, request).await? {
-            society.set_replay();
-            return Ok((to, made));
-        }
-        let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None, request };
-        Ok((to, fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await?))
-    }
-
-    /// Stops a society, has it go on from an event, and keeps what it was under another name.
-    pub(crate) async fn rewind(&self, handle: &Society, to: Seq) -> Result<(SocietyId, Forked), Problem> {
-        let opener = self.opener()?;
-        let _changing = self.0.changing.lock().await;
-        let (society, request) = (handle.id(), handle.request());
-        if let Some((kept, made)) = self.forked_before(society, request).await? {
-            handle.set_replay();
-            return Ok((kept, made));
-        }
-        let last = self.0.log.readable_head(society).await?;
-        if to > last {
-            return Err(ForkError::NoSuchPlace { society: society.clone(), at: to, last }.into());
-        }
-        // What cannot be is refused before anything is stopped.
-        if self.0.log.whole(society, to).await? == Seq(0) {
-            return Err(ForkError::TooEarly { society: society.clone(), at: to }.into());
-        }
-        let open = self.entries(|entries| entries.get(society).cloned());
-        let works = open.as_ref().is_some_and(|entry| entry.works);
-        if let Some(entry) = &open {
-            entry.state.society().stop(GRACE).await;
-        }
-        let aside = free_name(&*self.0.log, society).await?;
-        let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()), request };
-        let made = fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await;
-        if let Some(entry) = &open {
-            entry.state.close_because(if made.is_ok() { "rewound" } else { "stopped" });
-            self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(society);
-        }
-        // Also where nothing was rewound: it was at work.
-        if works {
-            self.open(society, true).await.map_err(unopened)?;
-        }
-        Ok((aside, made?))
-    }
-
     /// The fork that this request has made before, if it has a key.
     async fn forked_before(
         &self,
         society: &SocietyId,
         request: Option<OnceRequest>,
-    ) -> Result<Option<(SocietyId, Forked)>, Problem> {
+    ) -> Result<Option<(SocietyId, Forked)>, ApiError> {
         match request {
             Some(request) if is_society_name(society.as_str()) => Ok(forked_before(&*self.0.log, society, request).await?),
             _ => Ok(None),
         }
+    }
+
+    /// Whether a society is not the one that is meant where none is named.
+    pub(crate) fn is_other(&self, society: &SocietyId) -> bool {
+        self.0.first != *society
     }
 
     /// The routes of all societies, without the checks of who asks.
@@ -245,11 +159,8 @@ impl Societies {
         Router::new().fallback(dispatch).with_state(self.clone())
     }
 
-    fn opener(&self) -> Result<&Opener, Problem> {
-        self.0
-            .opener
-            .as_ref()
-            .ok_or_else(|| Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others"))
+    fn opener(&self) -> Result<&Opener, ApiError> {
+        self.0.opener.as_ref().ok_or_else(one_society)
     }
 
     fn entries<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
@@ -257,7 +168,7 @@ impl Societies {
     }
 
     /// Who answers for a society; opened when it has to be.
-    async fn entry(&self, society: &SocietyId, works: bool) -> Result<Entry, Problem> {
+    async fn entry(&self, society: &SocietyId, works: bool) -> Result<Entry, ApiError> {
         let is_enough = |entry: &&Entry| entry.works || !works;
         if let Some(entry) = self.entries(|entries| entries.get(society).filter(is_enough).cloned()) {
             return Ok(entry);
@@ -306,8 +217,85 @@ impl Societies {
     }
 }
 
-fn unopened(failure: Failure) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, failure.code.to_string(), failure.message)
+#[async_trait]
+impl Registry for Societies {
+    fn first(&self) -> &SocietyId {
+        &self.0.first
+    }
+
+    fn works(&self, society: &SocietyId) -> bool {
+        self.entries(|entries| entries.get(society).is_some_and(|entry| entry.works))
+    }
+
+    async fn begin(&self, society: &SocietyId) -> Result<bool, ApiError> {
+        self.opener()?;
+        if !is_society_name(society.as_str()) {
+            return Err(ForkError::BadName(society.clone()).into());
+        }
+        let _changing = self.0.changing.lock().await;
+        if self.0.log.readable_head(society).await? > Seq(0) {
+            return Ok(false);
+        }
+        self.open(society, true).await.map_err(unopened)?;
+        Ok(true)
+    }
+
+    async fn fork(&self, society: &Society, at: Option<Seq>, name: Option<String>) -> Result<(SocietyId, Forked), ApiError> {
+        let opener = self.opener()?;
+        let _changing = self.0.changing.lock().await;
+        let (from, request) = (society.id(), society.request());
+        let to = match (name, request) {
+            (Some(name), _) => SocietyId::from(name),
+            // A repeat must look for it under the same name.
+            (None, Some(request)) => SocietyId::from(format!("{from}-{}", &request.key.to_string()[..8])),
+            (None, None) => free_name(&*self.0.log, from).await?,
+        };
+        if let Some((_, made)) = self.forked_before(&to, request).await? {
+            society.set_replay();
+            return Ok((to, made));
+        }
+        let branch = Branch { from: from.clone(), at, to: to.clone(), aside: None, request };
+        Ok((to, fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await?))
+    }
+
+    async fn rewind(&self, handle: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError> {
+        let opener = self.opener()?;
+        let _changing = self.0.changing.lock().await;
+        let (society, request) = (handle.id(), handle.request());
+        if let Some((kept, made)) = self.forked_before(society, request).await? {
+            handle.set_replay();
+            return Ok((kept, made));
+        }
+        let last = self.0.log.readable_head(society).await?;
+        if to > last {
+            return Err(ForkError::NoSuchPlace { society: society.clone(), at: to, last }.into());
+        }
+        // What cannot be is refused before anything is stopped.
+        if self.0.log.whole(society, to).await? == Seq(0) {
+            return Err(ForkError::TooEarly { society: society.clone(), at: to }.into());
+        }
+        let open = self.entries(|entries| entries.get(society).cloned());
+        let works = open.as_ref().is_some_and(|entry| entry.works);
+        if let Some(entry) = &open {
+            entry.state.society().stop(GRACE).await;
+        }
+        let aside = free_name(&*self.0.log, society).await?;
+        let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()), request };
+        let made = fork(&*self.0.log, &SystemClock, &branch, (opener.entropy)()).await;
+        if let Some(entry) = &open {
+            entry.state.close_because(if made.is_ok() { "rewound" } else { "stopped" });
+            self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(society);
+        }
+        // Also where nothing was rewound: it was at work.
+        if works {
+            self.open(society, true).await.map_err(unopened)?;
+        }
+        Ok((aside, made?))
+    }
+}
+
+fn unopened(failure: Failure) -> ApiError {
+    ApiError::new(503, failure.code.to_string(), failure.message)
 }
 
 /// Gives a request to the society that it is meant for.
@@ -315,7 +303,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
     let named = request.uri().path().strip_prefix(PREFIX).map(|rest| rest.split_once('/').unwrap_or((rest, "")));
     let (society, path) = match named {
         Some((name, rest)) => (SocietyId::from(name), Some(format!("/{rest}"))),
-        None => (societies.first().clone(), None),
+        None => (societies.0.first.clone(), None),
     };
     let caller = caller_of(request.extensions());
     if let Some(path) = &path {
@@ -338,7 +326,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
     let works = may && request.method() == Method::POST && !matches!(request.uri().path(), "/api/fork" | "/api/rewind");
     let mut router = match societies.entry(&society, works).await {
         Ok(entry) => entry.router,
-        Err(problem) => return problem.into_response(),
+        Err(error) => return Problem::from(error).into_response(),
     };
     request.extensions_mut().insert(societies);
     let Ok(response) = router.call(request).await;

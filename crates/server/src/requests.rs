@@ -2,8 +2,8 @@
 
 use axum::Json as Answer;
 use polis_api::{
-    Accepted, Approvals, Cancel, Cancelled, Decision, MessagePaging, Messages, Paging, PlanFilter, Plans, Resolved, Retry,
-    Send, Submit, TaskState, Tasks,
+    Accepted, Acted, Approvals, Cancel, Cancelled, ComponentAction, DecisionRequest, MessagePaging, Messages, Paging,
+    PlanFilter, Plans, Resolved, Retry, Send, Submit, TaskState, Tasks,
 };
 
 use crate::body::Json;
@@ -49,6 +49,10 @@ pub(crate) async fn approvals(Api(api): Api, Wanted(paging): Wanted<Paging>) -> 
     Ok(Answer(api.approvals(&paging).await?))
 }
 
-pub(crate) async fn resolve(Api(api): Api, Name(id): Name, Json(decision): Json<Decision>) -> Answered<Resolved> {
-    Ok(Answer(api.resolve(&id, decision).await?))
+pub(crate) async fn resolve(Api(api): Api, Name(id): Name, Json(request): Json<DecisionRequest>) -> Answered<Resolved> {
+    Ok(Answer(api.resolve(&id, request.decision()?).await?))
+}
+
+pub(crate) async fn act(Api(api): Api, Json(request): Json<ComponentAction>) -> Answered<Acted> {
+    Ok(Answer(api.act(request).await?))
 }

@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use axum::Router;
+use polis_api::local::About;
+use polis_api::{Caller, Local};
 use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
@@ -10,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::a2a::tasks::TaskIndex;
 use crate::mcp::flights::Flights;
 use crate::page_options::PageOptions;
+use crate::routes;
 
 /// Most event streams that are open at once.
 pub(crate) const MAX_STREAMS: usize = 10_000;
@@ -32,30 +36,6 @@ pub struct SocietyState {
     pub(crate) flights: Arc<Flights>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
-}
-
-/// What the state says about the program that it runs in.
-#[derive(Debug, Clone)]
-pub struct About {
-    /// The model that answers where none is named.
-    pub model: String,
-    /// Whether that is the offline model.
-    pub is_offline: bool,
-    /// Whose models can be asked.
-    pub vendors: Vec<Vendor>,
-}
-
-/// A vendor of models.
-#[derive(Debug, Clone)]
-pub struct Vendor {
-    /// Its name.
-    pub name: String,
-    /// What must be set before it can be asked, if anything.
-    pub needs: Option<String>,
-    /// The variable that its key is wanted in, where only that is lacking.
-    pub key: Option<String>,
-    /// Where it is, if that is this machine: then it can be seen whether somebody answers there.
-    pub address: Option<String>,
 }
 
 /// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
@@ -93,6 +73,16 @@ impl SocietyState {
     pub(crate) fn in_place_of(self, before: &Self) -> Self {
         let Self { streams, closing, reason, .. } = before.clone();
         Self { streams, closing, reason, ..self }
+    }
+
+    /// The operations of the society for a caller. Other societies are out of its reach.
+    pub fn api(&self, caller: Caller) -> Local {
+        Local { society: self.society.clone(), caller, about: self.about.clone(), registry: None }
+    }
+
+    /// The routes, without the checks of who asks.
+    pub(crate) fn router(&self) -> Router {
+        routes::router(self).with_state(self.clone())
     }
 
     /// The society behind it.

@@ -87,7 +87,7 @@ impl Peer {
 
     /// The operations of the society for this peer.
     pub(crate) fn api(&self) -> Local {
-        Local { society: self.state.society.clone(), caller: self.caller.clone() }
+        self.state.api(self.caller.clone())
     }
 
     /// Where a request stands.
@@ -338,7 +338,7 @@ mod tests {
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let ports = Ports::new(MemoryLog::new());
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
-        let state = SocietyState::new(society, About { model: String::new(), is_offline: false, vendors: Vec::new() });
+        let state = SocietyState::new(society, About::default());
         let peer = |scopes: &str| Peer { state: state.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
         let code = |result: Result<(), ApiError>| result.map_err(|error| error.code().to_owned());
         let request = || Submit { text: "[]".to_owned(), ..Submit::default() };

@@ -118,6 +118,45 @@ async fn each_result_has_the_shape_that_its_tool_promises() {
 }
 
 #[tokio::test]
+async fn each_tool_takes_what_its_operation_takes_and_nothing_else() {
+    let rig = Rig::start().await;
+    let listed = old(&rig, "tools/list", json!({})).await["result"]["tools"].take();
+    let check = |tool: &str, fields: &[&str], required: &[&str]| {
+        let spec = listed.as_array().unwrap().iter().find(|spec| spec["name"] == tool).unwrap();
+        let schema = &spec["inputSchema"];
+        let mut names: Vec<_> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, fields, "{tool}");
+        assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(required), &json!(false)), "{tool}");
+        assert!(!schema.to_string().contains("$ref"), "{tool}: {schema}");
+    };
+    check("submit", &["artifacts", "planApproval", "strategy", "text", "waitSeconds"], &["text"]);
+    check("send", &["agentId", "artifacts", "planApproval", "taskId", "text", "waitSeconds"], &["agentId", "text"]);
+    check("status", &["taskId", "waitSeconds"], &[]);
+    let decision = ["always", "answer", "approved", "arguments", "id", "outcome", "reason", "result", "where"];
+    check("approve", &decision, &["id"]);
+    check("cancel", &["reason", "taskId", "turn"], &["taskId"]);
+    assert!(listed[0]["inputSchema"]["properties"]["strategy"].to_string().contains("template"), "{listed}");
+    assert_eq!(listed[0]["inputSchema"]["properties"]["waitSeconds"]["default"], json!(50.0));
+
+    let before = rig.last();
+    for (tool, arguments) in [
+        ("status", json!({ "task": "t" })),
+        ("status", json!({ "taskId": 7 })),
+        ("submit", json!({ "text": "x", "strategy": "other" })),
+        ("submit", json!({ "text": "x", "waitSeconds": "long" })),
+        ("cancel", json!({ "taskId": "t", "turn": "first" })),
+        ("cancel", json!({ "reason": "none named" })),
+        ("approve", json!({ "id": "1.0", "outcome": "perhaps" })),
+    ] {
+        let result = old(&rig, "tools/call", json!({ "name": tool, "arguments": arguments })).await["result"].take();
+        assert_eq!(result["isError"], json!(true), "{tool} {arguments}: {result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().ends_with("(bad_arguments)"), "{tool}: {result}");
+    }
+    assert_eq!(rig.last(), before, "nothing was begun");
+}
+
+#[tokio::test]
 async fn a_client_without_forms_hears_that_a_person_is_waited_for_and_brings_their_word() {
     let rig = Rig::start().await;
     let text = program(vec![Op::Approve("delete it?".into())]);

@@ -108,10 +108,7 @@ impl Rig {
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();
         let address = listener.address();
         let stop = CancellationToken::new();
-        let state = SocietyState::new(
-            society.clone(),
-            About { model: "scripted/one".to_owned(), is_offline: false, vendors: Vec::new() },
-        );
+        let state = SocietyState::new(society.clone(), About { model: "scripted/one".to_owned(), ..About::default() });
         let serving = tokio::spawn(listener.serve(state, stop.clone(), Duration::from_secs(30)));
         Self { log, artifacts, society, live, address, stop, serving }
     }

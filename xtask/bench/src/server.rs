@@ -436,7 +436,7 @@ async fn society(dir: &Path, options: Options, agents: u64) -> Result<()> {
     let access = Access { token: Some(Token::of_bits(TOKEN)), insecure_listen: false };
     let listener = Listener::bind("127.0.0.1:0".parse()?, access).await?;
     println!("{}", listener.address());
-    let state = SocietyState::new(society, About { model: "none".to_owned(), is_offline: true, vendors: Vec::new() });
+    let state = SocietyState::new(society, About { model: "none".to_owned(), is_offline: true, ..About::default() });
     listener.serve(state, CancellationToken::new(), Duration::ZERO).await;
     Ok(())
 }

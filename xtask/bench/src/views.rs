@@ -2,6 +2,7 @@
 //! history.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use polis_api::{Caller, ConversationPage, Local, OrganisationPage, RequestPage, View};
@@ -65,7 +66,7 @@ async fn after(requests: usize) -> Result<Vec<Read>> {
         Op::Say("All done.".into()),
     ]);
     answered(&society, &team.text(), NEWEST).await?;
-    let local = Local { society: society.clone(), caller: Caller::owner() };
+    let local = Local { society: society.clone(), caller: Caller::owner(), about: Arc::default(), registry: None };
     let reads = vec![
         read("conversation", async || local.conversation(&AgentId::root(), &ConversationPage::default()).await).await?,
         read("trace", async || local.trace(&RequestPage::default()).await).await?,

@@ -1,21 +1,35 @@
 //! The operations on a society in this process.
 
+mod about;
+mod actions;
 mod agents;
+mod api;
 mod approvals;
+mod artifacts;
 mod error;
+mod health;
+mod log;
 mod messages;
 mod org;
 mod plans;
+mod societies;
 mod submit;
 mod tasks;
 mod threads;
+mod tools;
+mod usage;
 mod views;
+
+use std::sync::Arc;
 
 use polis_engine::Society;
 
+pub use about::{About, Vendor};
 pub use approvals::{SettledApproval, settle, settled, waiting};
+pub use societies::{Registry, one_society};
 pub use submit::artifact_id;
 pub use tasks::{OpenState, TurnStanding, open_task};
+pub use tools::all_tools;
 
 use crate::Caller;
 
@@ -26,4 +40,8 @@ pub struct Local {
     pub society: Society,
     /// Who calls.
     pub caller: Caller,
+    /// What the program around the society has set up.
+    pub about: Arc<About>,
+    /// The other societies of the store; none where there is only this one.
+    pub registry: Option<Arc<dyn Registry>>,
 }

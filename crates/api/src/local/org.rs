@@ -6,7 +6,7 @@ use polis_domain::{AgentId, Event, Org, Recorded};
 use serde_json::Value;
 
 use super::Local;
-use crate::{ApiError, ImportRequest, Imported, Paging, Roles, Scope, Terminate, Terminated};
+use crate::{ApiError, ImportRequest, Imported, MAX_ORG_BYTES, Paging, Roles, Scope, Terminate, Terminated};
 
 impl Local {
     /// The organisation as one document.
@@ -26,6 +26,10 @@ impl Local {
     /// Creates the roles and agents of a document that are not there yet.
     pub async fn import(&self, document: Value, how: ImportRequest) -> Result<Imported, ApiError> {
         self.caller.needs(Scope::Admin)?;
+        if document.to_string().len() > MAX_ORG_BYTES {
+            let detail = format!("the document is longer than {MAX_ORG_BYTES} bytes; import it in parts");
+            return Err(ApiError::new(413, "body_too_large", detail));
+        }
         let org = Org::read(document).map_err(|bad| ApiError::bad_request("bad_org", bad.to_string()))?;
         let made = self.society.import(org, how.root).await?;
         let changed = Some(made.changed).filter(|count| *count > 0);

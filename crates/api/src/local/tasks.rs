@@ -200,8 +200,7 @@ fn ending(envelope: &Envelope) -> Option<TaskState> {
         MessageKind::Message => None,
         MessageKind::Answer => Some(TaskState { answer: Some(envelope.payload.text.to_string()), ..ended(TaskStatus::Done) }),
         MessageKind::Failure(failure) => {
-            let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
-            Some(TaskState { failure: Some(failure.clone()), ..ended(status) })
+            Some(TaskState { failure: Some(failure.clone()), ..ended(TaskStatus::after(failure)) })
         }
     }
 }

@@ -10,8 +10,9 @@ const DEFAULT_LIMIT: usize = 200;
 
 impl Local {
     /// The threads, by name.
-    pub async fn threads(&self, paging: Paging) -> Result<Threads, ApiError> {
+    pub async fn threads(&self, paging: &Paging) -> Result<Threads, ApiError> {
         self.caller.needs(Scope::Read)?;
+        let paging = paging.clone();
         Ok(self.society.look(move |spine| list(spine, &paging)).await?)
     }
 

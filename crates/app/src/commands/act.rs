@@ -1,21 +1,25 @@
 //! `polis send`, `polis cancel`, `polis terminate` and `polis compress`: telling the society something, whether it runs now or later.
 
-use serde_json::{Value, json};
+use polis_api::{Accepted, Api, ApiError};
+use polis_domain::{AgentId, TaskId};
+use serde_json::json;
 
-use crate::address::encoded;
 use crate::cli::{Cancel, Children, Compress, Send, Terminate};
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
-use polis_api::Accepted;
 
 pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> {
-    let mut body = json!({ "agentId": args.agent, "text": args.text.join(" ") });
-    if let Some(task) = &args.task {
-        body["taskId"] = json!(task);
-    }
-    let Accepted { task_id, message_id, seq } = tell(config, "/api/send", &body).await?;
+    let request = polis_api::Send {
+        agent_id: args.agent.as_str().into(),
+        text: args.text.join(" "),
+        task_id: args.task.as_deref().map(TaskId::from),
+        plan_approval: None,
+        artifacts: Vec::new(),
+    };
+    let Accepted { task_id, message_id, seq } = tell(config, async |api| api.send(request).await).await?;
     if args.json {
         let sent = json!({ "messageId": message_id, "taskId": task_id, "seq": seq });
         out::line(&sent.to_string())?;
@@ -26,44 +30,47 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> 
 }
 
 pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Trouble> {
-    let target = format!("/api/tasks/{}/cancel", encoded(&args.task));
-    tell::<Value>(config, &target, &json!({ "reason": args.reason.join(" ") })).await?;
-    out::note(&format!("polis: task {} cancelled", args.task));
+    let task = TaskId::from(args.task.as_str());
+    let request = polis_api::Cancel { reason: args.reason.join(" "), turn: None };
+    tell(config, async |api| api.cancel(&task, request).await).await?;
+    out::note(&format!("polis: task {task} cancelled"));
     Ok(Exit::Done)
 }
 
 pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, Trouble> {
-    let target = format!("/api/agents/{}/terminate", encoded(&args.agent));
+    let agent = AgentId::from(args.agent.as_str());
     let children = match args.children {
-        Children::Cascade => "cascade",
-        Children::Detach => "detach",
-        Children::Refuse => "refuse",
+        Children::Cascade => polis_domain::Children::Cascade,
+        Children::Detach => polis_domain::Children::Detach,
+        Children::Refuse => polis_domain::Children::Refuse,
     };
-    let body = json!({ "reason": args.reason.join(" "), "children": children, "now": args.now });
-    let told: Value = tell(config, &target, &body).await?;
-    let how = if told["ok"] == true { "is gone" } else { "goes when it has done what waits for it" };
-    out::note(&format!("polis: {} {how}", args.agent));
+    let request = polis_api::Terminate { children, reason: args.reason.join(" "), now: args.now };
+    let terminated = tell(config, async |api| api.terminate(&agent, request).await).await?;
+    let how = if terminated.ok { "is gone" } else { "goes when it has done what waits for it" };
+    out::note(&format!("polis: {agent} {how}"));
     Ok(Exit::Done)
 }
 
 pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, Trouble> {
-    let target = format!("/api/agents/{}/compress", encoded(&args.agent));
-    let told: Value = tell(config, &target, &json!({ "undo": args.undo })).await?;
-    match told["taskId"].as_str() {
-        Some(task) => out::note(&format!("polis: {} compresses its conversation as its next task, {task}", args.agent)),
-        None => out::note(&format!("polis: the last compression of {} is undone", args.agent)),
+    let agent = AgentId::from(args.agent.as_str());
+    let request = polis_api::Compress { undo: args.undo };
+    let compressing = tell(config, async |api| api.compress(&agent, request).await).await?;
+    match compressing.task_id {
+        Some(task) => out::note(&format!("polis: {agent} compresses its conversation as its next task, {task}")),
+        None => out::note(&format!("polis: the last compression of {agent} is undone")),
     }
     Ok(Exit::Done)
 }
 
-pub(super) async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target: &str, body: &Value) -> Result<T, Trouble> {
-    let door = Door::open(config, Purpose::Tell).await?;
-    let told = door.post(target, body).await;
-    if let (Door::Here(_), Ok(_)) = (&door, &told) {
+/// Calls an operation that changes something. Where nothing runs, what it changes is in the log for the next time.
+async fn tell<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Result<T, ApiError>) -> Result<T, Trouble> {
+    let transport = Transport::open(config, Purpose::Tell).await?;
+    let done = operation(transport.api()).await;
+    if let (Transport::InProcess(_), Ok(_)) = (&transport, &done) {
         out::note(
             "polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)",
         );
     }
-    door.close(false).await;
-    told
+    transport.close(false).await;
+    Ok(done?)
 }

@@ -1,21 +1,19 @@
 //! `polis agents`: who is there, and what each is at.
 
-use polis_api::{Agent, Agents};
-use serde_json::Value;
+use polis_api::{Agent, Paging};
 
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let listed = transport.api().agents(&Paging::default()).await?;
     if json {
-        let listed: Value = door.get("/api/agents").await?;
-        out::line(&format!("{listed:#}"))?;
-        return Ok(Exit::Done);
+        return out::json(&listed).map(|()| Exit::Done);
     }
-    let listed: Agents = door.get("/api/agents").await?;
     for agent in listed.agents {
         let Agent { id, role_name, status, parent_agent_id, pending, .. } = agent;
         let status = out::name_of(&status);

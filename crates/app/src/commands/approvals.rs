@@ -1,24 +1,24 @@
 //! `polis approvals`: what waits for a person, and what to type.
 
-use serde_json::Value;
+use polis_api::Paging;
 
 use crate::config::Config;
-use crate::door::{Door, Purpose};
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, person};
 
 pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
     if json {
-        let listed: Value = door.get("/api/approvals").await?;
-        out::line(&format!("{listed:#}"))?;
-        return Ok(Exit::Done);
+        let listed = transport.api().approvals(&Paging::default()).await?;
+        return out::json(&listed).map(|()| Exit::Done);
     }
-    let waiting = person::list(&door).await?;
+    let waiting = person::list(&transport).await?;
     if waiting.is_empty() {
         out::note("nothing waits for a person");
     }
-    if matches!(door, Door::Here(_)) {
+    if matches!(transport, Transport::InProcess(_)) {
         out::note("if polis was killed in the middle of a write, that is found, and asked about, when the society runs next");
     }
     for one in waiting {

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use crate::cli::{Agree, Always, Answer, Approve, Deny};
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::follow::{Follow, Show, conclude};
 use crate::lines::Lines;
 use crate::person::{self, Waiting, Word};
 use crate::progress::Progress;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
@@ -27,10 +28,10 @@ pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, 
         return Err(Trouble::usage("bad_arguments", "--arguments is no JSON object; give all arguments by their names"));
     }
     let always = options.always.map(|always| match always {
-        Always::Agent => "agent",
-        Always::Task => "task",
-        Always::Tool => "tool",
-        Always::Reads => "reads",
+        Always::Agent => polis_domain::Always::Agent,
+        Always::Task => polis_domain::Always::Task,
+        Always::Tool => polis_domain::Always::Tool,
+        Always::Reads => polis_domain::Always::Reads,
     });
     let matching = matching(&options.matching)?;
     let word = match (&options.done, options.again) {
@@ -76,19 +77,19 @@ pub(crate) async fn answer(config: &Config, options: &Answer) -> Result<Exit, Tr
 
 async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
     // Whether there is such a thing is seen without letting anything run.
-    let door = Door::open(config, Purpose::Look).await?;
-    let found = find(&door, id).await;
-    if let Door::There(_) = door {
-        found?.answer(&door, word).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let found = find(&transport, id).await;
+    if let Transport::Http(_) = transport {
+        found?.answer(&transport, word).await?;
         out::note("polis: said");
         return Ok(Exit::Done);
     }
-    door.close(false).await;
+    transport.close(false).await;
     carry_on(config, &found?, word).await
 }
 
-async fn find(door: &Door, id: &str) -> Result<Waiting, Trouble> {
-    let waiting = person::list(door).await?;
+async fn find(transport: &Transport, id: &str) -> Result<Waiting, Trouble> {
+    let waiting = person::list(transport).await?;
     waiting.into_iter().find(|waiting| waiting.id == id).ok_or_else(|| {
         Trouble::new("not_open", format!("nothing with the id `{id}` waits for a person; polis approvals lists what does"))
     })
@@ -97,18 +98,18 @@ async fn find(door: &Door, id: &str) -> Result<Waiting, Trouble> {
 /// Answers, and lets the society work until the request has ended or needs a person again.
 async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exit, Trouble> {
     let stop = signals::watch();
-    let door = Door::open(config, Purpose::Work).await?;
+    let transport = Transport::open(config, Purpose::Work).await?;
     let carried = async {
-        let last = door.last().await?;
-        let mut events = door.events(last).await?;
-        waiting.answer(&door, word).await?;
+        let last = transport.last().await?;
+        let mut events = transport.events(last).await?;
+        waiting.answer(&transport, word).await?;
         let mut progress = Progress::of(waiting.task_id.clone());
         if let Some(turn) = turn_of(&waiting.id) {
             progress.knows(turn, waiting.agent_id.clone());
         }
         let mut lines = stdin().is_terminal().then(Lines::start);
         let mut follow = Follow {
-            door: &door,
+            transport: &transport,
             events: &mut events,
             stop: &stop,
             task: waiting.task_id.clone(),
@@ -122,7 +123,7 @@ async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exi
         conclude(config, &waiting.task_id, ended, &mut follow.show)
     };
     let done = carried.await;
-    door.close(false).await;
+    transport.close(false).await;
     done
 }
 

@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
+use polis_api::{ArtifactPaging, Content};
 use polis_domain::{ArtifactId, ListedArtifact, Seq};
 use polis_engine::SystemClock;
 use polis_ports::{Clock, Log, LogError};
-use polis_server::Answer;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::{ArtifactCommand, Artifacts};
 use crate::config::Config;
 use crate::describe::time;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 /// Artifacts that are asked for at once.
@@ -26,12 +26,6 @@ const PAGE: usize = 1_000;
 
 /// Events that are read at once.
 const EVENTS: usize = 1_000;
-
-#[derive(Deserialize)]
-struct Page {
-    artifacts: Vec<ListedArtifact>,
-    last: usize,
-}
 
 pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit, Trouble> {
     match &args.command {
@@ -42,10 +36,9 @@ pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit,
 }
 
 async fn list(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let listed = all(&Door::open(config, Purpose::Look).await?).await?;
+    let listed = all(&Transport::open(config, Purpose::Look).await?).await?;
     if json {
-        let listed: Value = json!({ "artifacts": listed });
-        return out::line(&format!("{listed:#}")).map(|()| Exit::Done);
+        return out::json(&json!({ "artifacts": listed })).map(|()| Exit::Done);
     }
     for ListedArtifact { artifact, at, agent, .. } in listed {
         let who = agent.map_or_else(|| "you".to_owned(), |agent| agent.to_string());
@@ -55,30 +48,29 @@ async fn list(config: &Config, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-async fn all(door: &Door) -> Result<Vec<ListedArtifact>, Trouble> {
+async fn all(transport: &Transport) -> Result<Vec<ListedArtifact>, Trouble> {
     let mut listed = Vec::new();
-    loop {
-        let page: Page = door.get(&format!("/api/artifacts?after={}&limit={PAGE}", listed.len())).await?;
-        let is_last = page.artifacts.is_empty() || listed.len() + page.artifacts.len() >= page.last;
-        listed.extend(page.artifacts);
-        if is_last {
-            return Ok(listed);
-        }
+    let mut next = Some(0);
+    while let Some(after) = next {
+        let page = transport.api().artifacts(ArtifactPaging { after, limit: PAGE }).await?;
+        listed.extend(page.artifacts.into_iter().map(|numbered| numbered.listed));
+        next = page.next;
     }
+    Ok(listed)
 }
 
 async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
-    let answer = door.answer(&format!("/api/artifacts/{}", whole(&door, id).await?)).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let content = transport.api().content(&whole(&transport, id).await?).await?;
     match out {
-        None => to_stdout(answer).await?,
-        Some(path) => to_file(answer, path).await?,
+        None => to_stdout(content).await?,
+        Some(path) => to_file(content, path).await?,
     }
     Ok(Exit::Done)
 }
 
 /// The id that begins like this.
-async fn whole(door: &Door, start: &str) -> Result<ArtifactId, Trouble> {
+async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, Trouble> {
     let bad = |message: String| Trouble::usage("bad_artifact_id", message);
     if let Ok(id) = start.parse() {
         return Ok(id);
@@ -86,7 +78,7 @@ async fn whole(door: &Door, start: &str) -> Result<ArtifactId, Trouble> {
     if start.len() < 6 || !start.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(bad(format!("`{start}` is no id of an artifact; give at least its first 6 digits from `polis artifacts`")));
     }
-    let mut found: Vec<_> = all(door).await?.into_iter().map(|it| it.artifact.id).collect();
+    let mut found: Vec<_> = all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
     found.retain(|id| id.to_string().starts_with(start));
     found.sort();
     found.dedup();
@@ -97,9 +89,9 @@ async fn whole(door: &Door, start: &str) -> Result<ArtifactId, Trouble> {
     }
 }
 
-async fn to_stdout(mut answer: Answer) -> Result<(), Trouble> {
+async fn to_stdout(mut content: Content) -> Result<(), Trouble> {
     let is_terminal = io::stdout().is_terminal();
-    while let Some(chunk) = answer.body.next().await {
+    while let Some(chunk) = content.next().await {
         let chunk = chunk.map_err(broken)?;
         if is_terminal {
             out::text(&String::from_utf8_lossy(&chunk))?;
@@ -115,11 +107,11 @@ async fn to_stdout(mut answer: Answer) -> Result<(), Trouble> {
 }
 
 /// The file is there when all of it has come.
-async fn to_file(mut answer: Answer, path: &Path) -> Result<(), Trouble> {
+async fn to_file(mut content: Content, path: &Path) -> Result<(), Trouble> {
     let failed = |error: io::Error| Trouble::new("output_failed", format!("{} cannot be written: {error}", path.display()));
     let draft = Draft(PathBuf::from(format!("{}.part", path.display())));
     let mut file = File::create(&draft.0).map_err(failed)?;
-    while let Some(chunk) = answer.body.next().await {
+    while let Some(chunk) = content.next().await {
         file.write_all(&chunk.map_err(broken)?).map_err(failed)?;
     }
     file.sync_all().and_then(|()| fs::rename(&draft.0, path)).map_err(failed)
@@ -139,9 +131,9 @@ fn broken(error: io::Error) -> Trouble {
 
 /// Removes what no log names. The society must not run: between keeping a content and naming it some time passes.
 async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, Trouble> {
-    let opened = match Door::open(config, Purpose::Look).await? {
-        Door::Here(opened) => opened,
-        Door::There(_) => {
+    let opened = match Transport::open(config, Purpose::Look).await? {
+        Transport::InProcess(here) => here.opened,
+        Transport::Http(_) => {
             let message = "a polis runs on this data and may be about to name what it keeps; stop it and try again";
             return Err(Trouble::new("data_locked", message));
         }

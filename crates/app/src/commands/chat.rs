@@ -2,38 +2,37 @@
 
 use std::io::{IsTerminal, stdin};
 
+use polis_api::{Accepted, Send};
 use polis_domain::AgentId;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Agree;
 use crate::config::Config;
-use crate::door::{Door, Events, Purpose};
 use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::{Line, Lines};
-use crate::planning::AskAboutPlans;
 use crate::progress::Progress;
+use crate::purpose::Purpose;
+use crate::transport::{Events, Transport};
 use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
-use polis_api::Accepted;
 
 pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
     let stop = signals::watch();
-    let door = Door::open(config, Purpose::Work).await?;
-    door.announce(config);
-    let done = console(config, &door, &stop).await;
-    door.close(matches!(done, Ok(Exit::Stopped))).await;
+    let transport = Transport::open(config, Purpose::Work).await?;
+    transport.announce(config);
+    let done = console(config, &transport, &stop).await;
+    transport.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 
 /// Takes lines until there are no more.
-pub(crate) async fn console(config: &Config, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
+pub(crate) async fn console(config: &Config, transport: &Transport, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let terminal = stdin().is_terminal();
     if terminal {
         out::note("Talk to root, or with @name to any agent. /quit ends.");
     }
     let mut lines = Lines::start();
-    let mut events = door.events(door.last().await?).await?;
+    let mut events = transport.events(transport.last().await?).await?;
     let mut exit = Exit::Done;
     loop {
         if terminal {
@@ -55,7 +54,7 @@ pub(crate) async fn console(config: &Config, door: &Door, stop: &CancellationTok
         if text == "/quit" {
             return Ok(exit);
         }
-        match converse(config, door, &mut events, terminal.then_some(&mut lines), stop, (agent, text)).await {
+        match converse(config, transport, &mut events, terminal.then_some(&mut lines), stop, (agent, text)).await {
             Ok(Exit::Done) => {}
             Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
             Ok(failed) => exit = failed,
@@ -71,18 +70,23 @@ pub(crate) async fn console(config: &Config, door: &Door, stop: &CancellationTok
 
 async fn converse(
     config: &Config,
-    door: &Door,
+    transport: &Transport,
     events: &mut Events,
     // Off a terminal a line is what somebody wrote beforehand, not a word about what waits now.
     lines: Option<&mut Lines>,
     stop: &CancellationToken,
     (agent, text): (&str, &str),
 ) -> Result<Exit, Trouble> {
-    let when = config.typed_plan_approval.map(AskAboutPlans::word);
-    let body = json!({ "agentId": agent, "text": text, "planApproval": when });
-    let Accepted { task_id: task, seq, .. } = door.post("/api/send", &body).await?;
+    let request = Send {
+        agent_id: agent.into(),
+        text: text.to_owned(),
+        task_id: None,
+        plan_approval: config.typed_plan_approval,
+        artifacts: Vec::new(),
+    };
+    let Accepted { task_id: task, seq, .. } = transport.api().send(request).await?;
     let mut follow = Follow {
-        door,
+        transport,
         events,
         stop,
         task: task.clone(),

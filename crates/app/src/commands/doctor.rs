@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use polis_agents::role::Sops;
+use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
 use crate::cli::Doctor;
 use crate::config::Config;
-use crate::door::{Door, Purpose};
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 use crate::{files, machine, out, sops, telemetry, wiring};
 
@@ -58,16 +60,20 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, Troub
 
 async fn store(config: &Config) -> Result<String, String> {
     let data = config.data.display();
-    match Door::open(config, Purpose::Look).await {
+    match Transport::open(config, Purpose::Look).await {
         Err(trouble) if trouble.code == "no_data" => Ok(format!("{data} is new; the first run makes it")),
         Err(trouble) => Err(trouble.to_string()),
-        Ok(door) => {
-            let health: Value = door.get("/api/health").await.map_err(|trouble| trouble.to_string())?;
-            let place = match &door {
-                Door::There(client) => format!("served at {}", client.url()),
-                Door::Here(_) => format!("in {data}"),
+        Ok(transport) => {
+            let Health { status, store, .. } = transport.api().health().await.map_err(|error| error.to_string())?;
+            if status == HealthStatus::Down {
+                let code = store.code.unwrap_or_default();
+                return Err(format!("its log is out of order; it takes nothing on until that is settled ({code})"));
+            }
+            let place = match &transport {
+                Transport::Http(client) => format!("served at {}", client.url()),
+                Transport::InProcess(_) => format!("in {data}"),
             };
-            Ok(format!("{place}, {} events", health["store"]["seq"]))
+            Ok(format!("{place}, {} events", store.seq.unwrap_or_default()))
         }
     }
 }
@@ -115,17 +121,15 @@ async fn servers(config: &Config) -> Vec<Finding> {
         Ok(listed) => listed,
         Err(trouble) => return vec![finding(Err(trouble.to_string()))],
     };
-    let one = |server: &Value| {
-        let text = |field: &str| server[field].as_str().unwrap_or_default().to_owned();
-        let (name, detail) = (text("name"), text("detail"));
-        finding(match text("state").as_str() {
-            "connected" => Ok(format!("{name}: {detail}, {} tools", server["tools"])),
-            "off" => Ok(format!("{name}: not enabled")),
-            "starting" => Err(format!("{name}: it is not ready yet; `polis tools` says when it is")),
-            _ => Err(format!("{name}: {detail}; POLIS_LOG=polis_tools=debug shows what it says")),
+    let one = |ToolServer { name, state, detail, tools, .. }: &ToolServer| {
+        finding(match state {
+            ToolServerState::Connected => Ok(format!("{name}: {detail}, {tools} tools")),
+            ToolServerState::Off => Ok(format!("{name}: not enabled")),
+            ToolServerState::Starting => Err(format!("{name}: it is not ready yet; `polis tools` says when it is")),
+            ToolServerState::Down => Err(format!("{name}: {detail}; POLIS_LOG=polis_tools=debug shows what it says")),
         })
     };
-    listed["servers"].as_array().into_iter().flatten().map(one).collect()
+    listed.servers.iter().map(one).collect()
 }
 
 /// The collector of telemetry, if there is one.
@@ -144,10 +148,9 @@ async fn collector(config: &Config) -> Option<Finding> {
 /// The models in the order in which they are asked; each is really asked for a word only when somebody says so.
 async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let finding = |found| Finding { what: "model", found };
-    if let Some(door) = Door::running(config).await {
-        let listed: Result<Value, Trouble> = door.get("/api/models").await;
-        let found = listed.map(|listed| format!("{} answers there", listed["default"].as_str().unwrap_or_default()));
-        return vec![finding(found.map_err(|trouble| trouble.to_string()))];
+    if let Some(transport) = Transport::running(config).await {
+        let found = transport.api().models().await.map(|listed| format!("{} answers there", listed.default));
+        return vec![finding(found.map_err(|error| error.to_string()))];
     }
     let models = match wiring::models(config).await {
         Ok(models) => models,

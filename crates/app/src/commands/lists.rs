@@ -1,28 +1,27 @@
 //! `polis threads`: which conversations there are.
 
-use polis_api::{ListedThread, Threads};
-use serde_json::Value;
+use polis_api::{ListedThread, Paging};
 
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let listed = transport.api().threads(&Paging::default()).await?;
     if json {
-        let listed: Value = door.get("/api/threads").await?;
-        out::line(&format!("{listed:#}"))?;
-        return Ok(Exit::Done);
+        return out::json(&listed).map(|()| Exit::Done);
     }
-    let Threads { threads, count, .. } = door.get("/api/threads").await?;
-    for ListedThread { id, path, agent_id, messages, phase, is_open } in &threads {
+    for ListedThread { id, path, agent_id, messages, phase, is_open } in &listed.threads {
         let place = if path.is_empty() { id.to_string() } else { format!("{agent_id}.{path}") };
         let open = if *is_open { "  open" } else { "" };
         out::line(&format!("{place:<40}  {messages:>5} messages  {phase}{open}"))?;
     }
-    if threads.len() < count {
-        out::note(&format!("polis: {} of {count}; GET /api/threads?limit=N shows more", threads.len()));
+    let (shown, count) = (listed.threads.len(), listed.count);
+    if shown < count {
+        out::note(&format!("polis: {shown} of {count}; GET /api/threads?limit=N shows more"));
     }
     Ok(Exit::Done)
 }

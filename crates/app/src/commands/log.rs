@@ -1,64 +1,53 @@
 //! `polis log`: what happened, and with `--follow` what happens.
 
+use polis_api::LogPaging;
 use polis_domain::{Recorded, Seq};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::Log;
 use crate::config::Config;
-use crate::door::{Door, Purpose, Told};
+use crate::purpose::Purpose;
+use crate::transport::{Told, Transport};
 use crate::trouble::{Exit, Trouble};
 use crate::{describe, out, signals};
 
-#[derive(Deserialize)]
-struct Page {
-    events: Vec<Box<RawValue>>,
-}
-
 pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
     let stop = args.follow.then(signals::watch);
-    let door = Door::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
     let mut seen = Seq(args.from.saturating_sub(1));
     loop {
-        let page: Page = door.get(&format!("/api/log?after={seen}")).await?;
-        if page.events.is_empty() {
-            break;
-        }
-        for event in page.events {
-            let recorded = serde_json::from_str::<Recorded>(event.get()).map_err(|error| {
-                Trouble::new(
-                    "strange_event",
-                    format!("the event after {seen} cannot be understood: {error}; is the other polis newer?"),
-                )
-            })?;
-            seen = recorded.seq;
-            show(args, event.get(), &recorded)?;
-        }
+        let page = transport.api().log(LogPaging { after: seen.0, ..LogPaging::default() }).await?;
+        let Some(last) = page.events.last() else { break };
+        seen = last.seq;
+        page.events.iter().try_for_each(|recorded| show(args, recorded))?;
     }
-    match (&door, stop) {
+    match (&transport, stop) {
         (_, None) => Ok(Exit::Done),
-        (Door::There(_), Some(stop)) => follow(&door, args, seen, &stop).await,
-        (Door::Here(_), Some(_)) => {
+        (Transport::Http(_), Some(stop)) => follow(&transport, args, seen, &stop).await,
+        (Transport::InProcess(_), Some(_)) => {
             out::note("polis: nothing runs here, so nothing more will happen");
             Ok(Exit::Done)
         }
     }
 }
 
-async fn follow(door: &Door, args: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let mut events = door.events(seen).await?;
+async fn follow(transport: &Transport, args: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
+    let mut events = transport.events(seen).await?;
     loop {
         let told = tokio::select! {
             () = stop.cancelled() => return Ok(Exit::Stopped),
             told = events.next() => told?,
         };
-        if let Told::Event { data, recorded } = told {
-            show(args, &data, &recorded)?;
+        if let Told::Event { recorded, .. } = told {
+            show(args, &recorded)?;
         }
     }
 }
 
-fn show(args: &Log, written: &str, recorded: &Recorded) -> Result<(), Trouble> {
-    if args.json { out::line(written) } else { out::line(&describe::line(recorded)) }
+fn show(args: &Log, recorded: &Recorded) -> Result<(), Trouble> {
+    if !args.json {
+        return out::line(&describe::line(recorded));
+    }
+    let written = serde_json::to_string(recorded).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+    out::line(&written)
 }

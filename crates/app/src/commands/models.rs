@@ -1,11 +1,12 @@
 //! `polis models`: which vendors can be asked, and which models one of them has.
 
+use polis_api::ModelVendor;
 use polis_providers::{Listed, Price};
 use serde_json::{Value, json};
 
 use crate::cli::Models;
 use crate::config::Config;
-use crate::door::Door;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
@@ -17,19 +18,18 @@ pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, Troub
 }
 
 async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let listed = match Door::running(config).await {
-        Some(door) => door.get("/api/models").await?,
+    let listed = match Transport::running(config).await {
+        Some(transport) => transport.api().models().await?,
         None => wiring::about(&wiring::models(config).await?).models().await,
     };
     if json {
-        return out::line(&format!("{listed:#}")).map(|()| Exit::Done);
+        return out::json(&listed).map(|()| Exit::Done);
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let offline = if listed["offline"] == true { "  (no real model: see polis doctor)" } else { "" };
-    out::line(&format!("default  {}{offline}", text(&listed["default"])))?;
-    for vendor in listed["vendors"].as_array().into_iter().flatten() {
-        let state = if vendor["ready"] == true { "ready".to_owned() } else { text(&vendor["needs"]) };
-        out::line(&format!("{:<18} {state}", text(&vendor["name"])))?;
+    let offline = if listed.offline { "  (no real model: see polis doctor)" } else { "" };
+    out::line(&format!("default  {}{offline}", listed.default))?;
+    for ModelVendor { name, ready, needs, .. } in listed.vendors {
+        let state = if ready { "ready".to_owned() } else { needs.unwrap_or_default() };
+        out::line(&format!("{name:<18} {state}"))?;
     }
     Ok(Exit::Done)
 }

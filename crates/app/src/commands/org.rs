@@ -3,30 +3,27 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use polis_api::Imported;
-use polis_domain::{Org, OrgStatus};
-use serde_json::Value;
+use polis_api::{ImportRequest, Imported};
+use polis_domain::OrgStatus;
+use serde_json::{Value, json};
 
 use crate::cli::{Export, Import};
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::out::{self, count, harmless, short};
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
-
-const ROUTE: &str = "/api/org";
 
 /// Longest name and longest reason that are shown; `--json` has all of it.
 const NAME: usize = 128;
 const REASON: usize = 300;
 
 pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
-    let written: Value = door.get(ROUTE).await?;
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let org = transport.api().org().await?;
     if json {
-        out::line(&format!("{written:#}"))?;
-        return Ok(Exit::Done);
+        return out::json(&org).map(|()| Exit::Done);
     }
-    let org: Org = serde_json::from_value(written).map_err(|error| Trouble::new("bad_answer", error.to_string()))?;
     out::line("roles")?;
     for role in &org.roles {
         let models = role.role.models.join(", ");
@@ -59,12 +56,10 @@ fn shown(line: &str) -> Result<(), Trouble> {
 }
 
 pub(crate) async fn export(config: &Config, args: &Export) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
-    let written: Value = door.get(ROUTE).await?;
-    let Some(file) = &args.file else {
-        out::line(&format!("{written:#}"))?;
-        return Ok(Exit::Done);
-    };
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let org = transport.api().org().await?;
+    let Some(file) = &args.file else { return out::json(&org).map(|()| Exit::Done) };
+    let written = json!(org);
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let saved = created.and_then(|mut file| writeln!(file, "{written:#}").and_then(|()| file.sync_all()));
     saved.map_err(|error| {
@@ -77,11 +72,10 @@ pub(crate) async fn export(config: &Config, args: &Export) -> Result<Exit, Troub
 pub(crate) async fn import(config: &Config, args: &Import) -> Result<Exit, Trouble> {
     let unread = |error: String| Trouble::new("bad_org", format!("{}: {error}", args.file.display()));
     let text = std::fs::read_to_string(&args.file).map_err(|error| unread(error.to_string()))?;
-    let body: Value = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
-    let door = Door::open(config, Purpose::Bring).await?;
-    let target = if args.root { format!("{ROUTE}?root=true") } else { ROUTE.to_owned() };
-    let made: Result<Imported, Trouble> = door.post(&target, &body).await;
-    door.close(false).await;
+    let document: Value = serde_json::from_str(&text).map_err(|error| unread(error.to_string()))?;
+    let transport = Transport::open(config, Purpose::Bring).await?;
+    let made = transport.api().import(document, ImportRequest { root: args.root }).await;
+    transport.close(false).await;
     let Imported { roles, agents, changed, left } = made?;
     out::note(&format!("polis: new are {} and {}, made by you and now", count(roles, "role"), count(agents, "agent")));
     if changed.is_some() {

@@ -6,8 +6,8 @@ use polis_ports::{Log, LogError};
 use serde_json::json;
 
 use crate::config::Config;
-use crate::door::open_log;
 use crate::out;
+use crate::transport::open_log;
 use crate::trouble::{Exit, Trouble};
 use crate::wiring::{self, Store};
 

@@ -2,25 +2,25 @@
 
 use std::io::{IsTerminal, stdin, stdout};
 
-use polis_api::Accepted;
+use polis_api::{Accepted, Submit};
 use polis_domain::AgentId;
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Agree, Strategy};
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::follow::{Follow, Show, Words, conclude};
 use crate::lines::Lines;
 use crate::out;
 use crate::progress::Progress;
+use crate::purpose::Purpose;
 use crate::signals;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 /// What is to be done, and how.
 pub(crate) struct RunArgs {
     request: String,
-    strategy: Option<&'static str>,
+    strategy: Option<polis_api::Strategy>,
     json: bool,
     agree: Agree,
 }
@@ -29,9 +29,9 @@ impl From<cli::Run> for RunArgs {
     fn from(typed: cli::Run) -> Self {
         let strategy = match typed.strategy {
             Strategy::Auto => None,
-            Strategy::Simple => Some("simple"),
-            Strategy::Template => Some("template"),
-            Strategy::Workflow => Some("workflow"),
+            Strategy::Simple => Some(polis_api::Strategy::Simple),
+            Strategy::Template => Some(polis_api::Strategy::Template),
+            Strategy::Workflow => Some(polis_api::Strategy::Workflow),
         };
         Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve }
     }
@@ -39,24 +39,28 @@ impl From<cli::Run> for RunArgs {
 
 pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, Trouble> {
     let stop = signals::watch();
-    let door = Door::open(config, Purpose::Work).await?;
-    door.announce(config);
-    let done = one_request(config, args, &door, &stop).await;
-    door.close(matches!(done, Ok(Exit::Stopped))).await;
+    let transport = Transport::open(config, Purpose::Work).await?;
+    transport.announce(config);
+    let done = one_request(config, args, &transport, &stop).await;
+    transport.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 
-async fn one_request(config: &Config, args: &RunArgs, door: &Door, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let mut asked = json!({ "text": args.request });
-    if let Some(strategy) = args.strategy {
-        asked["strategy"] = strategy.into();
-    }
-    if let Some(when) = config.typed_plan_approval {
-        asked["planApproval"] = when.word().into();
-    }
+async fn one_request(
+    config: &Config,
+    args: &RunArgs,
+    transport: &Transport,
+    stop: &CancellationToken,
+) -> Result<Exit, Trouble> {
+    let request = Submit {
+        text: args.request.clone(),
+        strategy: args.strategy,
+        plan_approval: config.typed_plan_approval,
+        artifacts: Vec::new(),
+    };
     // Watching begins first, so that nothing is missed.
-    let mut events = door.events(door.last().await?).await?;
-    let Accepted { task_id: task, seq, .. } = door.post("/api/submit", &asked).await?;
+    let mut events = transport.events(transport.last().await?).await?;
+    let Accepted { task_id: task, seq, .. } = transport.api().submit(request).await?;
     let show = match (args.json, stdout().is_terminal()) {
         (true, _) => Show::Json,
         (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),
@@ -64,7 +68,7 @@ async fn one_request(config: &Config, args: &RunArgs, door: &Door, stop: &Cancel
     };
     let mut lines = (args.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
     let mut follow = Follow {
-        door,
+        transport,
         events: &mut events,
         stop,
         task: task.clone(),

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::chat::console;
 use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
-use crate::door::{Door, GRACE, Purpose, open_log, owner_note};
+use crate::purpose::Purpose;
+use crate::transport::{GRACE, Transport, open_log, owner_note};
 use crate::trouble::{Exit, Trouble};
 use crate::wiring::{Opened, Store};
 use crate::{files, out, roles, signals, token, wiring};
@@ -119,7 +120,7 @@ impl Lost {
     }
 }
 
-/// What guards the door beside the owner's token.
+/// What guards the server beside the owner's token.
 fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
@@ -127,15 +128,15 @@ fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
         }
         _ => None,
     };
-    if let Some(bad) = config.door.cors.iter().find(|origin| !is_origin(origin)) {
+    if let Some(bad) = config.http.cors.iter().find(|origin| !is_origin(origin)) {
         let message = format!("[server] cors: `{bad}` is no origin; write for example https://example.org, without a path");
         return Err(Trouble::usage("bad_config", message));
     }
     let mut rates = Rates::default();
-    if let Some(per_second) = config.door.requests_per_second.map(std::num::NonZero::get) {
+    if let Some(per_second) = config.http.requests_per_second.map(std::num::NonZero::get) {
         rates.token = Rate { per_second, burst: per_second.saturating_mul(10) };
     }
-    let (hosts, cors) = (config.door.hosts.clone(), config.door.cors.clone());
+    let (hosts, cors) = (config.http.hosts.clone(), config.http.cors.clone());
     Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates })
 }
 
@@ -173,10 +174,10 @@ async fn societies(config: &Config, store: &Store, all: &All, lost: &Lost) -> So
 }
 
 async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let door = Door::Here(wiring::open(config, store, Purpose::Work).await?);
-    let done = console(config, &door, stop).await;
-    let state = if let Door::Here(opened) = &door { Some(opened.state.clone()) } else { None };
-    door.close(false).await;
+    let transport = Transport::in_process(wiring::open(config, store, Purpose::Work).await?);
+    let done = console(config, &transport, stop).await;
+    let state = if let Transport::InProcess(here) = &transport { Some(here.opened.state.clone()) } else { None };
+    transport.close(false).await;
     if let Some(state) = state {
         keep_org(config, &state).await;
     }

@@ -1,26 +1,25 @@
 //! `polis show`: one conversation, for people or as JSON in the documents' shape.
 
+use polis_api::ThreadPart;
 use polis_domain::{Message, Sender, Thread};
 use serde_json::Value;
 
-use crate::address::{Address, encoded};
+use crate::address::Address;
 use crate::cli::Show;
 use crate::config::Config;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> {
     let address = Address::read(&args.address)?;
-    let door = Door::open(config, Purpose::Look).await?;
-    let (id, path) = (encoded(address.main.as_str()), encoded(&address.path.to_string()));
-    let target = format!("/api/threads/{id}?path={path}&tree={}", args.tree);
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let part = ThreadPart { path: address.path.to_string(), tree: args.tree };
+    let thread = transport.api().thread(&address.main, &part).await?;
     if args.json {
-        let thread: Value = door.get(&target).await?;
-        out::line(&format!("{thread:#}"))?;
-        return Ok(Exit::Done);
+        return out::json(&thread).map(|()| Exit::Done);
     }
-    let thread: Thread = door.get(&target).await?;
     if args.prompt {
         let prompt = thread.meta.get("workflow").and_then(|order| order.pointer("/prompt/Ok")).and_then(Value::as_str);
         let none = || {

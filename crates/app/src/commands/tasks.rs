@@ -1,32 +1,32 @@
 //! `polis tasks`: the requests that are under way, the plans that agents keep, how far they are, and what was set aside.
 
-use polis_api::{AgentPlan, DeadLetters, OpenTask, Plans, TaskState};
-use polis_domain::{DeadLetter, StepStatus};
+use polis_api::{AgentPlan, OpenTask, Paging, PlanFilter};
+use polis_domain::{DeadLetter, StepStatus, TaskId};
 use serde_json::json;
 
-use crate::address::encoded;
 use crate::cli::Tasks;
 use crate::config::Config;
 use crate::describe;
-use crate::door::{Door, Purpose};
 use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 
 pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble> {
-    let door = Door::open(config, Purpose::Look).await?;
-    let wanted = args.task.as_ref().map(|task| format!("?taskId={}", encoded(task))).unwrap_or_default();
-    let mut tasks = door.get::<polis_api::Tasks>("/api/tasks").await?.tasks;
-    let plans = door.get::<Plans>(&format!("/api/plans{wanted}")).await?.plans;
-    let mut dead_letters = door.get::<DeadLetters>("/api/dead-letters").await?.dead_letters;
-    if let Some(task) = &args.task {
+    let transport = Transport::open(config, Purpose::Look).await?;
+    let (api, task_id) = (transport.api(), args.task.as_deref().map(TaskId::from));
+    let mut tasks = api.tasks(&Paging::default()).await?.tasks;
+    let plans = api.plans(PlanFilter { task_id: task_id.clone() }).await?.plans;
+    let mut dead_letters = api.dead_letters().await?.dead_letters;
+    if let Some(task) = &task_id {
         // One that is not there is an error.
-        door.get::<TaskState>(&format!("/api/tasks/{}", encoded(task))).await?;
-        tasks.retain(|open| open.id.as_str() == task);
-        dead_letters.retain(|dead| dead.task.as_str() == task);
+        api.task(task).await?;
+        tasks.retain(|open| open.id == *task);
+        dead_letters.retain(|dead| dead.task == *task);
     }
     if args.json {
-        out::line(&format!("{:#}", json!({ "tasks": tasks, "plans": plans, "deadLetters": dead_letters })))?;
-        return Ok(Exit::Done);
+        let all = json!({ "tasks": tasks, "plans": plans, "deadLetters": dead_letters });
+        return out::json(&all).map(|()| Exit::Done);
     }
     for OpenTask { id, status, turns, open } in tasks {
         out::line(&format!("{id}  {:<12}  {turns} turns, {open} open", out::name_of(&status)))?;

@@ -1,4 +1,4 @@
-//! `polis token`: further tokens for the door, with fewer rights than the owner's. Only hashes of them are kept.
+//! `polis token`: further tokens for the server, with fewer rights than the owner's. Only hashes of them are kept.
 
 use polis_server::{Scopes, Token, TokenFile};
 use serde_json::json;

@@ -1,9 +1,11 @@
-//! `polis tools`: which tools agents have, from whom, and how the servers stand that bring them.
+//! `polis tools`: which tools agents have, from whom, and the state of the servers that bring them.
 
-use serde_json::Value;
+use polis_api::local::all_tools;
+use polis_api::{Paging, Tool, ToolServer, Tools};
 
 use crate::config::Config;
-use crate::door::{Door, Purpose};
+use crate::purpose::Purpose;
+use crate::transport::Transport;
 use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
@@ -13,31 +15,28 @@ const MAX_CHARS: usize = 90;
 pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, Trouble> {
     let listed = listed(config).await?;
     if json {
-        return out::line(&format!("{listed:#}")).map(|()| Exit::Done);
+        return out::json(&listed).map(|()| Exit::Done);
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    for tool in listed["tools"].as_array().into_iter().flatten() {
-        let described = text(&tool["description"]);
-        let first: String = described.lines().next().unwrap_or_default().chars().take(MAX_CHARS).collect();
-        out::line(&format!("{:<10} {:<36} {first}", text(&tool["effect"]), text(&tool["name"])))?;
+    for Tool { name, effect, description, .. } in &listed.tools {
+        let first: String = description.lines().next().unwrap_or_default().chars().take(MAX_CHARS).collect();
+        out::line(&format!("{:<10} {name:<36} {first}", out::name_of(effect)))?;
     }
-    for server in listed["servers"].as_array().into_iter().flatten() {
-        let (name, state) = (text(&server["name"]), text(&server["state"]));
-        out::line(&format!("server {name}: {state}, {} tools; {}", server["tools"], text(&server["detail"])))?;
+    for ToolServer { name, state, tools, detail, .. } in &listed.servers {
+        out::line(&format!("server {name}: {}, {tools} tools; {detail}", out::name_of(state)))?;
     }
     Ok(Exit::Done)
 }
 
 /// The tools of the polis that runs on this data, else of one that begins just for this.
-pub(super) async fn listed(config: &Config) -> Result<Value, Trouble> {
-    match Door::open(config, Purpose::Look).await {
-        Ok(door @ Door::There(_)) => return door.get("/api/tools").await,
+pub(super) async fn listed(config: &Config) -> Result<Tools, Trouble> {
+    match Transport::open(config, Purpose::Look).await {
+        Ok(transport @ Transport::Http(_)) => return Ok(transport.api().tools(&Paging::default()).await?),
         Err(trouble) if config.url.is_some() => return Err(trouble),
-        Ok(Door::Here(_)) | Err(_) => {}
+        Ok(Transport::InProcess(_)) | Err(_) => {}
     }
     let tools = wiring::tools(config).await?;
     tools.settled().await;
-    let listed = polis_server::all_tools(&*tools.toolbox, &wiring::cast(config).tools());
+    let listed = all_tools(&*tools.toolbox, &wiring::cast(config).tools());
     tools.close().await;
     Ok(listed)
 }

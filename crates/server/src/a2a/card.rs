@@ -27,7 +27,7 @@ impl FromRequestParts<SocietyState> for Base {
         let named = parts.uri.authority().map(|authority| authority.as_str());
         let host = named.or_else(|| parts.headers.get(HOST).and_then(|value| value.to_str().ok())).unwrap_or("localhost");
         let society = state.society.id();
-        let is_other = parts.extensions.get::<Societies>().is_some_and(|societies| societies.first() != society);
+        let is_other = parts.extensions.get::<Societies>().is_some_and(|societies| societies.is_other(society));
         let prefix = if is_other { format!("/s/{society}") } else { String::new() };
         let scheme = parts.extensions.get::<Scheme>().map_or("http", |scheme| scheme.0);
         Ok(Self(format!("{scheme}://{host}{prefix}")))

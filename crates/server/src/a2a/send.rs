@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use polis_api::local::settled;
-use polis_api::{ApiError, Approval, Decision, DecisionRequest, Local, Pending};
+use polis_api::{ApiError, Approval, Decision, DecisionOutcome, DecisionRequest, Local, Pending};
 use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, TaskId, Wanted};
 use serde_json::{Map, Value, json};
 
@@ -116,7 +116,7 @@ impl Call {
             None => standing.approvals.first(),
         };
         if let Some(approval) = open {
-            let api = Local { society, caller: self.peer.caller.clone() };
+            let api = Local { society, ..self.peer.api() };
             api.resolve(&approval.id, decision(approval, &message)?).await.map_err(refused)?;
             return Ok(());
         }
@@ -179,16 +179,20 @@ fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
         _ => Err(unclear("say `yes` or `no`, or send a data part {\"approved\": …, \"reason\": …}")),
     };
     let answer = |answer: Value| DecisionRequest { answer: Some(answer), ..DecisionRequest::default() };
-    let outcome = |outcome: &str| DecisionRequest { outcome: Some(outcome.to_owned()), ..DecisionRequest::default() };
+    let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..DecisionRequest::default() };
     let request = match &approval.pending {
         Pending::Question { wanted: Wanted::Text { .. }, .. } => answer(json!(said)),
         Pending::Question { wanted: Wanted::Form { .. }, .. } => match serde_json::from_str::<Map<String, Value>>(said) {
             Ok(filled) => answer(Value::Object(filled)),
             Err(_) => return Err(unclear("send a data part {\"answer\": {…}} that fits its form")),
         },
-        Pending::InDoubt { .. } if matches!(&*low, "done" | "not_done" | "again") => outcome(&low),
-        Pending::InDoubt { .. } => return Err(unclear("say `done`, `not_done` or `again`")),
-        Pending::Parked { .. } if low == "again" => outcome("again"),
+        Pending::InDoubt { .. } => match &*low {
+            "done" => outcome(DecisionOutcome::Done),
+            "not_done" => outcome(DecisionOutcome::NotDone),
+            "again" => outcome(DecisionOutcome::Again),
+            _ => return Err(unclear("say `done`, `not_done` or `again`")),
+        },
+        Pending::Parked { .. } if low == "again" => outcome(DecisionOutcome::Again),
         Pending::Parked { .. } => return Err(unclear("say `again`, or cancel the task")),
         _ => yes_or_no()?,
     };

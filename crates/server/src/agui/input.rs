@@ -17,7 +17,7 @@ pub(crate) struct Input {
     #[serde(default)]
     messages: Vec<Message>,
     #[serde(default)]
-    tools: Vec<Tool>,
+    tools: Vec<ClientTool>,
     #[serde(default)]
     context: Vec<Context>,
     #[serde(default)]
@@ -37,7 +37,7 @@ struct Message {
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool {
+struct ClientTool {
     name: String,
     #[serde(default)]
     description: String,
@@ -80,7 +80,7 @@ impl Input {
     pub(crate) fn meta(&self) -> Map<String, Value> {
         let mut meta = Map::new();
         if !self.tools.is_empty() {
-            let tool = |tool: &Tool| {
+            let tool = |tool: &ClientTool| {
                 let parameters =
                     if tool.parameters.is_object() { tool.parameters.clone() } else { json!({ "type": "object" }) };
                 json!({ "name": tool.name, "description": tool.description, "parameters": parameters })

@@ -9,6 +9,7 @@ mod components;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use polis_api::TaskStatus;
 use polis_domain::{
     AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Origin, Outcome as Came,
     Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage, Wanted,
@@ -390,7 +391,7 @@ impl Narrator {
                     self.succeed();
                 }
             }
-            MessageKind::Failure(failure) if &*failure.code == "cancelled" => {
+            MessageKind::Failure(failure) if TaskStatus::after(failure) == TaskStatus::Cancelled => {
                 self.close(&[]);
                 self.finish(Outcome::Cancelled);
             }

@@ -13,7 +13,8 @@ use serde_json::json;
 use super::event::{Body, Event, Outcome};
 use super::run::{Names, Run, waiting};
 use super::verifier::Verifier;
-use crate::state::{About, SocietyState};
+use crate::About;
+use crate::state::SocietyState;
 use polis_api::Pending;
 
 /// Does what its task says, or talks with the model and calls what it asks for.
@@ -123,7 +124,7 @@ async fn society() -> SocietyState {
     for depth in 0..3 {
         society.spawn(format!("helper{depth}").into(), worker_role().id, "root".into()).await.unwrap();
     }
-    SocietyState::new(society, About { model: "scripted/one".to_owned(), is_offline: true, vendors: Vec::new() })
+    SocietyState::new(society, About { model: "scripted/one".to_owned(), is_offline: true, ..About::default() })
 }
 
 fn names(run: &str) -> Names {

@@ -1,7 +1,8 @@
 //! What waits for a person, as a form that a client can show one, and what they said into it.
 
-use polis_api::{Approval, Decision, DecisionRequest, Pending};
+use polis_api::{Approval, Decision, DecisionOutcome, DecisionRequest, Pending};
 use polis_domain::Wanted;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
@@ -64,8 +65,8 @@ fn request(approval: &Approval, response: &Value) -> Option<DecisionRequest> {
         ("accept", Pending::Approval { .. } | Pending::Question { .. }) => {
             (Some((content["approved"].as_bool()?, text("reason").unwrap_or_default())), None, None)
         }
-        ("accept", Pending::InDoubt { .. }) => (None, None, Some(text("outcome").unwrap_or_default())),
-        ("accept", Pending::Parked { .. }) => (None, None, Some("again".to_owned()).filter(|_| content["again"] == true)),
+        ("accept", Pending::InDoubt { .. }) => (None, None, Some(DecisionOutcome::deserialize(&content["outcome"]).ok()?)),
+        ("accept", Pending::Parked { .. }) => (None, None, Some(DecisionOutcome::Again).filter(|_| content["again"] == true)),
         ("decline", Pending::Approval { .. } | Pending::Question { .. }) => {
             (Some((false, "the person declined".to_owned())), None, None)
         }
@@ -74,7 +75,7 @@ fn request(approval: &Approval, response: &Value) -> Option<DecisionRequest> {
     if matches!(approval.pending, Pending::Parked { .. }) && outcome.is_none() {
         return None;
     }
-    let result = text("result").filter(|_| outcome.as_ref().is_some_and(|outcome| outcome != "again"));
+    let result = text("result").filter(|_| outcome.as_ref().is_some_and(|outcome| *outcome != DecisionOutcome::Again));
     let (approved, reason) = verdict.map_or((None, String::new()), |(approved, reason)| (Some(approved), reason));
     Some(DecisionRequest { approved, reason, answer, outcome, result, ..DecisionRequest::default() })
 }

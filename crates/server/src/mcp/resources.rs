@@ -1,12 +1,15 @@
 //! Conversations, requests and artifacts as resources: `polis://threads/root`, `polis://tasks/ID`, `polis://artifacts/ID`.
 
 use std::collections::BTreeSet;
+use std::io;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use polis_api::local::artifact_id;
 use polis_api::{Direction, MessagePaging, ThreadPart};
-use polis_domain::{AgentId, ArtifactId, Spine, TaskId, Thread, ThreadId};
+use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId};
 use serde_json::{Map, Value, json};
 
 use super::era::Era;
@@ -144,25 +147,19 @@ fn with_uri(mut content: Value, uri: &str) -> Value {
 }
 
 async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
-    let bad = |error: polis_domain::BadArtifactId| Problem::bad_request("bad_artifact_id", error.to_string());
-    let id: ArtifactId = id.parse().map_err(bad)?;
-    peer.caller.needs(Scope::Read)?;
-    let artifacts = peer.state.society.artifacts();
-    let total = artifacts.read(&id, 0, 0).await?.total;
+    let (api, id) = (peer.api(), artifact_id(id)?);
+    let Artifact { bytes: total, media_type, .. } = api.artifact(&id).await?;
     if total > MAX_ARTIFACT_BYTES {
         let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
         return Err(Problem::bad_request("artifact_too_large", detail));
     }
+    let mut content = api.content(&id, 0..total)?;
     let mut bytes = Vec::new();
-    while (bytes.len() as u64) < total {
-        let chunk = artifacts.read(&id, bytes.len() as u64, total as usize - bytes.len()).await?.bytes;
-        if chunk.is_empty() {
-            break;
-        }
-        bytes.extend_from_slice(&chunk);
+    while let Some(chunk) = content.next().await {
+        let broken = |error: io::Error| Problem::bad_request("artifact_damaged", format!("the content broke off: {error}"));
+        bytes.extend_from_slice(&chunk.map_err(broken)?);
     }
-    let known = peer.state.society.listing().find(&id).await;
-    let kind = known.map_or_else(|| "application/octet-stream".into(), |known| known.media_type);
+    let kind = if media_type.is_empty() { "application/octet-stream".into() } else { media_type };
     Ok(match String::from_utf8(bytes) {
         Ok(text) => json!({ "mimeType": &*kind, "text": text }),
         Err(bytes) => json!({ "mimeType": &*kind, "blob": STANDARD.encode(bytes.as_bytes()) }),

@@ -1,10 +1,14 @@
-//! The tools: give the society something to do, say something to an agent, look, decide for the person, call off. Each is done
-//! by a route that everybody has; what is wrong with a call is a result that says so, for the model to read.
+//! The tools: give the society something to do, say something to an agent, look, decide for the person, cancel. Each is an
+//! operation of `polis-api`, and its input schema is the one of the operation's request. What is wrong with a call is a result
+//! that says so, for the model to read.
 
 use std::time::Duration;
 
-use polis_api::{Accepted, ApiError, Cancel, Decision, Paging, TaskStatus};
+use polis_api::{Accepted, ApiError, Cancel, Decision, DecisionRequest, Paging, Send, Submit, TaskStatus};
 use polis_domain::{Seq, TaskId};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -32,23 +36,52 @@ const LATER: &str = "it goes on; call `status` with the taskId later";
 /// What a tool gave, or why it did nothing.
 type Done = Result<Value, Problem>;
 
+/// How long a call waits.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is wanted; the argument is taken before the request is read")]
+struct Patience {
+    /// How many seconds to wait for the answer; 0 does not wait. The work goes on in any case.
+    #[schemars(range(min = 0.0, max = LONGEST_WAIT), default)]
+    wait_seconds: f64,
+}
+
+/// What `status` is asked about.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatusRequest {
+    /// The request; without it, all that are under way.
+    task_id: Option<TaskId>,
+}
+
+/// Which request a call is about.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TaskArgument {
+    /// The request.
+    task_id: TaskId,
+}
+
+/// Which decision a call is about.
+#[derive(Deserialize, JsonSchema)]
+struct ApprovalArgument {
+    /// What is decided, as `approvals` has it.
+    id: String,
+}
+
 pub(super) fn list() -> Value {
-    let text = |description: &str| json!({ "type": "string", "description": description });
-    let wait = |usual: f64| {
-        json!({ "type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": usual,
-            "description": "How many seconds to wait for the answer; 0 does not wait. The work goes on in any case." })
-    };
     let standing = standing_schema();
+    let waiting = |request: Value, usual: f64| {
+        let mut schema = joined(schema::<Patience>(), request);
+        schema["properties"][WAIT]["default"] = json!(usual);
+        schema
+    };
     json!([
         {
             "name": "submit",
             "title": "Give the society something to do",
             "description": "Gives the society a new request and waits for its answer. The request is kept for good: it goes on when nobody waits.",
-            "inputSchema": { "type": "object", "additionalProperties": false, "required": ["text"], "properties": {
-                "text": text("What is wanted."),
-                "strategy": { "type": "string", "enum": ["auto", "simple", "workflow"], "description": "How to go about it; left out, the society chooses." },
-                WAIT: wait(USUAL_WAIT),
-            } },
+            "inputSchema": waiting(schema::<Submit>(), USUAL_WAIT),
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
@@ -56,12 +89,7 @@ pub(super) fn list() -> Value {
             "name": "send",
             "title": "Say something to an agent",
             "description": "Says something to one agent, within a request of before or as a new one, and waits for the answer. `status` lists the agents.",
-            "inputSchema": { "type": "object", "additionalProperties": false, "required": ["agentId", "text"], "properties": {
-                "agentId": text("The agent, for example root."),
-                "text": text("What to say."),
-                "taskId": text("The request that it belongs to; left out, it is a new one."),
-                WAIT: wait(USUAL_WAIT),
-            } },
+            "inputSchema": waiting(schema::<Send>(), USUAL_WAIT),
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
@@ -69,10 +97,7 @@ pub(super) fn list() -> Value {
             "name": "status",
             "title": "See where requests stand",
             "description": "Tells where a request stands, with its answer once there is one; without a taskId, which requests are under way, who the agents are, and what waits for a person.",
-            "inputSchema": { "type": "object", "additionalProperties": false, "properties": {
-                "taskId": text("The request."),
-                WAIT: wait(0.0),
-            } },
+            "inputSchema": waiting(schema::<StatusRequest>(), 0.0),
             "outputSchema": { "type": "object", "required": ["tasks", "approvals"], "properties": {
                 "tasks": { "type": "array", "items": standing },
                 "approvals": approvals_schema(),
@@ -84,32 +109,40 @@ pub(super) fn list() -> Value {
             "name": "approve",
             "title": "Decide what waits for a person",
             "description": "Gives a person's word on what waits for one. Only say what the person has told you. Give `approved` for what wants a yes or a no, `answer` for a question, `outcome` for a write whose result is not known.",
-            "inputSchema": { "type": "object", "additionalProperties": false, "required": ["id"], "properties": {
-                "id": text("What is decided, as `approvals` has it."),
-                "approved": { "type": "boolean", "description": "Whether it may happen." },
-                "reason": text("Why, for the agent to read."),
-                "answer": { "description": "The answer to a question: a text, or the object that its form wants." },
-                "arguments": { "type": "object", "description": "Other arguments for the call that waits." },
-                "always": { "type": "string", "enum": ["agent", "task", "tool", "reads"], "description": "Do not ask again about calls like this one: by this agent, for this request, or by anybody; or about any tool of its server that only reads." },
-                "where": { "type": "object", "description": "With `always`: which calls, as {\"argument\": {\"is\"|\"like\"|\"atMost\": …}}; without it what the approval proposes." },
-                "outcome": { "type": "string", "enum": ["done", "not_done", "again", "cancelled"], "description": "For a write in doubt: what the person found. `again` lets a turn that stands still go on." },
-                "result": text("What the person found."),
-            } },
+            "inputSchema": joined(schema::<ApprovalArgument>(), schema::<DecisionRequest>()),
             "outputSchema": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" } } },
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
         {
             "name": "cancel",
-            "title": "Call a request off",
-            "description": "Calls a request off, with everything that is done for it.",
-            "inputSchema": { "type": "object", "additionalProperties": false, "required": ["taskId"], "properties": {
-                "taskId": text("The request."),
-                "reason": text("Why, for the log."),
-            } },
+            "title": "Cancel a request",
+            "description": "Cancels a request, with everything that is done for it.",
+            "inputSchema": joined(schema::<TaskArgument>(), schema::<Cancel>()),
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false },
         },
     ])
+}
+
+/// The schema of a request as a client may send it, without references.
+fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The schema of an object with the fields of both; no other fields are allowed.
+fn joined(first: Value, second: Value) -> Value {
+    let of = |key: &str| [&first, &second].map(|schema| schema[key].clone());
+    let properties: Map<_, _> = of("properties").into_iter().filter_map(into_object).flatten().collect();
+    let required: Vec<_> = of("required").iter().filter_map(Value::as_array).flatten().cloned().collect();
+    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+}
+
+fn into_object(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(map) = value { Some(map) } else { None }
 }
 
 fn standing_schema() -> Value {
@@ -165,7 +198,7 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
             Ok(request) => waiting.begin(call.peer.api().submit(request).await, true).await,
             Err(problem) => Err(problem),
         },
-        "send" => match read::<polis_api::Send>(arguments) {
+        "send" => match read::<Send>(arguments) {
             Ok(request) => match (request.task_id.is_none(), call.peer.caller.needs(Scope::Read)) {
                 // What comes of a request of others is for those who may read; refused before anything is sent.
                 (false, Err(error)) => Err(error.into()),
@@ -173,9 +206,10 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
             },
             Err(problem) => Err(problem),
         },
-        "status" => match arguments.get("taskId").and_then(Value::as_str) {
-            Some(task) => waiting.end(&task.into(), None).await,
-            None => return Ok(result(overview(&call.peer).await)),
+        "status" => match read(arguments) {
+            Ok(StatusRequest { task_id: Some(task) }) => waiting.end(&task, None).await,
+            Ok(StatusRequest { task_id: None }) => return Ok(result(overview(&call.peer).await)),
+            Err(problem) => Err(problem),
         },
         "approve" => return Ok(result(approve(&call.peer, arguments).await)),
         "cancel" => cancel(&call.peer, arguments).await,
@@ -294,12 +328,12 @@ async fn overview(peer: &Peer) -> Done {
 }
 
 async fn approve(peer: &Peer, mut arguments: Map<String, Value>) -> Done {
-    let id = named(&mut arguments, "id")?;
+    let ApprovalArgument { id } = named(&mut arguments, "id")?;
     Ok(json!(peer.api().resolve(&id, read::<Decision>(arguments)?).await?))
 }
 
 async fn cancel(peer: &Peer, mut arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
-    let task = TaskId::from(named(&mut arguments, "taskId")?);
+    let TaskArgument { task_id: task } = named(&mut arguments, "taskId")?;
     peer.api().cancel(&task, read(arguments)?).await?;
     let standing = peer.of_own().standing(&task).await?;
     Ok((task, standing))
@@ -312,9 +346,10 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Problem
     serde_json::from_value(Value::Object(arguments)).map_err(bad)
 }
 
-fn named(arguments: &mut Map<String, Value>, name: &str) -> Result<String, Problem> {
+/// Takes the argument that names what the rest is about.
+fn named<T: DeserializeOwned>(arguments: &mut Map<String, Value>, name: &str) -> Result<T, Problem> {
     match arguments.remove(name) {
-        Some(Value::String(id)) if !id.is_empty() => Ok(id),
+        Some(Value::String(id)) if !id.is_empty() => read(Map::from_iter([(name.to_owned(), Value::String(id))])),
         _ => Err(Problem::bad_request("bad_arguments", format!("`{name}` is missing; `status` lists what there is"))),
     }
 }

@@ -17,7 +17,7 @@ use super::conversation::named;
 use super::error::{ApiError, Body};
 use super::models::chosen;
 use super::side;
-use super::tools::{LentCall, Tool, lent};
+use super::tools::{ClientTool, LentCall, lent};
 use crate::agui::{KEEP_ALIVE, TokenUsage};
 use crate::caller;
 use crate::state::SocietyState;
@@ -32,7 +32,7 @@ pub(crate) struct Request {
     #[serde(default)]
     stream_options: Option<StreamOptions>,
     #[serde(default)]
-    tools: Option<Vec<Tool>>,
+    tools: Option<Vec<ClientTool>>,
     #[serde(default)]
     tool_choice: Value,
     #[serde(default)]

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use polis_api::TaskStatus;
 use polis_domain::{Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
 use polis_engine::CommandError;
 use serde::Deserialize;
@@ -24,7 +25,7 @@ use super::conversation::named;
 use super::error::{ApiError, Body};
 use super::models::chosen;
 use super::response_item::Output;
-use super::tools::{LentCall, Tool, lent};
+use super::tools::{ClientTool, LentCall, lent};
 use crate::agui::{KEEP_ALIVE, Names, Run, TokenUsage};
 use crate::caller;
 use crate::state::SocietyState;
@@ -46,7 +47,7 @@ pub(crate) struct Request {
     #[serde(default)]
     background: Option<bool>,
     #[serde(default)]
-    tools: Option<Vec<Tool>>,
+    tools: Option<Vec<ClientTool>>,
     #[serde(default)]
     tool_choice: Value,
     #[serde(default)]
@@ -131,7 +132,7 @@ pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) 
     };
     let mut output = Output::new(&seq.to_string());
     let (status, failure) = match ended.map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
-        Some((MessageKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
+        Some((MessageKind::Failure(failure), _)) if TaskStatus::after(failure) == TaskStatus::Cancelled => ("cancelled", None),
         Some((MessageKind::Failure(failure), _)) => {
             ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
         }

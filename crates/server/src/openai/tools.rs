@@ -13,7 +13,7 @@ const MAX_TOOLS: usize = 128;
 
 /// A function as chat completions describe it (under `function`) or as responses do (flat).
 #[derive(Debug, Deserialize)]
-pub(super) struct Tool {
+pub(super) struct ClientTool {
     #[serde(rename = "type")]
     kind: String,
     function: Option<Function>,
@@ -31,7 +31,7 @@ struct Function {
 }
 
 /// The tools in the shape that a task has them in its meta; none where the client forbids their use.
-pub(super) fn lent(tools: Vec<Tool>, choice: &Value) -> Result<Vec<Value>, ApiError> {
+pub(super) fn lent(tools: Vec<ClientTool>, choice: &Value) -> Result<Vec<Value>, ApiError> {
     match choice {
         Value::Null => {}
         Value::String(choice) if choice == "auto" => {}
@@ -44,7 +44,7 @@ pub(super) fn lent(tools: Vec<Tool>, choice: &Value) -> Result<Vec<Value>, ApiEr
     if tools.len() > MAX_TOOLS {
         return Err(ApiError::invalid("too_many_tools", "tools", format!("at most {MAX_TOOLS} tools are taken")));
     }
-    let one = |(place, tool): (usize, Tool)| {
+    let one = |(place, tool): (usize, ClientTool)| {
         let param = format!("tools[{place}]");
         if tool.kind != "function" {
             let message = format!("a tool of the kind `{}` cannot be taken; only functions can", tool.kind);

@@ -1,0 +1,81 @@
+//! The societies of the store, and making others of this one.
+
+use async_trait::async_trait;
+use polis_domain::{Seq, SocietyId};
+use polis_engine::{Forked, Society};
+
+use super::Local;
+use crate::{ApiError, BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Paging, Rewind, Scope, SocietyList};
+
+/// The societies of a store around the one that is called: which of them work, and making others.
+#[async_trait]
+pub trait Registry: Send + Sync {
+    /// The society that is meant where none is named.
+    fn first(&self) -> &SocietyId;
+
+    /// Whether a society works in this process.
+    fn works(&self, society: &SocietyId) -> bool;
+
+    /// Begins a society and has it work, unless it is there. Gives whether it was not.
+    async fn begin(&self, society: &SocietyId) -> Result<bool, ApiError>;
+
+    /// Begins a society with the past of another, which may go on working meanwhile. Gives its name too.
+    async fn fork(&self, from: &Society, at: Option<Seq>, name: Option<String>) -> Result<(SocietyId, Forked), ApiError>;
+
+    /// Has a society go on from an event. Gives the name under which what it was is kept.
+    async fn rewind(&self, society: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError>;
+}
+
+impl Local {
+    /// The societies of the store, by name.
+    pub async fn societies(&self, paging: &Paging) -> Result<SocietyList, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let (log, registry) = (self.society.log(), self.registry.as_deref());
+        let own = self.society.id();
+        let mut rows = Vec::new();
+        for name in log.societies().await? {
+            let (forked_from, forked_at) = log.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
+            let events = log.readable_head(&name).await?;
+            let works = registry.map_or(name == *own, |registry| registry.works(&name));
+            let first = name == *registry.map_or(own, |registry| registry.first());
+            rows.push(ListedSociety { first, name, events, works, forked_from, forked_at });
+        }
+        rows.sort_by(|a, b| a.name.cmp(&b.name));
+        let (societies, next) = paging.cut(rows, |society| society.name.to_string());
+        Ok(SocietyList { societies, next })
+    }
+
+    /// Begins a society and has it work, unless it is there.
+    pub async fn begin_society(&self, request: BeginSociety) -> Result<BegunSociety, ApiError> {
+        self.caller.needs(Scope::Admin)?;
+        let society = SocietyId::from(request.name);
+        let begun = self.registry()?.begin(&society).await?;
+        Ok(BegunSociety { society, begun })
+    }
+
+    /// Begins a society with the past of this one.
+    pub async fn fork(&self, request: Fork) -> Result<MadeSociety, ApiError> {
+        self.caller.needs(Scope::Admin)?;
+        let (society, made) = self.registry()?.fork(&self.society, request.at.map(Seq), request.name).await?;
+        let Forked { at, open_turns, in_doubt } = made;
+        Ok(MadeSociety { society, from: self.society.id().clone(), at, kept: None, open_turns, in_doubt })
+    }
+
+    /// Has the society go on from an event, and keeps what it was under another name.
+    pub async fn rewind(&self, request: Rewind) -> Result<MadeSociety, ApiError> {
+        self.caller.needs(Scope::Admin)?;
+        let (kept, made) = self.registry()?.rewind(&self.society, Seq(request.to)).await?;
+        let Forked { at, open_turns, in_doubt } = made;
+        let society = self.society.id().clone();
+        Ok(MadeSociety { society, from: kept.clone(), at, kept: Some(kept), open_turns, in_doubt })
+    }
+
+    fn registry(&self) -> Result<&dyn Registry, ApiError> {
+        self.registry.as_deref().ok_or_else(one_society)
+    }
+}
+
+/// The error of an operation that needs more societies than there are.
+pub fn one_society() -> ApiError {
+    ApiError::new(409, "one_society", "this server has one society and makes no others")
+}

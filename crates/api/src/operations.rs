@@ -1,0 +1,128 @@
+//! The operations as one trait: a society in this process and one behind HTTP are called alike.
+
+use async_trait::async_trait;
+use polis_domain::{AgentId, Artifact, ArtifactId, Org, TaskId, Thread, ThreadId};
+use serde_json::Value;
+
+use crate::{
+    Accepted, Acted, AgentDetail, Agents, ApiError, Approvals, ArtifactName, ArtifactPaging, Artifacts, BeginSociety,
+    BegunSociety, Cancel, Cancelled, ComponentAction, Compress, Compressing, Content, DeadLetters, DecisionRequest, Fork,
+    Health, ImportRequest, Imported, LogPage, LogPaging, MadeSociety, MessagePaging, Messages, Models, Operate, Paging,
+    PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList, Submit, TaskState, Tasks, Terminate, Terminated,
+    ThreadPart, Threads, Tools, UsageReport, Version,
+};
+
+/// What can be asked of a society.
+///
+/// `Local` has the society in this process; `polis_client::Client` calls a server. Following events as they happen is not part
+/// of it: over HTTP that is a stream of server-sent events, in a process it is `Society::watch`.
+#[async_trait]
+pub trait Api: Sync {
+    /// Gives root a new request.
+    async fn submit(&self, request: Submit) -> Result<Accepted, ApiError>;
+
+    /// Sends a message to an agent, within a request or as a new one.
+    async fn send(&self, request: Send) -> Result<Accepted, ApiError>;
+
+    /// The state of a request.
+    async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError>;
+
+    /// The requests that are under way.
+    async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError>;
+
+    /// Cancels a request, or one turn of it, with everything below.
+    async fn cancel(&self, id: &TaskId, request: Cancel) -> Result<Cancelled, ApiError>;
+
+    /// Sends the person's last message about a request again.
+    async fn retry(&self, id: &TaskId) -> Result<Accepted, ApiError>;
+
+    /// The messages between the person and the society about a request.
+    async fn messages(&self, task: &TaskId, which: MessagePaging) -> Result<Messages, ApiError>;
+
+    /// The newest plans, or those of one request, newest first.
+    async fn plans(&self, filter: PlanFilter) -> Result<Plans, ApiError>;
+
+    /// What waits for a person.
+    async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError>;
+
+    /// Decides what waits under this id.
+    async fn resolve(&self, id: &str, decision: DecisionRequest) -> Result<Resolved, ApiError>;
+
+    /// What a person did with a component on the page.
+    async fn act(&self, request: ComponentAction) -> Result<Acted, ApiError>;
+
+    /// The agents, in the order in which they were spawned.
+    async fn agents(&self, paging: &Paging) -> Result<Agents, ApiError>;
+
+    /// One agent, with its role, its children and its operations.
+    async fn agent(&self, id: &AgentId) -> Result<AgentDetail, ApiError>;
+
+    /// Has an agent do one of its operations.
+    async fn operate(&self, id: &AgentId, request: Operate) -> Result<Accepted, ApiError>;
+
+    /// Has an agent compress its conversation, or undoes the last compression.
+    async fn compress(&self, id: &AgentId, request: Compress) -> Result<Compressing, ApiError>;
+
+    /// Terminates an agent.
+    async fn terminate(&self, id: &AgentId, request: Terminate) -> Result<Terminated, ApiError>;
+
+    /// The dead-lettered messages, newest first.
+    async fn dead_letters(&self) -> Result<DeadLetters, ApiError>;
+
+    /// The organisation as one document.
+    async fn org(&self) -> Result<Org, ApiError>;
+
+    /// Creates the roles and agents of a document that are not there yet. The document may be of an older version.
+    async fn import(&self, document: Value, how: ImportRequest) -> Result<Imported, ApiError>;
+
+    /// The roles, by id.
+    async fn roles(&self, paging: &Paging) -> Result<Roles, ApiError>;
+
+    /// The threads, by name.
+    async fn threads(&self, paging: &Paging) -> Result<Threads, ApiError>;
+
+    /// A thread, or a part of it by its address.
+    async fn thread(&self, main: &ThreadId, part: &ThreadPart) -> Result<Thread, ApiError>;
+
+    /// The artifacts that the log names, oldest first.
+    async fn artifacts(&self, paging: ArtifactPaging) -> Result<Artifacts, ApiError>;
+
+    /// The bytes of an artifact.
+    async fn content(&self, id: &ArtifactId) -> Result<Content, ApiError>;
+
+    /// Stores a content, for a message to name.
+    async fn store_artifact(&self, name: ArtifactName, media_type: &str, content: Content) -> Result<Artifact, ApiError>;
+
+    /// Which models can be asked.
+    async fn models(&self) -> Result<Models, ApiError>;
+
+    /// Which tools can be called, and the state of their servers.
+    async fn tools(&self, paging: &Paging) -> Result<Tools, ApiError>;
+
+    /// The operator's rules for calls.
+    async fn policy(&self) -> Result<Policy, ApiError>;
+
+    /// What was spent on models.
+    async fn usage(&self) -> Result<UsageReport, ApiError>;
+
+    /// The events after a place of the log.
+    async fn log(&self, paging: LogPaging) -> Result<LogPage, ApiError>;
+
+    /// The societies of the store, by name.
+    async fn societies(&self, paging: &Paging) -> Result<SocietyList, ApiError>;
+
+    /// Begins a society and has it work, unless it is there.
+    async fn begin_society(&self, request: BeginSociety) -> Result<BegunSociety, ApiError>;
+
+    /// Begins a society with the past of this one.
+    async fn fork(&self, request: Fork) -> Result<MadeSociety, ApiError>;
+
+    /// Has the society go on from an event, and keeps what it was under another name.
+    async fn rewind(&self, request: Rewind) -> Result<MadeSociety, ApiError>;
+
+    /// Whether the society is well; a society that is not is no error.
+    async fn health(&self) -> Result<Health, ApiError>;
+
+    /// What runs there.
+    async fn version(&self) -> Result<Version, ApiError>;
+}

@@ -1,0 +1,311 @@
+//! How a command reaches a society: over HTTP where one runs, else in this process on the store itself. Both are an
+//! [`Api`], so that commands call operations and know nothing of routes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_api::local::Registry;
+use polis_api::{Api, ApiError, AskAboutPlans, BeginSociety, Caller, Local, LogPaging, ProblemDetails};
+use polis_client::{Client, Sse, SseEvent};
+use polis_domain::{EffectId, Recorded, Seq, ThreadId};
+use polis_engine::ForkError;
+use polis_ports::{Delta, Log, LogError};
+use polis_server::{LiveEvent, LiveEvents};
+use polis_store_local::LocalLog;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::purpose::Purpose;
+use crate::stored::StoredSocieties;
+use crate::team::SeenStep;
+use crate::trouble::Trouble;
+use crate::wiring::{Opened, Store};
+use crate::{out, token, wiring};
+
+/// How long turns may take to reach a safe point when we stop (D13).
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
+
+/// Enough for a write that is under way; a model is asked again at the next start.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// How a society is called: over HTTP or in this process. Both have the same operations.
+pub(crate) enum Transport {
+    /// A polis runs there.
+    Http(Box<Client>),
+    /// Nobody else has the store, so it is open in this process.
+    InProcess(Box<InProcess>),
+}
+
+/// A society in this process, and its operations for the owner of the store.
+pub(crate) struct InProcess {
+    pub(crate) opened: Opened,
+    api: Local,
+}
+
+/// What a watcher is told.
+pub(crate) enum Told {
+    /// An event of the log, as it was written and as it is understood.
+    Event { data: String, recorded: Box<Recorded> },
+    /// A chunk of text that a model is writing.
+    Delta { effect: EffectId, thread: ThreadId, text: String },
+    /// What somebody in a workflow is seen doing.
+    Step(Box<SeenStep>),
+}
+
+/// What happens, from a place of the log on. It is no operation of [`Api`]: over HTTP it is a stream of server-sent events.
+pub(crate) enum Events {
+    Http(Sse),
+    InProcess(Box<LiveEvents>),
+}
+
+impl Transport {
+    /// A society that is open in this process.
+    pub(crate) fn in_process(opened: Opened) -> Self {
+        let registry: Arc<dyn Registry> = Arc::new(StoredSocieties { first: opened.state.society().id().clone() });
+        let api = Local { registry: Some(registry), ..opened.state.api(Caller::owner()) };
+        Self::InProcess(Box::new(InProcess { opened, api }))
+    }
+
+    /// The operations of the society.
+    pub(crate) fn api(&self) -> &dyn Api {
+        match self {
+            Self::Http(client) => &**client,
+            Self::InProcess(here) => &here.api,
+        }
+    }
+
+    /// Opens the way that there is.
+    pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
+        if let Some(url) = &config.url {
+            return reached_for(config, url, token_for(config)?, purpose).await;
+        }
+        if !purpose.begins() && !holds_society(&config.data) {
+            let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
+            return Err(Trouble::new("no_data", message));
+        }
+        config.trust.check_data()?;
+        if purpose.begins() {
+            config.trust.claim_data()?;
+        }
+        match open_log(&config.data).await {
+            Ok(log) => {
+                if purpose == Purpose::Work {
+                    // It only tells others who has the store; without it they are told less.
+                    let _ = log.write_note(&format!("process {}", std::process::id()));
+                }
+                refuse_unknown(config, &log, purpose).await?;
+                Ok(Self::in_process(wiring::open(config, &Store::open(config, log)?, purpose).await?))
+            }
+            Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
+                Some(url) => reached_for(config, &url, token::read(&config.data)?, purpose).await,
+                None => Err(Trouble::new("data_locked", message)),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The polis that runs on this data or that was named, if there is one.
+    pub(crate) async fn running(config: &Config) -> Option<Self> {
+        let transport = Self::open(config, Purpose::Look).await.ok()?;
+        matches!(transport, Self::Http(_)).then_some(transport)
+    }
+
+    /// Says so, when the work is done by another process.
+    pub(crate) fn announce(&self, config: &Config) {
+        let Self::Http(client) = self else { return };
+        out::note(&format!("polis: asking the one that runs at {}", client.url()));
+        if !config.models.is_empty() {
+            out::note("polis: it has a model of its own; the one that you chose is not used");
+        }
+        if config.typed_plan_approval.is_some_and(|when| when != AskAboutPlans::Always) {
+            out::note("polis: it asks about plans at least as often as it was told to when it began");
+        }
+        if config.tape.is_some() {
+            out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");
+        }
+    }
+
+    /// Lets go: a society in this process comes to a safe point first, within a moment when a person has stopped it.
+    pub(crate) async fn close(self, stopped: bool) {
+        if let Self::InProcess(here) = self {
+            let opened = here.opened;
+            opened.state.society().stop(if stopped { MOMENT } else { GRACE }).await;
+            opened.tell_rest().await;
+            opened.close_servers().await;
+            opened.state.close();
+            opened.tell_unused();
+        }
+    }
+
+    /// The log's last place.
+    pub(crate) async fn last(&self) -> Result<Seq, Trouble> {
+        Ok(self.api().log(LogPaging { after: u64::MAX >> 1, limit: 1 }).await?.last)
+    }
+
+    /// Everything after a place of the log, and what comes.
+    pub(crate) async fn events(&self, after: Seq) -> Result<Events, Trouble> {
+        Ok(match self {
+            Self::Http(client) => Events::Http(client.events(after).await?),
+            Self::InProcess(here) => Events::InProcess(Box::new(here.opened.state.events(after).await?)),
+        })
+    }
+}
+
+impl Events {
+    /// The next thing that happens. The stream has no end but trouble.
+    pub(crate) async fn next(&mut self) -> Result<Told, Trouble> {
+        loop {
+            let told = match self {
+                Self::Http(events) => match events.next().await {
+                    Ok(Some(event)) => sent(event)?,
+                    Ok(None) => return Err(gone("the stream ended")),
+                    Err(error) => return Err(gone(&error.to_string())),
+                },
+                Self::InProcess(events) => match events.next().await {
+                    Some(event) => seen(event)?,
+                    None => return Err(gone("the stream ended")),
+                },
+            };
+            if let Some(told) = told {
+                return Ok(told);
+            }
+        }
+    }
+}
+
+fn gone(detail: &str) -> Trouble {
+    let message = format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again");
+    Trouble::new("server_gone", message)
+}
+
+fn strange(error: serde_json::Error) -> Trouble {
+    Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"))
+}
+
+/// What an event of a server tells; none where it is nothing for us.
+fn sent(event: SseEvent) -> Result<Option<Told>, Trouble> {
+    #[derive(Deserialize)]
+    struct Streamed {
+        effect: EffectId,
+        thread: ThreadId,
+        delta: Value,
+    }
+    Ok(match event.name.as_str() {
+        "stopping" => return Err(gone("it is stopping")),
+        "problem" => return Err(ApiError::from(serde_json::from_str::<ProblemDetails>(&event.data).map_err(strange)?).into()),
+        "delta" => {
+            let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(strange)?;
+            delta.get("content").and_then(Value::as_str).map(|text| Told::Delta { effect, thread, text: text.to_owned() })
+        }
+        // Chunks of replies that were lost are told again.
+        "resync" => None,
+        // A newer polis may show more than we know; what counts stands in the log soon after.
+        "step" => serde_json::from_str(&event.data).ok().map(Told::Step),
+        _ => {
+            let recorded = serde_json::from_str(&event.data).map_err(strange)?;
+            Some(Told::Event { data: event.data, recorded })
+        }
+    })
+}
+
+/// The same of an event in this process.
+fn seen(event: LiveEvent) -> Result<Option<Told>, Trouble> {
+    Ok(match event {
+        LiveEvent::Event(recorded) => {
+            let data = serde_json::to_string(&*recorded).map_err(strange)?;
+            Some(Told::Event { data, recorded: Box::new((*recorded).clone()) })
+        }
+        LiveEvent::Delta(chunk) => match &chunk.delta {
+            Delta::Content(text) => {
+                Some(Told::Delta { effect: chunk.effect, thread: chunk.thread.clone(), text: text.clone() })
+            }
+            _ => None,
+        },
+        LiveEvent::Step(step) => serde_json::to_value(&*step).and_then(serde_json::from_value).ok().map(Told::Step),
+        LiveEvent::Resync => None,
+        LiveEvent::Stopping(_) => return Err(gone("it is stopping")),
+        LiveEvent::Failed(error) => return Err(error.into()),
+    })
+}
+
+/// The polis that runs there. `POLIS_TLS_CA` names certificates to trust, where the world does not know its own.
+fn reached(url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Client, Trouble> {
+    let client = Client::new(url, token.map(|token| token.as_str().to_owned()))?;
+    let client = match std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
+        Some(path) => client.trusting(Path::new(&path)),
+        None => client,
+    };
+    Ok(client.at(prefix))
+}
+
+/// The same, where the society that was named is begun if it is not there and the purpose allows.
+async fn reached_for(
+    config: &Config,
+    url: &str,
+    token: Option<polis_server::Token>,
+    purpose: Purpose,
+) -> Result<Transport, Trouble> {
+    let client = reached(url, token.clone(), prefix(config))?;
+    if purpose.begins() && config.is_named {
+        // Whatever else is wrong is told by whoever asks next.
+        let is_there = client.health().await;
+        if is_there.is_err_and(|error| error.code() == "unknown_society") {
+            let request = BeginSociety { name: config.society.to_string() };
+            reached(url, token, String::new())?.begin_society(request).await?;
+        }
+    }
+    Ok(Transport::Http(Box::new(client)))
+}
+
+/// Where the society that was named is found on a server.
+fn prefix(config: &Config) -> String {
+    if config.is_named { format!("/s/{}", config.society) } else { String::new() }
+}
+
+/// Looking must not begin a society, nor must a word to an agent that cannot be there.
+async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), Trouble> {
+    if purpose.begins() || !config.is_named || log.head(&config.society).await? > Seq(0) {
+        return Ok(());
+    }
+    Err(ForkError::Unknown(config.society.clone()).into())
+}
+
+/// Opening checks the store, which takes a while.
+pub(crate) async fn open_log(data: &Path) -> Result<LocalLog, LogError> {
+    let dir = data.to_owned();
+    match tokio::task::spawn_blocking(move || LocalLog::open(&dir)).await {
+        Ok(opened) => opened,
+        Err(error) => Err(LogError::Failed(error.into())),
+    }
+}
+
+/// What others read in the lock file: the first word is the address, if there is one.
+pub(crate) fn owner_note(url: &str) -> String {
+    format!("{url} process {}", std::process::id())
+}
+
+fn url_of_owner(data: &Path) -> Option<String> {
+    let note = polis_store_local::read_note(data).ok().flatten()?;
+    note.split_whitespace().next().filter(|word| word.starts_with("http://") || word.starts_with("https://")).map(str::to_owned)
+}
+
+/// Whether somebody has begun a society here. Looking must not begin one, nor must a word to an agent that cannot be there.
+fn holds_society(data: &Path) -> bool {
+    ["polis.db", "polis.db-wal", "DAMAGED"].iter().any(|file| data.join(file).exists())
+}
+
+fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
+    match std::env::var("POLIS_TOKEN").ok().filter(|text| !text.trim().is_empty()) {
+        Some(text) => match polis_server::Token::new(&text) {
+            Some(token) => Ok(Some(token)),
+            None => Err(Trouble::usage(
+                "bad_token",
+                "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory",
+            )),
+        },
+        None if config.trust.foreign_data() => Ok(None),
+        None => token::read(&config.data),
+    }
+}
