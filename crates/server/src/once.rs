@@ -18,7 +18,6 @@ use ring::digest::{Context, SHA256};
 use crate::body;
 use crate::caller::caller_of;
 use crate::problem::Problem;
-use crate::registry::Societies;
 use crate::state::SocietyState;
 
 const HEADER: &str = "idempotency-key";
@@ -46,7 +45,7 @@ impl FromRequestParts<SocietyState> for Api {
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
         let Ok(Keyed(state)) = Keyed::from_request_parts(parts, state).await;
-        let registry = parts.extensions.get::<Societies>().map(|societies| Arc::new(societies.clone()) as Arc<dyn Registry>);
+        let registry = parts.extensions.get::<Arc<dyn Registry>>().cloned();
         Ok(Self(Local { registry, ..state.api(caller_of(&parts.extensions)) }))
     }
 }

@@ -27,6 +27,7 @@ use tower_service::Service;
 use crate::caller::{Scope, caller_of};
 use crate::page;
 use crate::problem::Problem;
+use crate::routes;
 use crate::state::SocietyState;
 
 /// Most societies that work at once.
@@ -80,7 +81,7 @@ struct Entry {
 
 impl Entry {
     fn new(state: SocietyState, works: bool) -> Self {
-        Self { router: state.router(), state, works }
+        Self { router: routes::router(&state), state, works }
     }
 }
 
@@ -328,7 +329,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
         Ok(entry) => entry.router,
         Err(error) => return Problem::from(error).into_response(),
     };
-    request.extensions_mut().insert(societies);
+    request.extensions_mut().insert(Arc::new(societies) as Arc<dyn Registry>);
     let Ok(response) = router.call(request).await;
     response
 }

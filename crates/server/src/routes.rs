@@ -307,13 +307,14 @@ pub fn listed() -> impl Iterator<Item = Listed> {
     })
 }
 
-pub(crate) fn router(state: &SocietyState) -> Router<SocietyState> {
+/// The routes of a society, without the checks of who asks.
+pub(crate) fn router(state: &SocietyState) -> Router {
     let routed = |router: Router<SocietyState>, route: &'static Route| {
         let handler = (route.handler)().route_layer(from_fn_with_state((route, state.clone()), pass));
         router.route(route.path, handler)
     };
     let router = ROUTES.iter().fold(page::routes(), routed).fallback(not_found);
-    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(openai::shaped))
+    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(openai::shaped)).with_state(state.clone())
 }
 
 /// Lets a request through the gate of its route.

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::Router;
 use polis_api::local::About;
 use polis_api::{Caller, Local};
 use polis_engine::{Society, Watch, WatchEvent};
@@ -13,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use crate::a2a::tasks::TaskIndex;
 use crate::mcp::flights::Flights;
 use crate::page_options::PageOptions;
-use crate::routes;
 
 /// Most event streams that are open at once.
 pub(crate) const MAX_STREAMS: usize = 10_000;
@@ -78,11 +76,6 @@ impl SocietyState {
     /// The operations of the society for a caller. Other societies are out of its reach.
     pub fn api(&self, caller: Caller) -> Local {
         Local { society: self.society.clone(), caller, about: self.about.clone(), registry: None }
-    }
-
-    /// The routes, without the checks of who asks.
-    pub(crate) fn router(&self) -> Router {
-        routes::router(self).with_state(self.clone())
     }
 
     /// The society behind it.
