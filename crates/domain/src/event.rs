@@ -442,9 +442,6 @@ pub struct Attempt {
     pub next: Arc<str>,
 }
 
-/// The code of an attempt that an earlier run started and did not finish.
-pub const INTERRUPTED: &str = "model_interrupted";
-
 /// The terms on which a call may be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

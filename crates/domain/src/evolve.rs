@@ -10,7 +10,7 @@ use crate::spine::{
     Spine, Stage, Termination, Turn,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, ListedArtifact,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId, ListedArtifact,
     MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role, Scope, Settlement,
     Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
@@ -266,7 +266,7 @@ impl Spine {
             // Events that every restart causes are no progress.
             let is_restart = match &recorded.event {
                 Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. } => true,
-                Event::EffectRetried { attempt, .. } => &*attempt.failure.code == INTERRUPTED,
+                Event::EffectRetried { attempt, .. } => attempt.failure.code == FailureCode::ModelInterrupted,
                 _ => false,
             };
             if !is_restart {

@@ -11,6 +11,7 @@ mod decide;
 mod effect;
 mod event;
 mod evolve;
+mod failure;
 mod flow;
 mod grant;
 mod hidden;
@@ -41,12 +42,13 @@ mod upgrade;
 pub use artifact::{Artifact, ArtifactId, BadArtifactId, Catalogue, ListedArtifact};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
-pub use decide::{ENDS_PROCESS, decide};
+pub use decide::decide;
 pub use effect::{
     Allowed, Always, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
     Ruling, ToolCall, Usage, Verdict,
 };
-pub use event::{Attempt, Cleared, ContextState, Event, INTERRUPTED, Limits, Origin, Permit, Recorded, Settlement};
+pub use event::{Attempt, Cleared, ContextState, Event, Limits, Origin, Permit, Recorded, Settlement};
+pub use failure::{Failure, FailureCode, OtherCode};
 pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
@@ -72,7 +74,7 @@ pub use spine::{
     Agent, Context, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, LastingApproval, OpenEffect, OpenKind,
     PendingTermination, Pin, Place, PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn,
 };
-pub use task::{Envelope, Failure, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
+pub use task::{Envelope, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;
 pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};

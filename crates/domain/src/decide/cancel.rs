@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Draft, effect, message, terminate, turn};
 use crate::spine::{Agent, Inbox, InboxEntry, Spine, Turn};
 use crate::{
-    AgentId, Cleared, Event, Failure, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
+    AgentId, Cleared, Event, Failure, FailureCode, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId,
+    TurnId,
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
-    let failure = Failure::new("cancelled", if reason.is_empty() { "called off".to_owned() } else { reason });
+    let failure = Failure::new(FailureCode::Cancelled, if reason.is_empty() { "called off".to_owned() } else { reason });
     let turns = below(draft.spine, &target)?;
     let cleared = match &target {
         Target::Task(task) => Cleared::Task(task.clone()),

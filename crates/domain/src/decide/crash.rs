@@ -4,8 +4,8 @@
 
 use super::{Draft, message, turn};
 use crate::{
-    Agent, AgentId, Envelope, Event, Failure, MessageKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId,
-    TurnResult, unique_id,
+    Agent, AgentId, Envelope, Event, Failure, FailureCode, MessageKind, Origin, Payload, Refusal, ReplyTo, Settlement,
+    Timestamp, TurnId, TurnResult, unique_id,
 };
 
 /// How often a turn that panics is run.
@@ -17,9 +17,6 @@ const REST_MS: u64 = 500;
 /// How many processes may run a turn without progress. It is more than `ATTEMPTS`, because processes also end for other
 /// reasons.
 const PROCESSES: u8 = 6;
-
-/// The code of a turn that was given up because processes died while they ran it.
-pub const ENDS_PROCESS: &str = "ends_process";
 
 /// After this many processes a turn is suspected of killing them.
 const SUSPECT: u8 = 3;
@@ -47,7 +44,7 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
         let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
-        return dead_letter(draft, id, Failure::new(ENDS_PROCESS, message), PROCESSES);
+        return dead_letter(draft, id, Failure::new(FailureCode::EndsProcess, message), PROCESSES);
     }
     let mut suspects = 0;
     let mut revived = Vec::new();

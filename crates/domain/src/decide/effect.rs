@@ -9,9 +9,9 @@ use super::budget::Allowance;
 use super::{Draft, Start, budget, message, terminate};
 use crate::spine::{LastingApproval, OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
-    ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict,
-    Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Matching,
+    Origin, Outcome, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList,
+    TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
@@ -178,7 +178,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 /// Decides a call: it is made, replaced by an approval, or refused.
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<&Arc<str>>) -> Result<Effect, Failure> {
     let why = match std::mem::take(&mut call.ruling) {
-        Ruling::Stop(why) => return Err(Failure::new("repeated_call", why)),
+        Ruling::Stop(why) => return Err(Failure::new(FailureCode::RepeatedCall, why)),
         Ruling::Refuse(failure) => return Err(failure),
         Ruling::Deny(why) => {
             return Err(Failure::new("policy_denied", format!("this call of {} is forbidden by a rule: {why}", call.tool)));
@@ -479,7 +479,7 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
             return Ok(());
         }
         OpenKind::Sleep => Outcome::Slept,
-        _ => Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
+        _ => Outcome::Failed(Failure::new(FailureCode::TimedOut, "nobody answered in time")),
     };
     conclude(draft, id, outcome);
     Ok(())

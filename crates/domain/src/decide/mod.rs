@@ -13,8 +13,6 @@ mod org;
 mod terminate;
 mod turn;
 
-pub use crash::ENDS_PROCESS;
-
 use std::sync::Arc;
 
 use crate::spine::{InboxEntry, Spine, Turn};
