@@ -72,7 +72,7 @@ pub use reuse::{MAX_RESULTS, ReusableResult, ReusableResults, Source, ToolList, 
 pub use shape::misfits;
 pub use spine::{
     Agent, Context, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, LastingApproval, OpenEffect, OpenKind,
-    PendingTermination, Pin, Place, PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn,
+    PendingTermination, Pin, Place, PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn, TurnState,
 };
 pub use task::{Envelope, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;

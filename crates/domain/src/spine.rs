@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 11;
+pub const SPINE_VERSION: u32 = 12;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -330,20 +330,30 @@ pub struct Turn {
     /// Whether an answer has arrived while other waits are open, and the turn has not noted since that it only waits. Such a
     /// turn is owed a run although all its open effects are waits: it may act on the answer before the others arrive.
     pub has_unread_answers: bool,
-    /// Why it is parked until a person acts.
-    pub parked: Option<Box<Failure>>,
+    /// Whether it may run.
+    pub state: TurnState,
     /// Whether it is making a plan: it has set one without steps.
     pub planning: bool,
     /// How often its code has panicked.
     pub crashes: u8,
     /// How many processes have run it since it last made progress.
     pub revived: u8,
-    /// When it may run again after a crash.
-    pub rests_until: Option<Timestamp>,
     /// Placeholder messages whose sub-threads have no result yet: the index of each, and the prefix of the error text that it
     /// gets if the turn fails.
     #[serde(default)]
     pub held: Vec<(u32, Arc<str>)>,
+}
+
+/// Whether a turn may run. What it waits for is in [`Turn::open`]; the two are independent, because answers arrive for a parked
+/// turn too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TurnState {
+    /// It may run.
+    Ready,
+    /// It may run from this time on: its code crashed, or other suspects run before it.
+    Delayed(Timestamp),
+    /// It may not run until a person acts. It holds no reservations meanwhile.
+    Parked(Box<Failure>),
 }
 
 /// An effect without a result.
@@ -526,6 +536,27 @@ impl Spine {
 }
 
 impl Turn {
+    /// Why it is parked, if it is.
+    pub fn parked(&self) -> Option<&Failure> {
+        match &self.state {
+            TurnState::Parked(reason) => Some(reason),
+            TurnState::Ready | TurnState::Delayed(_) => None,
+        }
+    }
+
+    /// Whether it may not run until a person acts.
+    pub fn is_parked(&self) -> bool {
+        self.parked().is_some()
+    }
+
+    /// Before which time it may not run.
+    pub fn delayed_until(&self) -> Option<Timestamp> {
+        match self.state {
+            TurnState::Delayed(until) => Some(until),
+            TurnState::Ready | TurnState::Parked(_) => None,
+        }
+    }
+
     /// Whether it should be running now: not parked, and not only waiting.
     ///
     /// This is the whole recovery rule: a turn without open effects runs its handler, one with an effect in stage `Working`
@@ -535,7 +566,7 @@ impl Turn {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
         // A tool that runs inside the turn works through other effects of the turn, so only those count.
         let mut others = self.open.iter().filter(|open| !open.own).peekable();
-        self.parked.is_none() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
+        !self.is_parked() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
     }
 }
 

@@ -159,7 +159,7 @@ impl Replayer<'_> {
             eras: self.spine.eras.clone(),
             limits: self.spine.limits,
             shared,
-            rests_until: None,
+            delayed_until: None,
             first: None,
             through,
         });

@@ -143,7 +143,7 @@ impl<'a> Draft<'a> {
     }
 
     fn turn(&self, id: TurnId) -> Result<&'a Turn, Refusal> {
-        self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
+        self.spine.turns.get(&id).filter(|turn| !turn.is_parked()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
     }
 
     /// Starts a turn for an inbox entry if the agent is idle; a busy agent gets to it later.

@@ -116,7 +116,7 @@ pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
 
 pub(super) fn resume(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.spine.turns.get(&id).ok_or(Refusal::TurnNotOpen(id))?;
-    if turn.parked.is_none() {
+    if !turn.is_parked() {
         return Err(Refusal::NotParked(id));
     }
     let thread = turn.thread.clone();
