@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, effect, message, terminate, turn};
+use super::draft::Draft;
+use super::{message, pending};
 use crate::spine::{Agent, Inbox, InboxEntry, Spine, Turn};
 use crate::{
-    AgentId, Cleared, Event, Failure, FailureCode, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId,
-    TurnId,
+    AgentId, Cleared, EffectId, Event, Failure, FailureCode, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo,
+    Settlement, Target, TaskId, TurnId,
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
@@ -37,7 +38,7 @@ pub(super) fn cancel_turns(
         let Some(stopped) = spine.turns.get(id) else { continue };
         let thread = stopped.thread.clone();
         let settlement = Settlement::Cancelled(failure.clone());
-        turn::fail_placeholders(draft, *id, failure);
+        fail_placeholders(draft, *id, failure);
         let index = draft.length(&thread);
         draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
     }
@@ -54,7 +55,18 @@ pub(super) fn cancel_turns(
             draft.start_next(agent, state, due);
         }
     }
-    terminate::terminate_all_if_done(draft, freed);
+    pending::terminate_all_if_done(draft, freed);
+}
+
+/// Writes the failure into placeholder messages whose sub-threads have no result.
+pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
+    let Some(turn) = draft.spine.turns.get(&id) else { return };
+    for (n, (index, says)) in (turn.next..).zip(&turn.held) {
+        let mut text = format!("{says}{failure}");
+        text.truncate(text.floor_char_boundary(draft.spine.limits.text_bytes));
+        let patch = MessagePatch { text: Some(text), ..MessagePatch::default() };
+        draft.push(Some(&turn.thread), Event::MessageUpdated { by: EffectId { turn: id, n }, index: *index, patch });
+    }
 }
 
 /// The open turns that a target includes.
@@ -99,7 +111,7 @@ fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTr
         match stopped.reply_to {
             ReplyTo::User if !answer.insert(stopped.task.clone()) => {}
             ReplyTo::Effect(asked) if turns.contains(&asked.turn) => {}
-            _ => turn::answer_waiter(draft, stopped, Err(failure.clone())),
+            _ => message::answer_waiter(draft, stopped, Err(failure.clone())),
         }
     }
     for (agent, cleared) in inboxes {
@@ -111,7 +123,7 @@ fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTr
                     message::send_to_user(draft, agent, due.task(), MessageKind::Failure(failure.clone()), text);
                 }
                 ReplyTo::Effect(asked) if !turns.contains(&asked.turn) => {
-                    effect::answer(draft, asked, Outcome::Failed(failure.clone()));
+                    draft.answer(asked, Outcome::Failed(failure.clone()));
                 }
                 ReplyTo::User | ReplyTo::Effect(_) | ReplyTo::Nobody => {}
             }
