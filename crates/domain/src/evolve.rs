@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::artifact::named_in;
+use crate::catalogue::named_in;
+use crate::inbox::{Inbox, InboxEntry};
 use crate::spine::{
-    Agent, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef,
-    Spine, Stage, Termination, Turn, TurnState,
+    Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage,
+    Termination, Turn, TurnState,
 };
 use crate::{
     Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId, ListedArtifact,

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::Draft;
 use super::{message, pending};
-use crate::spine::{Agent, Inbox, InboxEntry, Spine, Turn};
+use crate::inbox::{Inbox, InboxEntry};
+use crate::spine::{Agent, Spine, Turn};
 use crate::{
     AgentId, Cleared, EffectId, Event, Failure, FailureCode, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo,
     Settlement, Target, TaskId, TurnId,

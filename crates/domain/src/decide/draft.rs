@@ -4,7 +4,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::overlay::{AgentNow, Dismissal, Overlay, TaskNow, ThreadNow};
-use crate::spine::{Agent, InboxEntry, OpenEffect, Pin, Spine, Turn};
+use crate::inbox::InboxEntry;
+use crate::spine::{Agent, OpenEffect, Pin, Spine, Turn};
 use crate::{
     AgentId, Behaviour, ContextState, EffectId, Event, Failure, MessageId, MetaPath, Origin, Outcome, Recorded, Refusal,
     ReplyTo, RoleId, Seq, Spent, Task, TaskId, ThreadId, Timestamp, TurnId, unique_id,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::check_name;
 use super::draft::Draft;
-use crate::spine::{InboxEntry, Turn};
+use crate::inbox::InboxEntry;
+use crate::spine::Turn;
 use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Outcome, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A message from outside. It goes directly into the receiver's inbox (R158).

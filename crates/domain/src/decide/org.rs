@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::Draft;
 use super::{check_name, check_title, pending};
 use crate::evolve::is_past;
-use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
+use crate::{AgentId, BadOrg, EffectId, Event, Limits, Org, OrgChange, Refusal, Role, RoleId};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
@@ -18,15 +18,14 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
 
 /// Creates everything in the document that does not exist yet. A second import of the same document is refused.
 pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
-    let commands = org.commands(draft.spine, root)?;
-    if commands.is_empty() {
+    let changes = org.changes(draft.spine, root)?;
+    if changes.is_empty() {
         return Err(BadOrg("everything in it is here already".to_owned()).into());
     }
-    commands.into_iter().try_for_each(|command| match command {
-        Command::CreateRole { role } => create_role(draft, role, None),
-        Command::ChangeRole { role } => change_role(draft, role),
-        Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
-        _ => Ok(()),
+    changes.into_iter().try_for_each(|change| match change {
+        OrgChange::CreateRole(role) => create_role(draft, role, None),
+        OrgChange::ChangeRole(role) => change_role(draft, role),
+        OrgChange::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::draft::Draft;
 use super::pending::{children_to_come, detaches, subtree, terminate_all_if_done};
 use super::{cancel, message, org};
-use crate::spine::InboxEntry;
+use crate::inbox::InboxEntry;
 use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Refusal, ReplyTo, Target};
 
 /// A person terminates an agent.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use super::{cancel, message, pending};
-use crate::spine::{InboxEntry, OpenEffect, OpenKind, Turn};
+use crate::inbox::InboxEntry;
+use crate::spine::{OpenEffect, OpenKind, Turn};
 use crate::{Event, Failure, Origin, Refusal, ReplyTo, Settlement, Target, TurnId, TurnResult};
 
 /// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
