@@ -249,7 +249,7 @@ impl Turn {
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.start.shared;
-        offers.now(&*ports.toolbox, cast, &self.start.limiting_roles)
+        offers.now(&*ports.toolbox, || cast.tools(), &self.start.limiting_roles)
     }
 
     /// The address of the turn's own thread.
