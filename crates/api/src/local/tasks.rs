@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use polis_domain::{
-    AgentId, EffectId, Envelope, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity, TaskId,
-    Turn, TurnId,
+    AgentId, EffectId, Envelope, FailureCode, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target,
+    TaskActivity, TaskId, Turn, TurnId,
 };
 use polis_engine::{CommandError, Sent};
 use serde_json::Map;
@@ -200,7 +200,7 @@ fn ending(envelope: &Envelope) -> Option<TaskState> {
         MessageKind::Message => None,
         MessageKind::Answer => Some(TaskState { answer: Some(envelope.payload.text.to_string()), ..ended(TaskStatus::Done) }),
         MessageKind::Failure(failure) => {
-            let status = if &*failure.code == "cancelled" { TaskStatus::Cancelled } else { TaskStatus::Failed };
+            let status = if failure.code == FailureCode::Cancelled { TaskStatus::Cancelled } else { TaskStatus::Failed };
             Some(TaskState { failure: Some(failure.clone()), ..ended(status) })
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polis_api::ApiError;
-use polis_domain::{Envelope, Event, MessageKind, Seq, TaskId, Timestamp};
+use polis_domain::{Envelope, Event, FailureCode, MessageKind, Seq, TaskId, Timestamp};
 use polis_engine::Society;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -57,7 +57,7 @@ impl TaskIndex {
                     entry.context = entry.context.take().or_else(|| context_id(envelope).map(str::to_owned));
                     entry.ended = match &envelope.kind {
                         MessageKind::Answer => Some("TASK_STATE_COMPLETED"),
-                        MessageKind::Failure(failure) if &*failure.code == "cancelled" => Some("TASK_STATE_CANCELED"),
+                        MessageKind::Failure(failure) if failure.code == FailureCode::Cancelled => Some("TASK_STATE_CANCELED"),
                         MessageKind::Failure(_) => Some("TASK_STATE_FAILED"),
                         // What an agent says on the way changes nothing.
                         MessageKind::Message if envelope.to.is_user() => entry.ended,

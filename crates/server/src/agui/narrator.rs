@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as Happened, MessageId, MessageKind, Origin, Outcome as Came,
-    Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage, Wanted,
+    AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as Happened, FailureCode, MessageId, MessageKind, Origin,
+    Outcome as Came, Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId, Usage,
+    Wanted,
 };
 use polis_engine::WatchEvent;
 use polis_ports::{Delta, StreamedDelta};
@@ -390,7 +391,7 @@ impl Narrator {
                     self.succeed();
                 }
             }
-            MessageKind::Failure(failure) if &*failure.code == "cancelled" => {
+            MessageKind::Failure(failure) if failure.code == FailureCode::Cancelled => {
                 self.close(&[]);
                 self.finish(Outcome::Cancelled);
             }

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
+use polis_domain::{Envelope, FailureCode, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
 use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) 
     };
     let mut output = Output::new(&seq.to_string());
     let (status, failure) = match ended.map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
-        Some((MessageKind::Failure(failure), _)) if &*failure.code == "cancelled" => ("cancelled", None),
+        Some((MessageKind::Failure(failure), _)) if failure.code == FailureCode::Cancelled => ("cancelled", None),
         Some((MessageKind::Failure(failure), _)) => {
             ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
         }
