@@ -26,6 +26,20 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
     Ok(())
 }
 
+/// Cancels several turns with everything below them. They are cancelled together: if one went after the other, an agent that the
+/// first sets free would begin what the second asked it.
+pub(super) fn cancel_trees(draft: &mut Draft<'_>, tops: &[TurnId], reason: &str) -> Result<(), Refusal> {
+    let mut turns = BTreeSet::new();
+    for top in tops {
+        turns.extend(below(draft.spine, &Target::Turn(*top))?);
+    }
+    if !turns.is_empty() {
+        let inboxes = inboxes(draft.spine, &Cleared::AskedBy(turns.iter().copied().collect()));
+        cancel_turns(draft, &turns, &inboxes, &Failure::new(FailureCode::Cancelled, reason));
+    }
+    Ok(())
+}
+
 /// Cancels turns and clears inbox entries, answers those who wait outside, and starts the next turns of the freed agents.
 pub(super) fn cancel_turns(
     draft: &mut Draft<'_>,

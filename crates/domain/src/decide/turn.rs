@@ -6,7 +6,7 @@ use super::draft::Draft;
 use super::{cancel, message, pending};
 use crate::inbox::InboxEntry;
 use crate::spine::{OpenEffect, OpenKind, Turn};
-use crate::{Event, Failure, Origin, Refusal, ReplyTo, Settlement, Target, TurnId, TurnResult};
+use crate::{Event, Failure, Origin, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
 
 /// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
@@ -51,9 +51,7 @@ fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         _ => None,
     };
     let units: Vec<_> = turn.open.iter().filter_map(running).collect();
-    units
-        .into_iter()
-        .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
+    cancel::cancel_trees(draft, &units, "the turn that it was a part of has ended")
 }
 
 /// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or
