@@ -1,6 +1,6 @@
 //! Requests of a person: the open ones, the state of one, cancelling and retrying it.
 
-use polis_domain::{AgentId, Failure, TaskId};
+use polis_domain::{AgentId, Failure, FailureCode, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub enum TaskStatus {
 impl TaskStatus {
     /// The status that a failure leaves a request in: cancelling is told apart from failing.
     pub fn after(failure: &Failure) -> Self {
-        if &*failure.code == "cancelled" { Self::Cancelled } else { Self::Failed }
+        if failure.code == FailureCode::Cancelled { Self::Cancelled } else { Self::Failed }
     }
 
     /// Whether the request has ended.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     AgentId, Artifact, Behaviour, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, Question, Source, Spent, Task,
-    TaskId, ThreadId, Timestamp, ToolList, Wanted,
+    TaskId, ThreadId, Timestamp, ToolList, Usage, Verdict, Wanted,
 };
 
 /// Something that a turn wants and waits for. Its intent is logged before it happens.
@@ -357,46 +357,6 @@ pub enum Finish {
     Other(String),
 }
 
-/// Tokens of one model call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct Usage {
-    /// Tokens in the request, cached ones included.
-    pub input_tokens: u64,
-    /// Tokens in the reply, reasoning included.
-    pub output_tokens: u64,
-    /// How many input tokens came from the vendor's cache.
-    pub cached_tokens: u64,
-    /// How many output tokens were reasoning.
-    pub reasoning_tokens: u64,
-    /// How many input tokens were written to the vendor's cache.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cache_write_tokens: u64,
-    /// The price in billionths of a US dollar; 0 if it is unknown.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub cost_nanos: u64,
-}
-
-impl Usage {
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
-            reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
-            cost_nanos: self.cost_nanos.saturating_add(other.cost_nanos),
-        }
-    }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 /// The result of a tool, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -446,65 +406,6 @@ impl CallResult {
         let note = "Report that, not your own version.";
         format!("[polis] The person changed the arguments. What was called: {shown}{rest}. {note}\n\n{}", self.content).into()
     }
-}
-
-/// The decision of a person about an approval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Verdict {
-    /// Whether they approve.
-    pub approved: bool,
-    /// The reason, for the model.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// For a call: changed arguments, as JSON text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Arc<str>>,
-    /// For a call: which similar calls need no further approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub always: Option<Always>,
-    /// With `always`: the pattern of the calls that are covered; the proposed one if none is given.
-    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
-    pub matching: Option<Matching>,
-    /// The answer of the person, if a yes or no is not enough: a text or an object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Value>,
-}
-
-impl Verdict {
-    /// The reason of a refusal that no person gave, because the run was started without approvals.
-    pub const NOBODY_ASKED: &str = "approvals are turned off for this run (--approve never)";
-
-    /// A plain approval.
-    pub fn yes() -> Self {
-        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }
-    }
-
-    /// An approval with a text as its answer.
-    pub fn words(text: impl Into<String>) -> Self {
-        Self { answer: Some(Value::String(text.into())), ..Self::yes() }
-    }
-
-    /// A refusal.
-    pub fn no(reason: impl Into<String>) -> Self {
-        Self { approved: false, reason: reason.into(), ..Self::yes() }
-    }
-}
-
-/// How far an approval goes beyond the one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Always {
-    /// Calls of this agent, from now on.
-    Agent,
-    /// Calls for this request, of any agent.
-    Task,
-    /// Calls of any agent, from now on.
-    Tool,
-    /// Calls of any agent, from now on, of all tools that the same server declares as read-only.
-    Reads,
 }
 
 /// A lasting approval of a tool.

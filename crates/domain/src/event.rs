@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, Effect, EffectId, Envelope, Failure, Inbox, InboxEntry, Inquiry, InquiryId,
-    Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq,
-    Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Allowed, Answer, Behaviour, Budgets, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Level, Message,
+    MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq, Settings,
+    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its position, time and thread.
@@ -442,9 +442,6 @@ pub struct Attempt {
     pub next: Arc<str>,
 }
 
-/// The code of an attempt that an earlier run started and did not finish.
-pub const INTERRUPTED: &str = "model_interrupted";
-
 /// The terms on which a call may be made.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -631,17 +628,6 @@ impl Event {
             Self::MessageSent { envelope, .. } => Some(envelope),
             Self::EffectStarted { effect: Effect::Ask { envelope, .. }, .. } => Some(envelope),
             _ => None,
-        }
-    }
-}
-
-impl Cleared {
-    /// Whether this entry of the inbox is removed.
-    pub fn takes(&self, due: &InboxEntry, inbox: &Inbox) -> bool {
-        match self {
-            Self::Task(task) => due.task() == task,
-            Self::Everything => true,
-            Self::AskedBy(turns) => matches!(inbox.waiter(due), ReplyTo::Effect(id) if turns.contains(&id.turn)),
         }
     }
 }

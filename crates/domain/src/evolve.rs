@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::artifact::named_in;
+use crate::catalogue::named_in;
+use crate::inbox::{Inbox, InboxEntry};
 use crate::spine::{
-    Agent, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef,
-    Spine, Stage, Termination, Turn,
+    Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage,
+    Termination, Turn, TurnState,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, INTERRUPTED, Inquiry, InquiryId, ListedArtifact,
+    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId, ListedArtifact,
     MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role, Scope, Settlement,
     Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
@@ -135,13 +136,13 @@ impl Spine {
                 self.reserve_all(*turn, Spent::minus);
                 self.drop_inquiries(|inquiry| inquiry.call.turn == *turn);
                 if let Some(turn) = self.turns.get_mut(turn) {
-                    turn.parked = Some(Box::new(reason.clone()));
+                    turn.state = TurnState::Parked(Box::new(reason.clone()));
                 }
             }
             Event::TurnResumed { turn } => {
                 self.reserve_all(*turn, Spent::plus);
                 if let Some(turn) = self.turns.get_mut(turn) {
-                    turn.parked = None;
+                    turn.state = TurnState::Ready;
                 }
             }
             Event::TurnSettled { turn, next, settlement, .. } => self.settle_turn(*turn, next, settlement),
@@ -149,13 +150,13 @@ impl Spine {
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.crashes = turn.crashes.saturating_add(1);
                     turn.revived = 0;
-                    turn.rests_until = Some(*until);
+                    turn.state = TurnState::Delayed(*until);
                 }
             }
             Event::TurnRevived { turn, until } => {
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.revived = turn.revived.saturating_add(u8::from(until.is_none()));
-                    turn.rests_until = *until;
+                    turn.state = until.map_or(TurnState::Ready, TurnState::Delayed);
                 }
             }
             Event::TurnRested { turn } => {
@@ -266,7 +267,7 @@ impl Spine {
             // Events that every restart causes are no progress.
             let is_restart = match &recorded.event {
                 Event::EffectRestarted { .. } | Event::EffectDoubted { .. } | Event::EffectCleared { .. } => true,
-                Event::EffectRetried { attempt, .. } => &*attempt.failure.code == INTERRUPTED,
+                Event::EffectRetried { attempt, .. } => attempt.failure.code == FailureCode::ModelInterrupted,
                 _ => false,
             };
             if !is_restart {
@@ -383,11 +384,10 @@ impl Spine {
             next: 0,
             open: Vec::new(),
             has_unread_answers: false,
-            parked: None,
+            state: TurnState::Ready,
             planning: false,
             crashes: 0,
             revived: 0,
-            rests_until: None,
             held: Vec::new(),
         };
         self.trails.turn_to(&turn.agent, &turn.task);
@@ -434,7 +434,7 @@ impl Spine {
         let waits = turn.open.iter().any(|open| !open.own);
         turn.has_unread_answers =
             waits && (turn.has_unread_answers || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
-        if turn.parked.is_none() {
+        if !turn.is_parked() {
             self.reserve(&ended, Spent::minus);
         }
     }
@@ -553,7 +553,7 @@ impl Spine {
         }
         for open in &turn.open {
             book(&mut self.ledger, open, UNSEEN);
-            if turn.parked.is_none() {
+            if !turn.is_parked() {
                 self.reserve(open, Spent::minus);
             }
         }

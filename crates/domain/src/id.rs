@@ -6,8 +6,6 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::Text;
-
 macro_rules! text_ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
@@ -318,7 +316,7 @@ impl Digest {
 
 /// A digest in progress.
 #[derive(Debug, Default)]
-pub struct Digesting(u64);
+pub struct Digesting(pub(crate) u64);
 
 impl Digesting {
     /// Adds a part.
@@ -329,11 +327,6 @@ impl Digesting {
     /// Adds several parts.
     pub fn parts<'a>(&mut self, parts: impl IntoIterator<Item = &'a str>) {
         parts.into_iter().for_each(|part| self.part(part));
-    }
-
-    /// Like [`Digesting::part`], but uses the cached result if the same text followed the same parts before.
-    pub fn text(&mut self, part: &Text) {
-        self.0 = part.digested(self.0);
     }
 
     /// The digest of all parts.
@@ -395,18 +388,5 @@ mod tests {
         assert_eq!(written, "0000000000000001");
         assert_eq!(serde_json::from_value::<Digest>(written).unwrap(), Digest(1));
         assert_ne!(Digest::of(["ab", "c"]), Digest::of(["a", "bc"]));
-    }
-
-    #[test]
-    fn a_text_is_digested_as_the_part_that_it_is_whatever_came_before() {
-        let text = Text::from("a prompt of some length");
-        for before in ["m", "m", "n", "m"] {
-            let mut digesting = Digesting::default();
-            digesting.part(before);
-            digesting.text(&text);
-            digesting.text(&Text::default());
-            assert_eq!(digesting.digest(), Digest::of([before, &*text, ""]));
-        }
-        assert_eq!(Digest::of(["ab", "c"]), Digest::of(["ab", "c"]));
     }
 }

@@ -6,15 +6,18 @@
 
 mod artifact;
 mod budget;
+mod catalogue;
 mod command;
 mod decide;
 mod effect;
 mod event;
 mod evolve;
+mod failure;
 mod flow;
 mod grant;
 mod hidden;
 mod id;
+mod inbox;
 mod inquiry;
 pub mod iso;
 mod meta;
@@ -36,17 +39,21 @@ mod spine;
 mod task;
 mod text;
 mod thread;
+mod thread_fold;
 mod upgrade;
+mod usage;
 
-pub use artifact::{Artifact, ArtifactId, BadArtifactId, Catalogue, ListedArtifact};
+pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
+pub use catalogue::{Catalogue, ListedArtifact};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
-pub use decide::{ENDS_PROCESS, decide};
+pub use decide::decide;
 pub use effect::{
-    Allowed, Always, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
-    Ruling, ToolCall, Usage, Verdict,
+    Allowed, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review, Ruling,
+    ToolCall,
 };
-pub use event::{Attempt, Cleared, ContextState, Event, INTERRUPTED, Limits, Origin, Permit, Recorded, Settlement};
+pub use event::{Attempt, Cleared, ContextState, Event, Limits, Origin, Permit, Recorded, Settlement};
+pub use failure::{Failure, FailureCode, OtherCode};
 pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
@@ -54,25 +61,28 @@ pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,
     Timestamp, TurnId, mix, unique, unique_id,
 };
+pub use inbox::{Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use meta::{Meta, value_weight};
 pub use org::{Role, RoleLimits};
-pub use org_document::{BadOrg, Org, OrgAgent, OrgRole, OrgStatus, OrgTermination};
+pub use org_document::{BadOrg, Org, OrgAgent, OrgChange, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use pattern::fits;
 pub use phase::{BadPhase, Phase};
 pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
-pub use question::{Question, Wanted};
+pub use question::{Always, Question, Verdict, Wanted};
 pub use refusal::Refusal;
 pub use request::{DoneRequest, IdempotencyKey, Request, Requests};
 pub use reuse::{MAX_RESULTS, ReusableResult, ReusableResults, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{
-    Agent, Context, DeadLetter, Era, Founder, Head, Inbox, InboxEntry, LastingApproval, OpenEffect, OpenKind,
-    PendingTermination, Pin, Place, PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn,
+    Agent, Context, DeadLetter, Era, Founder, Head, LastingApproval, OpenEffect, OpenKind, PendingTermination, Pin, Place,
+    PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn, TurnState,
 };
-pub use task::{Envelope, Failure, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
+pub use task::{Envelope, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;
-pub use thread::{BriefStatus, Message, MessagePatch, Messages, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
+pub use thread::{BriefStatus, Message, MessagePatch, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
+pub use thread_fold::Messages;
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};
+pub use usage::Usage;

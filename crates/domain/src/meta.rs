@@ -1,6 +1,5 @@
 //! Free data about a message, a thread or a task.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -22,11 +21,8 @@ pub struct Meta(Option<Arc<Object>>);
 enum Object {
     Map(Map<String, Value>),
     /// The map is parsed on first use.
-    Text(Box<RawValue>, OnceLock<Map<String, Value>>, Option<Kept>),
+    Text(Box<RawValue>, OnceLock<Map<String, Value>>),
 }
-
-/// The value that a text was serialised from.
-type Kept = Arc<dyn Any + Send + Sync>;
 
 static EMPTY: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
@@ -38,20 +34,9 @@ impl Meta {
 
     /// A value as a JSON object; empty if it is not an object.
     pub fn of(value: &impl Serialize) -> Self {
-        Self::written(value, None)
-    }
-
-    /// Like [`Meta::of`], but keeps the value, so that [`Meta::recall`] need not parse it. The value must equal what its JSON
-    /// parses to.
-    pub fn keeping<T: Serialize + Any + Send + Sync>(value: T) -> Self {
-        let value = Arc::new(value);
-        Self::written(&*value, Some(value.clone()))
-    }
-
-    fn written(value: &impl Serialize, kept: Option<Kept>) -> Self {
         let text = serde_json::value::to_raw_value(value).ok();
         let text = text.filter(|text| text.get().starts_with('{') && text.get() != "{}");
-        Self(text.map(|text| Arc::new(Object::Text(text, OnceLock::new(), kept))))
+        Self(text.map(|text| Arc::new(Object::Text(text, OnceLock::new()))))
     }
 
     /// Parses it as another type; unknown fields are ignored.
@@ -60,17 +45,6 @@ impl Meta {
             Some(Object::Text(text, ..)) => serde_json::from_str(text.get()),
             _ => T::deserialize(&**self),
         }
-    }
-
-    /// Like [`Meta::read`], but uses the kept value if there is one.
-    pub fn recall<T: Serialize + DeserializeOwned + Any + Send + Sync>(&self) -> Result<Arc<T>, serde_json::Error> {
-        if let Some(Object::Text(_, _, Some(kept))) = self.0.as_deref()
-            && let Ok(value) = Arc::downcast::<T>(kept.clone())
-        {
-            debug_assert_eq!(Some(Self::of(&*value)), self.read::<T>().ok().map(|read| Self::of(&read)), "it reads otherwise");
-            return Ok(value);
-        }
-        self.read().map(Arc::new)
     }
 
     /// The value of a key.
@@ -93,9 +67,7 @@ impl Meta {
         match self.0.as_deref() {
             None => 0,
             Some(Object::Map(map)) => map_weight(map),
-            Some(Object::Text(text, map, kept)) => {
-                text.get().len() * (1 + usize::from(kept.is_some())) + map.get().map_or(0, map_weight)
-            }
+            Some(Object::Text(text, map)) => text.get().len() + map.get().map_or(0, map_weight),
         }
     }
 
@@ -107,7 +79,7 @@ impl Meta {
 
     /// Its keys, and whether each value is not null.
     fn top(&self) -> BTreeMap<&str, bool> {
-        if let Some(Object::Text(text, map, _)) = self.0.as_deref()
+        if let Some(Object::Text(text, map)) = self.0.as_deref()
             && map.get().is_none()
             && let Ok(top) = serde_json::from_str::<BTreeMap<&str, Option<IgnoredAny>>>(text.get())
         {
@@ -125,7 +97,7 @@ impl Meta {
     fn lacks(&self, key: &str) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         match self.0.as_deref() {
-            Some(Object::Text(text, map, _)) => map.get().is_none() && key.bytes().all(is_plain) && !text.get().contains(key),
+            Some(Object::Text(text, map)) => map.get().is_none() && key.bytes().all(is_plain) && !text.get().contains(key),
             _ => false,
         }
     }
@@ -154,7 +126,7 @@ impl From<Object> for Map<String, Value> {
     fn from(object: Object) -> Self {
         match object {
             Object::Map(map) => map,
-            Object::Text(text, map, _) => map.into_inner().unwrap_or_else(|| parsed(&text)),
+            Object::Text(text, map) => map.into_inner().unwrap_or_else(|| parsed(&text)),
         }
     }
 }
@@ -166,7 +138,7 @@ impl Deref for Meta {
         match self.0.as_deref() {
             None => &EMPTY,
             Some(Object::Map(map)) => map,
-            Some(Object::Text(text, map, _)) => map.get_or_init(|| parsed(text)),
+            Some(Object::Text(text, map)) => map.get_or_init(|| parsed(text)),
         }
     }
 }
@@ -307,26 +279,6 @@ mod tests {
         for nothing in [json!({}), json!(1), json!("{"), json!(null)] {
             assert!(Meta::of(&nothing).is_empty(), "{nothing}");
         }
-    }
-
-    #[test]
-    fn a_value_is_recalled_from_what_was_kept_and_from_the_log_alike() {
-        #[derive(Debug, PartialEq, Serialize, Deserialize)]
-        struct Order {
-            a: u8,
-            #[serde(skip)]
-            is_kept: bool,
-        }
-        let kept = Meta::keeping(Order { a: 1, is_kept: true });
-        let logged: Meta = serde_json::from_str(&kept.to_string()).unwrap();
-        assert_eq!(kept, logged);
-        assert_eq!(*kept.recall::<Order>().unwrap(), Order { a: 1, is_kept: true });
-        assert_eq!(*logged.recall::<Order>().unwrap(), Order { a: 1, is_kept: false });
-        assert_eq!(kept.recall::<BTreeMap<String, u8>>().unwrap()["a"], 1, "as another type it is read");
-        let mut changed = kept.clone();
-        changed.insert("a".to_owned(), json!(2));
-        assert_eq!(changed.recall::<Order>().unwrap().a, 2, "what was kept is not what it says any more");
-        assert!(kept.weight() > Meta::of(&json!({ "a": 1 })).weight());
     }
 
     #[test]

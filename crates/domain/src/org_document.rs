@@ -8,7 +8,25 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AgentId, Behaviour, Command, Role, RoleId, Spine, Timestamp};
+use crate::{AgentId, Behaviour, Role, RoleId, Spine, Timestamp};
+
+/// One step of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrgChange {
+    /// A new role.
+    CreateRole(Arc<Role>),
+    /// Another definition of root's role.
+    ChangeRole(Arc<Role>),
+    /// A new agent.
+    Spawn {
+        /// Its name.
+        agent: AgentId,
+        /// Its role.
+        role: RoleId,
+        /// Its parent, which exists or was spawned before.
+        parent: AgentId,
+    },
+}
 
 /// Roles, agents and terminations.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -166,15 +184,15 @@ impl Org {
         })
     }
 
-    /// The commands that create these roles and agents in a society, parents before their children. Terminated agents, and
+    /// The changes that create these roles and agents in a society, parents before their children. Terminated agents, and
     /// roles and agents that exist already, are left out. The society keeps its own root; root's role is replaced only with
     /// `root`.
-    pub fn commands(&self, spine: &Spine, root: bool) -> Result<Vec<Command>, BadOrg> {
+    pub fn changes(&self, spine: &Spine, root: bool) -> Result<Vec<OrgChange>, BadOrg> {
         let roles = unique(self.roles.iter().map(|role| (&role.role.id, role)), "role")?;
         let agents = unique(self.agents.iter().map(|agent| (&agent.id, agent)), "agent")?;
         self.check_gone(&agents)?;
         let of_root = root_role(spine);
-        let mut commands = Vec::new();
+        let mut changes = Vec::new();
         for (id, role) in &roles {
             if role.role.name.trim().is_empty() {
                 return Err(BadOrg(format!("role `{id}` has no name")));
@@ -182,9 +200,9 @@ impl Org {
             let role = with_behaviour(role, spine);
             match spine.roles.get(*id) {
                 None if role.prompt.trim().is_empty() => return Err(BadOrg(format!("role `{id}` has no rolePrompt"))),
-                None => commands.push(Command::CreateRole { role: Arc::new(role) }),
+                None => changes.push(OrgChange::CreateRole(Arc::new(role))),
                 Some(known) if **known == role => {}
-                Some(_) if Some(*id) == of_root => commands.extend(root.then(|| Command::ChangeRole { role: Arc::new(role) })),
+                Some(_) if Some(*id) == of_root => changes.extend(root.then(|| OrgChange::ChangeRole(Arc::new(role)))),
                 Some(_) => return Err(BadOrg(format!("role `{id}` exists here and is another one"))),
             }
         }
@@ -207,11 +225,11 @@ impl Org {
             }
             while let Some(agent) = chain.pop() {
                 if placed.insert(agent.id.clone()) {
-                    commands.extend(place(agent, &roles, spine)?);
+                    changes.extend(place(agent, &roles, spine)?);
                 }
             }
         }
-        Ok(commands)
+        Ok(changes)
     }
 
     /// What an import would skip, one sentence each.
@@ -313,7 +331,7 @@ fn unique<'a, K: Ord + std::fmt::Display, V>(
     Ok(by_id)
 }
 
-fn place(agent: &OrgAgent, roles: &BTreeMap<&RoleId, &OrgRole>, spine: &Spine) -> Result<Option<Command>, BadOrg> {
+fn place(agent: &OrgAgent, roles: &BTreeMap<&RoleId, &OrgRole>, spine: &Spine) -> Result<Option<OrgChange>, BadOrg> {
     let OrgAgent { id, role_id, parent_agent_id, .. } = agent;
     if !roles.contains_key(role_id) && !spine.roles.contains_key(role_id) {
         return Err(BadOrg(format!("`{id}` has a role `{role_id}` that is not there")));
@@ -321,7 +339,7 @@ fn place(agent: &OrgAgent, roles: &BTreeMap<&RoleId, &OrgRole>, spine: &Spine) -
     match (spine.agents.get(id), parent_agent_id) {
         (Some(known), parent) if known.role == *role_id && known.parent == *parent => Ok(None),
         (Some(_), _) => Err(BadOrg(format!("agent `{id}` exists here and is another one"))),
-        (None, Some(parent)) => Ok(Some(Command::Spawn { agent: id.clone(), role: role_id.clone(), parent: parent.clone() })),
+        (None, Some(parent)) => Ok(Some(OrgChange::Spawn { agent: id.clone(), role: role_id.clone(), parent: parent.clone() })),
         (None, None) => Err(BadOrg(format!("`{id}` has no parent; only root has none"))),
     }
 }

@@ -1,10 +1,12 @@
 //! Questions to a person that need more than a yes: a text, one of several options, a form, a visit of a page. And whether an
 //! answer fits.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Verdict;
+use crate::Matching;
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,6 +169,65 @@ fn has_format(format: &str, text: &str) -> bool {
             .is_some_and(|(date, time)| is_date(date) && time.get(..8).is_some_and(|time| digits(time, &[2, 2, 2], ':'))),
         _ => true,
     }
+}
+
+/// The decision of a person about an approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// Whether they approve.
+    pub approved: bool,
+    /// The reason, for the model.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For a call: changed arguments, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Arc<str>>,
+    /// For a call: which similar calls need no further approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<Always>,
+    /// With `always`: the pattern of the calls that are covered; the proposed one if none is given.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub matching: Option<Matching>,
+    /// The answer of the person, if a yes or no is not enough: a text or an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+}
+
+impl Verdict {
+    /// The reason of a refusal that no person gave, because the run was started without approvals.
+    pub const NOBODY_ASKED: &str = "approvals are turned off for this run (--approve never)";
+
+    /// A plain approval.
+    pub fn yes() -> Self {
+        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }
+    }
+
+    /// An approval with a text as its answer.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { answer: Some(Value::String(text.into())), ..Self::yes() }
+    }
+
+    /// A refusal.
+    pub fn no(reason: impl Into<String>) -> Self {
+        Self { approved: false, reason: reason.into(), ..Self::yes() }
+    }
+}
+
+/// How far an approval goes beyond the one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Always {
+    /// Calls of this agent, from now on.
+    Agent,
+    /// Calls for this request, of any agent.
+    Task,
+    /// Calls of any agent, from now on.
+    Tool,
+    /// Calls of any agent, from now on, of all tools that the same server declares as read-only.
+    Reads,
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Envelope, Failure, InquiryId,
+    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, Inbox, InquiryId,
     Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role,
-    RoleId, Ruling, Scope, Seq, SubThreadPath, Task, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    RoleId, Ruling, Scope, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 11;
+pub const SPINE_VERSION: u32 = 12;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -231,29 +231,6 @@ pub struct Termination {
     pub reason: String,
 }
 
-/// The inbox of an agent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Inbox {
-    /// The entries, oldest first.
-    pub entries: VecDeque<InboxEntry>,
-    /// The bytes of text in all entries.
-    pub bytes: usize,
-}
-
-/// One inbox entry. Each becomes a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum InboxEntry {
-    /// A message from a person or agent.
-    Envelope(Arc<Envelope>),
-    /// A task that the last response of the agent queued.
-    FollowUp {
-        /// The queued task.
-        task: Task,
-        /// Who waits for the answer of the chain.
-        reply_to: ReplyTo,
-    },
-}
-
 /// The state of a thread without its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
@@ -330,20 +307,30 @@ pub struct Turn {
     /// Whether an answer has arrived while other waits are open, and the turn has not noted since that it only waits. Such a
     /// turn is owed a run although all its open effects are waits: it may act on the answer before the others arrive.
     pub has_unread_answers: bool,
-    /// Why it is parked until a person acts.
-    pub parked: Option<Box<Failure>>,
+    /// Whether it may run.
+    pub state: TurnState,
     /// Whether it is making a plan: it has set one without steps.
     pub planning: bool,
     /// How often its code has panicked.
     pub crashes: u8,
     /// How many processes have run it since it last made progress.
     pub revived: u8,
-    /// When it may run again after a crash.
-    pub rests_until: Option<Timestamp>,
     /// Placeholder messages whose sub-threads have no result yet: the index of each, and the prefix of the error text that it
     /// gets if the turn fails.
     #[serde(default)]
     pub held: Vec<(u32, Arc<str>)>,
+}
+
+/// Whether a turn may run. What it waits for is in [`Turn::open`]; the two are independent, because answers arrive for a parked
+/// turn too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TurnState {
+    /// It may run.
+    Ready,
+    /// It may run from this time on: its code crashed, or other suspects run before it.
+    Delayed(Timestamp),
+    /// It may not run until a person acts. It holds no reservations meanwhile.
+    Parked(Box<Failure>),
 }
 
 /// An effect without a result.
@@ -526,6 +513,27 @@ impl Spine {
 }
 
 impl Turn {
+    /// Why it is parked, if it is.
+    pub fn parked(&self) -> Option<&Failure> {
+        match &self.state {
+            TurnState::Parked(reason) => Some(reason),
+            TurnState::Ready | TurnState::Delayed(_) => None,
+        }
+    }
+
+    /// Whether it may not run until a person acts.
+    pub fn is_parked(&self) -> bool {
+        self.parked().is_some()
+    }
+
+    /// Before which time it may not run.
+    pub fn delayed_until(&self) -> Option<Timestamp> {
+        match self.state {
+            TurnState::Delayed(until) => Some(until),
+            TurnState::Ready | TurnState::Parked(_) => None,
+        }
+    }
+
     /// Whether it should be running now: not parked, and not only waiting.
     ///
     /// This is the whole recovery rule: a turn without open effects runs its handler, one with an effect in stage `Working`
@@ -535,7 +543,7 @@ impl Turn {
         let waits = |open: &OpenEffect| matches!(open.stage, Stage::Waiting | Stage::InDoubt);
         // A tool that runs inside the turn works through other effects of the turn, so only those count.
         let mut others = self.open.iter().filter(|open| !open.own).peekable();
-        self.parked.is_none() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
+        !self.is_parked() && (self.has_unread_answers || others.peek().is_none() || !others.all(waits))
     }
 }
 
@@ -551,48 +559,6 @@ impl Head {
             turn: None,
             context: None,
             links: BTreeMap::new(),
-        }
-    }
-}
-
-impl Inbox {
-    /// Who finally waits for the result of an entry. Follow-ups form one chain, and only its last one answers.
-    pub fn waiter(&self, due: &InboxEntry) -> ReplyTo {
-        match due {
-            InboxEntry::Envelope(envelope) => envelope.reply_to,
-            InboxEntry::FollowUp { .. } => self.chain(),
-        }
-    }
-
-    /// Who waits for the chain of follow-ups, which continue the work of the agent's open turn.
-    pub fn chain(&self) -> ReplyTo {
-        let follow_ups = self.entries.iter().take_while(|due| matches!(due, InboxEntry::FollowUp { .. }));
-        follow_ups.last().map_or(ReplyTo::Nobody, InboxEntry::reply_to)
-    }
-}
-
-impl InboxEntry {
-    /// The request that it belongs to.
-    pub fn task(&self) -> &TaskId {
-        match self {
-            Self::Envelope(envelope) => &envelope.task_id,
-            Self::FollowUp { task, .. } => &task.id,
-        }
-    }
-
-    /// Who waits for its result.
-    pub fn reply_to(&self) -> ReplyTo {
-        match self {
-            Self::Envelope(envelope) => envelope.reply_to,
-            Self::FollowUp { reply_to, .. } => *reply_to,
-        }
-    }
-
-    /// The bytes of its text.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Envelope(envelope) => envelope.payload.text.len(),
-            Self::FollowUp { task, .. } => task.message.len(),
         }
     }
 }

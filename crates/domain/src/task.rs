@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, EffectId, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
+use crate::{AgentId, EffectId, Failure, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -352,24 +352,6 @@ pub enum ReplyTo {
 impl ReplyTo {
     fn is_nobody(&self) -> bool {
         *self == Self::Nobody
-    }
-}
-
-/// Why something failed, for programs (`code`) and for people (`message`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[error("{message} ({code})")]
-pub struct Failure {
-    /// A stable code in `snake_case`.
-    pub code: Arc<str>,
-    /// What happened and what to do.
-    pub message: String,
-}
-
-impl Failure {
-    /// A failure with this code and message.
-    pub fn new(code: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::id::digested;
+use crate::id::{Digesting, digested};
 
 /// A shared text, such as a prompt. It is sent to models and logged many times, so its JSON and its digest are computed once.
 #[derive(Clone, Default)]
@@ -28,6 +28,13 @@ impl Text {
             (known, with) if *known == before => *with,
             _ => digested(before, &inner.text),
         }
+    }
+}
+
+impl Digesting {
+    /// Like [`Digesting::part`], but uses the cached result if the same text followed the same parts before.
+    pub fn text(&mut self, part: &Text) {
+        self.0 = part.digested(self.0);
     }
 }
 
@@ -122,5 +129,18 @@ mod tests {
         assert!(made(&copy).is_some());
         let _ = serde_json::to_string(&copy).unwrap();
         assert_eq!(made(&copy), made(&shared));
+    }
+
+    #[test]
+    fn a_text_is_digested_as_the_part_that_it_is_whatever_came_before() {
+        let text = Text::from("a prompt of some length");
+        for before in ["m", "m", "n", "m"] {
+            let mut digesting = Digesting::default();
+            digesting.part(before);
+            digesting.text(&text);
+            digesting.text(&Text::default());
+            assert_eq!(digesting.digest(), crate::Digest::of([before, &*text, ""]));
+        }
+        assert_eq!(crate::Digest::of(["ab", "c"]), crate::Digest::of(["ab", "c"]));
     }
 }

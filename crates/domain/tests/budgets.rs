@@ -330,7 +330,7 @@ fn retry(turn: TurnId, code: &'static str) -> Command {
 
 #[test]
 fn an_attempt_that_a_restart_notes_is_no_step_further_and_one_that_failed_is() {
-    for (code, revived) in [(INTERRUPTED, 1), ("model_failed", 0)] {
+    for (code, revived) in [("model_interrupted", 1), ("model_failed", 0)] {
         let mut society = within(Budgets::default());
         society.command(asks(&society, "a", 60), NOON).unwrap();
         let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();

@@ -117,3 +117,24 @@ fn a_late_result_of_a_cancelled_turn_is_refused() {
     check(given.clone(), Command::End { id, outcome: result("late"), spent: None, at: NOON }, Err(Refusal::NotOpen(id)));
     check(given, settle(turn(8), "late"), Err(Refusal::TurnNotOpen(turn(8))));
 }
+
+#[test]
+fn a_turn_that_ends_withdraws_what_all_its_units_asked_before_anybody_goes_on() {
+    let mut society = four_agents();
+    let opened = act(effect(8, 0), vec![open("a", "meta.one", "s1"), open("a", "meta.two", "s2")]);
+    for command in [submit("a", "go"), opened, begin(effect(8, 1), vec![unit("s1"), unit("s2")])] {
+        society.command(command, NOON).unwrap();
+    }
+    for thread in ["s1", "s2"] {
+        let unit = society.spine.threads[&ThreadId::from(thread)].turn.unwrap();
+        let id = EffectId { turn: unit, n: 0 };
+        let envelope = Envelope { reply_to: ReplyTo::Effect(id), ..envelope("a", "b", thread) };
+        society.command(begin(id, vec![Effect::Ask { envelope: envelope.into(), deadline: None }]), NOON).unwrap();
+    }
+    let b = AgentId::from("b");
+    assert!(society.spine.agents[&b].turn.is_some() && society.spine.agents[&b].inbox.is_some());
+    society.command(settle(turn(8), "done"), NOON).unwrap();
+    let b = &society.spine.agents[&b];
+    assert_eq!((society.spine.turns.len(), b.turn, &b.inbox), (0, None, &None), "nobody waits for b any more");
+    society.assert_replays();
+}

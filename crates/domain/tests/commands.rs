@@ -97,7 +97,7 @@ impl<'a> Chooser<'a> {
 
     /// A turn that was told of some of its waits.
     fn told(&self) -> Option<TurnId> {
-        self.spine.turns.iter().find(|(_, turn)| turn.has_unread_answers && turn.parked.is_none()).map(|(id, _)| *id)
+        self.spine.turns.iter().find(|(_, turn)| turn.has_unread_answers && !turn.is_parked()).map(|(id, _)| *id)
     }
 
     /// A command and the time at which it comes.
@@ -550,14 +550,14 @@ impl<'a> Chooser<'a> {
     }
 
     fn running(&mut self) -> Option<TurnId> {
-        let turns = self.spine.turns.iter().filter(|(_, turn)| turn.parked.is_none());
+        let turns = self.spine.turns.iter().filter(|(_, turn)| !turn.is_parked());
         let turns: Vec<_> = turns.map(|(id, _)| *id).collect();
         self.try_pick(&turns).copied()
     }
 
     fn parked(&mut self) -> Option<TurnId> {
         let strays = self.one_in(6);
-        let turns = self.spine.turns.iter().filter(|(_, turn)| strays || turn.parked.is_some());
+        let turns = self.spine.turns.iter().filter(|(_, turn)| strays || turn.is_parked());
         let turns: Vec<_> = turns.map(|(id, _)| *id).collect();
         self.try_pick(&turns).copied()
     }

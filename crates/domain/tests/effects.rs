@@ -228,3 +228,24 @@ fn a_turn_that_says_it_only_waits_is_owed_nothing_however_often_the_process_ends
     );
     society.assert_replays();
 }
+
+#[test]
+fn a_turn_is_delayed_by_a_crash_parked_by_its_code_and_ready_when_a_person_resumes_it() {
+    let mut society = four_agents();
+    society.command(submit("a", "go"), NOON).unwrap();
+    let (turn, failure) = (turn(8), Failure::new("panicked", "broken"));
+    let park = || Command::Park { turn, reason: failure.clone() };
+    let states = [
+        (Command::Crash { turn, failure: failure.clone() }, TurnState::Delayed(Timestamp(NOON.0 + 500)), true),
+        (park(), TurnState::Parked(Box::new(failure.clone())), false),
+        (Command::Resume { turn }, TurnState::Ready, true),
+        (Command::Revive, TurnState::Ready, true),
+    ];
+    for (command, state, is_owed) in states {
+        society.command(command, NOON).unwrap();
+        let turn = &society.spine.turns[&turn];
+        assert_eq!((&turn.state, turn.is_owed(), turn.crashes), (&state, is_owed, 1));
+    }
+    assert_eq!(society.command(Command::Resume { turn }, NOON), Err(Refusal::NotParked(turn)));
+    society.assert_replays();
+}

@@ -309,7 +309,7 @@ pub(crate) fn calls_ask_while_they_run(spine: &Spine) -> Law {
         let runs = spine.open_effect(id.call).is_some_and(|open| {
             open.stage == Stage::Working
                 && matches!(open.kind, OpenKind::Tool(_))
-                && spine.turns[&id.call.turn].parked.is_none()
+                && spine.turns[&id.call.turn].parked().is_none()
         });
         law!(runs, "{id} is open and its call does not run");
     }

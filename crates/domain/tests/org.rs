@@ -59,7 +59,7 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
     let root = || agent("root", "worker", None);
     let refused = |roles: Vec<Value>, agents: Vec<Value>| {
         let org: Org = serde_json::from_value(json!({ "roles": roles, "agents": agents })).unwrap();
-        org.commands(&four_agents().spine, false).unwrap_err().0
+        org.changes(&four_agents().spine, false).unwrap_err().0
     };
     let one = || vec![role.clone()];
     assert_eq!(refused(vec![role.clone(), role.clone()], vec![]), "role `worker` stands there twice");
@@ -75,12 +75,12 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
     );
     let other = |id: &str| json!({ "id": id, "name": "other", "rolePrompt": "work", "behaviour": "plain" });
     let org: Org = serde_json::from_value(json!({ "roles": [other("writer")], "agents": [] })).unwrap();
-    assert_eq!(org.commands(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");
+    assert_eq!(org.changes(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");
     // Root's role is the society's own, unless a person says otherwise.
     let org: Org = serde_json::from_value(json!({ "roles": [other("worker")], "agents": [] })).unwrap();
     let spine = four_agents().spine;
-    assert_eq!((org.commands(&spine, false), org.left_out(&spine, false).len()), (Ok(vec![]), 1));
-    let changed = org.commands(&spine, true).unwrap();
-    assert!(matches!(&changed[..], [Command::ChangeRole { .. }]) && org.left_out(&spine, true).is_empty(), "{changed:?}");
+    assert_eq!((org.changes(&spine, false), org.left_out(&spine, false).len()), (Ok(vec![]), 1));
+    let changed = org.changes(&spine, true).unwrap();
+    assert!(matches!(&changed[..], [OrgChange::ChangeRole(_)]) && org.left_out(&spine, true).is_empty(), "{changed:?}");
     assert!(serde_json::from_value::<Org>(json!({ "roles": [], "agents": [{ "id": "x" }] })).is_err());
 }

@@ -308,7 +308,7 @@ impl Actor {
     /// that this pass delivers something to has not read that yet; it will say again when it waits.
     fn note_rest(&mut self, pass: &mut Pass, turn: TurnId, at: Timestamp) {
         let has_delivery = pass.deliveries.iter().any(|(receiver, _)| *receiver == turn);
-        let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers && turn.parked.is_none());
+        let has_news = self.spine.turns.get(&turn).is_some_and(|turn| turn.has_unread_answers && !turn.is_parked());
         if has_news && !has_delivery && self.scheduler.is_resting(turn) {
             self.decide(pass, Command::Rest { turn }, None, at);
         }
@@ -439,7 +439,7 @@ impl Actor {
         }
         if owed.run {
             self.scheduler.want(id, first);
-        } else if self.spine.turns.get(&id).is_some_and(|turn| turn.parked.is_some()) {
+        } else if self.spine.turns.get(&id).is_some_and(|turn| turn.is_parked()) {
             self.scheduler.remove(id);
         } else {
             self.scheduler.rest(id);
@@ -468,7 +468,7 @@ impl Actor {
                 eras: self.spine.eras.clone(),
                 limits: self.spine.limits,
                 shared: self.shared.clone(),
-                rests_until: turn.rests_until,
+                delayed_until: turn.delayed_until(),
                 first,
                 through: Seq(u64::MAX),
             });

@@ -14,6 +14,7 @@ use polis_ports::ToolSpec;
 use rustc_hash::FxHashMap;
 
 use crate::agent::PhaseStep;
+use crate::error::CastError;
 use crate::sub_thread::UnitStep;
 use crate::tool::{AnyTurnTool, TurnTool};
 use crate::{
@@ -33,11 +34,6 @@ pub struct Cast {
     tools: Vec<(Arc<str>, Arc<dyn AnyTurnTool>)>,
     faults: Vec<String>,
 }
-
-/// The registered agents do not fit together. The message lists every fault; no society opens with such a cast.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the agents cannot be used as they are: {}", .0.join("; "))]
-pub struct CastError(Vec<String>);
 
 impl Cast {
     /// An empty cast.

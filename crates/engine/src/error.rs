@@ -3,8 +3,6 @@
 use polis_domain::{Failure, Refusal};
 use polis_ports::LogError;
 
-use crate::CastError;
-
 /// Why a command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
@@ -60,3 +58,8 @@ impl OpenError {
         }
     }
 }
+
+/// The registered agents do not fit together. The message lists every fault; no society opens with such a cast.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the agents cannot be used as they are: {}", .0.join("; "))]
+pub struct CastError(pub(crate) Vec<String>);

@@ -39,9 +39,9 @@ mod unread;
 mod watch;
 
 pub use agent::{Agent, Operation, OperationWords, Phases, StateHandler};
-pub use cast::{Cast, CastError};
+pub use cast::Cast;
 pub use clock::SystemClock;
-pub use error::{CommandError, OpenError};
+pub use error::{CastError, CommandError, OpenError};
 pub use fork::{Branch, ForkError, Forked, fork, forked_before, free_name, is_society_name};
 pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};

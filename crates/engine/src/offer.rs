@@ -7,8 +7,6 @@ use polis_domain::{Digest, EffectClass, Role, ToolList};
 use polis_ports::{ToolSpec, Toolbox, with_texts};
 use serde_json::{Value, json};
 
-use crate::Cast;
-
 /// The argument by which a model says why it needs a fresh result. It is removed from every call, whether or not the tool is
 /// known: what is removed must not depend on which servers are connected at the time.
 pub(crate) const FRESH: &str = "_fresh";
@@ -41,7 +39,13 @@ pub(crate) struct Offer {
 
 impl Offers {
     /// The present list, limited to the tools that all these roles allow.
-    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, limiting_roles: &Arc<[Arc<Role>]>) -> Offer {
+    /// `own` lists the tools that run inside turns.
+    pub(crate) fn now(
+        &self,
+        toolbox: &dyn Toolbox,
+        own: impl FnOnce() -> Vec<ToolSpec>,
+        limiting_roles: &Arc<[Arc<Role>]>,
+    ) -> Offer {
         let port = toolbox;
         let toolbox = toolbox.tools();
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +53,7 @@ impl Offers {
             Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
             _ => {
                 cache.narrow.clear();
-                cache.whole.insert(Offer::of(toolbox, cast, port)).clone()
+                cache.whole.insert(Offer::of(toolbox, &own(), port)).clone()
             }
         };
         if limiting_roles.is_empty() {
@@ -73,8 +77,7 @@ impl Offer {
         Self::new(self.toolbox.clone(), self.all.iter().filter(has).cloned().collect())
     }
 
-    fn of(toolbox: Arc<[ToolSpec]>, cast: &Cast, port: &dyn Toolbox) -> Self {
-        let own = cast.tools();
+    fn of(toolbox: Arc<[ToolSpec]>, own: &[ToolSpec], port: &dyn Toolbox) -> Self {
         let others = toolbox.iter().filter(|tool| own.iter().all(|own| own.name != tool.name));
         let others = others.map(|tool| match port.origin(&tool.name) {
             Some(origin) => with_fresh(marked(&origin.server, tool)),

@@ -1,20 +1,13 @@
 //! Requests that happen once: a handle of a society whose command is done unless the log has it already.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use polis_domain::{AgentId, Command, Digest, DoneRequest, Event, IdempotencyKey, Recorded, Refusal, Request, Seq};
 
 use crate::error::CommandError;
 use crate::shared::Committed;
-use crate::society::{Sent, Society};
-
-/// The request of a handle, and whether it turned out to be a repeat. Clones share that.
-#[derive(Clone)]
-pub(crate) struct Once {
-    request: Request,
-    replayed: Arc<AtomicBool>,
-}
+use crate::society::{Once, Sent, Society};
 
 impl Society {
     /// A handle for one request: the one command given through it is done at most once, also across restarts. A repeat is answered

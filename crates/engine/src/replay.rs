@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{
-    AgentId, CallResult, Command, ENDS_PROCESS, EffectId, Event, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine,
+    AgentId, CallResult, Command, EffectId, Event, FailureCode, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine,
     ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
@@ -159,7 +159,7 @@ impl Replayer<'_> {
             eras: self.spine.eras.clone(),
             limits: self.spine.limits,
             shared,
-            rests_until: None,
+            delayed_until: None,
             first: None,
             through,
         });
@@ -192,7 +192,7 @@ impl Replayer<'_> {
 /// Whether a turn was dead-lettered because it killed processes. Running it again might kill this one.
 fn ends_process(spine: &Spine, turn: TurnId, settlement: &Settlement) -> bool {
     let was_run_again = spine.turns.get(&turn).is_some_and(|turn| turn.revived > 0);
-    was_run_again && matches!(settlement, Settlement::Failed(failure) if &*failure.code == ENDS_PROCESS)
+    was_run_again && matches!(settlement, Settlement::Failed(failure) if failure.code == FailureCode::EndsProcess)
 }
 
 /// How a second run differs from the log, and at which effect.

@@ -1,12 +1,12 @@
 //! The public handle of a society: commands, queries, watching, stopping.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
     AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
-    MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Resolution, Role, RoleId, Seq, SocietyId, Spine,
+    MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Seq, SocietyId, Spine,
     SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Standby};
 use crate::fold::{fold, fold_through};
-use crate::once::Once;
 use crate::own_thread::run_on_own_thread;
 use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
 use crate::{Cast, CommandError, OpenError, Operation, Watch};
@@ -78,6 +77,13 @@ pub struct Society {
     handle: Arc<Handle>,
     /// The idempotency key of the one command sent through this handle.
     pub(crate) once: Option<Once>,
+}
+
+/// The request of a handle, and whether it turned out to be a repeat. Clones share that.
+#[derive(Clone)]
+pub(crate) struct Once {
+    pub(crate) request: Request,
+    pub(crate) replayed: Arc<AtomicBool>,
 }
 
 /// What all clones of a [`Society`] share.

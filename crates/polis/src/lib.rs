@@ -141,9 +141,9 @@
 pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Envelope, Event, Failure, Limits, Message, MessageKind,
-    MessagePatch, MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId, SubThreadPath,
-    SubThreadRequest, Target, Task, TaskId, Thread, ThreadId, ToolCall,
+    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Envelope, Event, Failure, FailureCode, Limits, Message,
+    MessageKind, MessagePatch, MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId,
+    SubThreadPath, SubThreadRequest, Target, Task, TaskId, Thread, ThreadId, ToolCall,
 };
 pub use polis_engine::{
     Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,

@@ -534,4 +534,13 @@ mod tests {
             assert_eq!(estimate_json_tokens(&value), estimate_tokens(&value.to_string()));
         }
     }
+
+    #[test]
+    fn the_errors_that_turns_act_on_have_known_codes() {
+        use polis_domain::FailureCode;
+
+        let resting = ModelError::Resting { vendor: "v".into(), failures: 1, retry_after: Duration::ZERO };
+        assert_eq!(FailureCode::from(resting.code()), FailureCode::ModelResting);
+        assert_eq!(FailureCode::from(crate::LogError::Full("full".into()).code()), FailureCode::DiskFull);
+    }
 }

@@ -16,13 +16,13 @@ use polis_ports::LogError;
 use rusqlite::{Connection, params};
 use tokio::sync::watch;
 
-use crate::check::{SocietyStart, societies};
 use crate::error::{from_io, from_sqlite};
-use crate::reader::ThreadNames;
+use crate::extent::Extent;
+use crate::health::Health;
+use crate::keys::ThreadNames;
 use crate::row::{self, Stored, damaged};
 use crate::schema;
 use crate::sums::Sums;
-use crate::writer::Health;
 
 /// How many events are checked at a time.
 const CHUNK: i64 = 500;
@@ -110,44 +110,6 @@ pub(crate) async fn reached(mut progress: watch::Receiver<Progress>, far: Progre
     match reached {
         Progress::Damaged(what) => Err(LogError::Damaged(what)),
         Progress::Started | Progress::Indexes | Progress::Sound => Ok(()),
-    }
-}
-
-/// The rows that existed at the opening.
-pub(crate) struct Extent {
-    societies: HashMap<i64, SocietyStart>,
-    /// The last event of each society.
-    heads: HashMap<i64, Seq>,
-    /// The last key of a thread.
-    threads: i64,
-}
-
-impl Extent {
-    fn of(connection: &Connection, version: u32) -> Result<Self, LogError> {
-        let societies = societies(connection, version)?;
-        let mut heads = HashMap::with_capacity(societies.len());
-        for (key, start) in &societies {
-            let (low, high) = (row::id(*key, start.after), row::id(*key, Seq(u64::MAX)));
-            let find = || {
-                let mut statement = connection.prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?;
-                statement.query_row(params![low, high], |row| row.get::<_, Option<i64>>(0))
-            };
-            let last = find().map_err(from_sqlite)?;
-            heads.insert(*key, last.map_or(start.after, |id| row::parts(id).1));
-        }
-        let last = connection.query_row("SELECT coalesce(max(key), 0) FROM threads", [], |row| row.get(0));
-        Ok(Self { societies, heads, threads: last.map_err(from_sqlite)? })
-    }
-
-    /// Whether an event existed.
-    pub(crate) fn has_event(&self, id: i64) -> bool {
-        let (society, seq) = row::parts(id);
-        self.heads.get(&society).is_some_and(|head| seq <= *head)
-    }
-
-    /// Whether a thread existed.
-    pub(crate) fn has_thread(&self, key: i64) -> bool {
-        key <= self.threads
     }
 }
 

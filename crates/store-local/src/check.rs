@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use polis_domain::{Seq, SocietyId};
+use polis_domain::Seq;
 use polis_ports::LogError;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::from_sqlite;
+use crate::extent::{SocietyStart, societies};
+use crate::keys::ThreadNames;
 use crate::last_ack::EventRef;
-use crate::reader::ThreadNames;
 use crate::row::{self, Stored, damaged};
-use crate::schema;
 use crate::sums::Sums;
 
 /// Checks that the last acknowledged event exists. Then all before it exist too, because a WAL only loses its end.
@@ -82,25 +82,4 @@ fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
         }
     }
     Ok(sums)
-}
-
-/// Where the own events of a society start.
-pub(crate) struct SocietyStart {
-    pub(crate) checksum_name: SocietyId,
-    pub(crate) after: Seq,
-    parent: Option<i64>,
-}
-
-pub(crate) fn societies(connection: &Connection, version: u32) -> Result<HashMap<i64, SocietyStart>, LogError> {
-    let sql = match schema::has_forks(version) {
-        true => "SELECT key, coalesce(seal, name), parent, coalesce(at, 0) FROM societies",
-        false => "SELECT key, name, NULL, 0 FROM societies",
-    };
-    let mut statement = connection.prepare(sql).map_err(from_sqlite)?;
-    let start = |row: &rusqlite::Row<'_>| {
-        let after = Seq(row.get::<_, i64>(3)? as u64);
-        Ok((row.get(0)?, SocietyStart { checksum_name: row.get::<_, String>(1)?.into(), after, parent: row.get(2)? }))
-    };
-    let found = statement.query_map([], start).map_err(from_sqlite)?;
-    found.collect::<Result<_, _>>().map_err(from_sqlite)
 }

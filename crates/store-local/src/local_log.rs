@@ -15,14 +15,16 @@ use tokio::sync::{oneshot, watch};
 
 use crate::background::{self, Background, Progress};
 use crate::error::from_io;
+use crate::health::Health;
 use crate::last_ack::{self, LastAck, LastAckFile, StoredSums};
 use crate::lock::Lock;
+use crate::options::Options;
 use crate::queue::{Queue, stopped};
 use crate::reader::{Reader, Readers};
 use crate::row::encode;
 use crate::snapshot::{self, SnapshotRow};
 use crate::sums::{self, Sums};
-use crate::writer::{Health, Job, Work, Writer, empty_wal};
+use crate::writer::{Job, Work, Writer, empty_wal};
 use crate::{check, damage, schema};
 
 /// The log in a local directory.
@@ -37,22 +39,6 @@ pub struct LocalLog {
     progress: watch::Receiver<Progress>,
     writer: Option<JoinHandle<()>>,
     lock: Lock,
-}
-
-/// Options of a local log. The defaults suit everything but tests.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// The WAL is copied into the database when it is longer than this.
-    pub checkpoint_bytes: u64,
-    /// A database up to this size is checked completely at every opening; a larger one only after an unclean stop, otherwise
-    /// in the background.
-    pub check_up_to_bytes: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { checkpoint_bytes: 8 * 1024 * 1024, check_up_to_bytes: 64 * 1024 * 1024 }
-    }
 }
 
 impl LocalLog {

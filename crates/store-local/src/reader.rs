@@ -21,19 +21,17 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{from_io, from_sqlite};
+use crate::health::Health;
+use crate::keys::{MAX_CACHED_NAMES, ThreadNames, last_seq, thread_key};
 use crate::lineage::{Lineage, Stretch};
 use crate::queue::stopped;
 use crate::row::{self, Stored, damaged};
 use crate::schema;
-use crate::writer::Health;
 
 const THREADS: usize = 2;
 
 /// How many reads may be queued; beyond it callers wait.
 const MAX_QUEUED: usize = 256;
-
-/// How many names a connection caches.
-const MAX_CACHED_NAMES: usize = 16 * 1024;
 
 /// How many rows of the table of threads are scanned before the index is searched.
 const SCANNED_THREADS: i64 = 4096;
@@ -335,33 +333,6 @@ impl Reader {
     }
 }
 
-/// Thread names by key, cached.
-#[derive(Default)]
-pub(crate) struct ThreadNames(HashMap<i64, ThreadId>);
-
-impl ThreadNames {
-    pub(crate) fn get(&mut self, connection: &Connection, key: i64) -> Result<ThreadId, LogError> {
-        if let Some(name) = self.0.get(&key) {
-            return Ok(name.clone());
-        }
-        let find = || {
-            connection
-                .prepare_cached("SELECT name FROM threads WHERE key = ?1")?
-                .query_row(params![key], |row| row.get::<_, String>(0))
-                .optional()
-        };
-        let name = find()
-            .map_err(from_sqlite)?
-            .ok_or_else(|| LogError::Damaged(format!("the name of thread number {key} is missing")))?;
-        let name = ThreadId::from(name);
-        if self.0.len() >= MAX_CACHED_NAMES {
-            self.0.clear();
-        }
-        self.0.insert(key, name.clone());
-        Ok(name)
-    }
-}
-
 /// The names of a society's threads, the newest key first.
 struct ThreadKeys<'a> {
     connection: &'a Connection,
@@ -432,26 +403,4 @@ fn begun(connection: &Connection, stretch: &Stretch, thread: &ThreadId) -> Resul
     };
     let first = find().map_err(from_sqlite)?;
     Ok(first.filter(|id| *id <= row::id(stretch.key, stretch.through)).map(|_| key))
-}
-
-/// The key of a thread, if it has events.
-pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadId) -> Result<Option<i64>, LogError> {
-    let find = || {
-        connection
-            .prepare_cached("SELECT key FROM threads WHERE society = ?1 AND name = ?2")?
-            .query_row(params![society, thread.as_str()], |row| row.get(0))
-            .optional()
-    };
-    find().map_err(from_sqlite)
-}
-
-/// The last position of a society, by its own stretch.
-pub(crate) fn last_seq(connection: &Connection, own: &Stretch) -> Result<Seq, LogError> {
-    let find = || {
-        connection
-            .prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?
-            .query_row(params![row::id(own.key, own.after), row::id(own.key, Seq(u64::MAX))], |row| row.get(0))
-    };
-    let last: Option<i64> = find().map_err(from_sqlite)?;
-    Ok(last.map_or(own.after, |id| row::parts(id).1))
 }

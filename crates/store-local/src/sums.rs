@@ -7,8 +7,8 @@
 use polis_ports::LogError;
 use rusqlite::Connection;
 
-use crate::background::Extent;
 use crate::error::from_sqlite;
+use crate::extent::Extent;
 
 /// The checksums of the indexes of events and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

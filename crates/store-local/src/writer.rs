@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use polis_domain::{Seq, SocietyId, ThreadId};
@@ -16,14 +16,16 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{again, from_sqlite};
+use crate::health::Health;
+use crate::keys::{last_seq, thread_key};
 use crate::last_ack::{EventRef, LastAckFile, StoredSums};
 use crate::lineage::Lineage;
+use crate::options::Options;
 use crate::queue::{Expected, Queue};
-use crate::reader::{last_seq, thread_key};
 use crate::row::{self, Batch, NewRow};
 use crate::snapshot::SnapshotRow;
 use crate::sums::{self, Sums};
-use crate::{Options, lock, schema};
+use crate::{lock, schema};
 
 /// How many societies, and how many threads, are cached.
 const MAX_CACHED: usize = 64 * 1024;
@@ -66,17 +68,6 @@ impl Work {
             _ => LogError::Failed("its files were taken away or replaced while they were open".into()),
         }
     }
-}
-
-/// The state of the writer that other threads read.
-#[derive(Default)]
-pub(crate) struct Health {
-    /// A group failed, and it is unknown whether it is in the database.
-    pub(crate) unsettled: AtomicBool,
-    /// A read has found damage; nothing more is written.
-    pub(crate) damage_seen: AtomicBool,
-    /// Counts renames of societies. Readers drop their caches when it changes.
-    pub(crate) renamed: AtomicU64,
 }
 
 pub(crate) struct Writer {

@@ -1,4 +1,4 @@
-//! Documents of an organisation: what is imported is what would be exported, and commands are made or refused, never half.
+//! Documents of an organisation: what is imported is what would be exported, and changes are made or refused, never half.
 
 use polis_domain::{Org, Spine};
 use serde_json::Value;
@@ -33,8 +33,8 @@ fn run(input: &[u8]) {
     assert_eq!(serde_json::to_value(&again).ok(), Some(exported));
     let spine = Spine::default();
     for root in [false, true] {
-        if let Ok(commands) = org.commands(&spine, root) {
-            assert!(commands.len() <= org.roles.len() + org.agents.len());
+        if let Ok(changes) = org.changes(&spine, root) {
+            assert!(changes.len() <= org.roles.len() + org.agents.len());
             let named = org.left_out(&spine, root).len();
             assert!(named <= org.roles.len() + org.agents.len() + org.terminations.len() + 1);
         }

@@ -39,6 +39,8 @@ pub(crate) fn print(workspace: &Workspace) -> Result<()> {
     }
     println!("| wire types that more than one crate defines | {}{} |", twice.len(), listed(&twice));
     println!("| crates that open HTTP connections | {}{} |", clients.len(), listed(&clients));
+    println!("\nThe circles:\n");
+    circles.iter().for_each(|circle| println!("- {}", circle.join(", ")));
     Ok(())
 }
 
@@ -71,7 +73,10 @@ fn circles(sources: &Sources) -> Vec<Vec<String>> {
         let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (module, text) in modules.iter().filter(|(module, _)| !module.is_empty()) {
             for path in imports(module, text) {
-                let path = passed_on.get(path.split("::").next().unwrap_or_default()).cloned().unwrap_or(path);
+                // A module and a name that the root passes on may be called alike: `decide::decide`.
+                let first = path.split("::").next().unwrap_or_default();
+                let is_module = first != path && modules.contains_key(first);
+                let path = passed_on.get(first).filter(|_| !is_module).cloned().unwrap_or(path);
                 let target = modules.keys().filter(|other| is_within(&path, other)).max_by_key(|other| other.len());
                 if let Some(target) = target.filter(|target| !target.is_empty() && *target != module) {
                     edges.entry(module).or_default().insert(target);
@@ -235,6 +240,17 @@ mod tests {
             ("crates/a/src/five.rs", "use super::four;\n"),
         ]);
         assert_eq!(circles(&files), [["crates/a/src/one", "crates/a/src/three", "crates/a/src/two"]]);
+    }
+
+    #[test]
+    fn a_module_is_not_taken_for_a_function_of_its_name() {
+        let files = sources(&[
+            ("crates/a/src/lib.rs", "mod decide;\npub use decide::decide;\n"),
+            ("crates/a/src/decide/one.rs", "use super::{Draft, two};\n"),
+            ("crates/a/src/decide/two.rs", "use super::one;\n"),
+            ("crates/a/src/decide/mod.rs", "mod one;\nmod two;\n"),
+        ]);
+        assert_eq!(circles(&files), [["crates/a/src/decide::one", "crates/a/src/decide::two"]]);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AgentId, Approach, Failure, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall};
+use polis_domain::{
+    AgentId, Approach, Failure, FailureCode, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall,
+};
 use polis_engine::{Agent, Request, Requests, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Map, Value, json};
@@ -150,7 +152,7 @@ async fn request(
     meta.insert("taskId".to_owned(), (*step.id).into());
     let asked = Request { to: target.clone(), text: asked_text(state, step), patience, meta: meta.into() };
     let mut told = turn.request(requests, vec![asked.clone()]).await.pop();
-    if matches!(&told, Some(Err(failure)) if &*failure.code == "unknown_agent")
+    if matches!(&told, Some(Err(failure)) if failure.code == FailureCode::UnknownAgent)
         && turn.spawn_agent(&target, &RoleId::from(target.as_str())).await.is_ok()
     {
         told = turn.request(requests, vec![asked]).await.pop();

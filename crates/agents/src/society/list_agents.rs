@@ -66,7 +66,7 @@ fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
     let status = match agent.turn.and_then(|turn| spine.turns.get(&turn)) {
         _ if agent.termination.is_some() => "leaving",
         None => "idle",
-        Some(turn) if turn.parked.is_some() => "parked",
+        Some(turn) if turn.is_parked() => "parked",
         Some(turn) if turn.is_owed() => "working",
         Some(_) => "waiting",
     };

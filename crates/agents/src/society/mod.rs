@@ -9,7 +9,7 @@ mod send_message;
 mod spawn_agent;
 mod terminate_agent;
 
-use polis_domain::{CallResult, EffectClass, Failure};
+use polis_domain::{CallResult, EffectClass, Failure, FailureCode};
 use polis_engine::{Cast, Turn};
 use polis_ports::ToolSpec;
 use serde::de::DeserializeOwned;
@@ -82,9 +82,9 @@ async fn with_names(turn: &Turn, failure: Failure) -> Failure {
         (agents.join(", "), roles.join(", "))
     });
     let (agents, roles) = names.await.unwrap_or_default();
-    let hint = match &*failure.code {
-        "unknown_agent" if !agents.is_empty() => format!("; there are: {agents}"),
-        "unknown_role" if !roles.is_empty() => format!("; there are: {roles}"),
+    let hint = match failure.code {
+        FailureCode::UnknownAgent if !agents.is_empty() => format!("; there are: {agents}"),
+        FailureCode::UnknownRole if !roles.is_empty() => format!("; there are: {roles}"),
         _ => String::new(),
     };
     Failure { message: failure.message + &hint, ..failure }

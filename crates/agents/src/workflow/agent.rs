@@ -128,9 +128,9 @@ struct RoleUnit(Arc<AgentWorkflowEngine>);
 impl InteractionUnit for RoleUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let phase = turn.phase().clone();
-        let ordered = turn.own_thread().await?.meta.recall::<Ordered>();
+        let ordered = turn.own_thread().await?.meta.read::<Ordered>();
         let ordered = ordered.map_err(|_| Failure::new("no_order", "the sub-thread has no order in its meta"))?;
-        let Ordered { order, heard } = &*ordered;
+        let Ordered { order, heard } = &ordered;
         let mut backend = TurnBackend::new(turn).having_heard(*heard).about(&order.todo);
         let done = work(&mut backend, &self.0.roles, order).await;
         let failure = match &done.outcome {

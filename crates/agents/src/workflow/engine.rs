@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectClass, Failure, ToolCall, Usage, Verdict};
+use polis_domain::{EffectClass, Failure, FailureCode, ToolCall, Usage, Verdict};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -231,7 +231,7 @@ impl<B: AgentBackend> Run<'_, B> {
                     self.cycles -= 1;
                     continue;
                 }
-                Err(failure) if &*failure.code == "stopped" || self.plan.is_none() => return Err(failure),
+                Err(failure) if failure.code == FailureCode::Stopped || self.plan.is_none() => return Err(failure),
                 Err(failure) => {
                     let missing = std::iter::once(format!("{}: {}", words.not_planned, failure.message)).chain(improvements);
                     return Ok(partial(self.language, self.plan.as_ref(), missing.collect(), false));
@@ -538,7 +538,7 @@ impl<B: AgentBackend> Run<'_, B> {
         self.usage = self.usage.plus(done.usage);
         self.log(|| format!("{agent}: {}", done.text()));
         match &done.outcome {
-            RoleOutcome::Failed { failure } if &*failure.code == "stopped" => Err(failure.clone()),
+            RoleOutcome::Failed { failure } if failure.code == FailureCode::Stopped => Err(failure.clone()),
             RoleOutcome::Failed { failure } => {
                 self.backend.listeners().failed(failure);
                 Ok(done)

@@ -105,7 +105,7 @@ impl<'t> TurnBackend<'t> {
     fn request(&self, order: Order) -> SubThreadRequest {
         let request = SubThreadRequest::new(order.agent.name(), order.title.as_str()).showing(order.title.as_str());
         let order = Order { tools: None, ..order };
-        SubThreadRequest { meta: Meta::keeping(Ordered { order, heard: Some(self.heard.unwrap_or_default()) }), ..request }
+        SubThreadRequest { meta: Meta::of(&Ordered { order, heard: Some(self.heard.unwrap_or_default()) }), ..request }
     }
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
@@ -143,18 +143,18 @@ impl<'t> TurnBackend<'t> {
             None => result.messages,
             Some(_) => self.turn.thread(&result.path).await?.messages,
         };
-        let last: Arc<Told<Report>> = messages.last().map(|last| read(last)).unwrap_or_default();
-        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = &*last;
+        let last: Told<Report> = messages.last().map(|last| read(last)).unwrap_or_default();
+        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = last;
         if outcome.is_some() {
             messages.pop();
         }
         let transcript = messages.iter().map(|message| told(message)).collect();
         let outcome = match (result.failure, outcome) {
             (Some(failure), _) => RoleOutcome::Failed { failure },
-            (None, Some(outcome)) => outcome.clone(),
+            (None, Some(outcome)) => outcome,
             (None, None) => return Err(Failure::new("no_outcome", "the order left no outcome")),
         };
-        Ok(Done { outcome, transcript, address, usage: *usage, duration_ms: *duration_ms, rounds: *rounds })
+        Ok(Done { outcome, transcript, address, usage, duration_ms, rounds })
     }
 }
 
@@ -272,7 +272,7 @@ impl AgentBackend for TurnBackend<'_> {
 /// What the last message of an order says beside its text.
 pub(super) fn report(done: Done) -> Meta {
     let Done { outcome, usage, duration_ms, rounds, .. } = done;
-    Meta::keeping(Told { component: None, data: Report { outcome: Some(outcome), duration_ms, rounds }, usage })
+    Meta::of(&Told { component: None, data: Report { outcome: Some(outcome), duration_ms, rounds }, usage })
 }
 
 /// A message as people read it in the thread.
@@ -289,7 +289,7 @@ fn shown(mut message: AiMessage) -> NewMessage {
     let text = fitting(text);
     let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
     let component = message.component.take();
-    let meta = Meta::keeping(Told { component, data: message, usage: Usage::default() });
+    let meta = Meta::of(&Told { component, data: message, usage: Usage::default() });
     NewMessage { sender, text, meta }
 }
 
@@ -300,11 +300,11 @@ fn fitting(text: String) -> String {
 
 /// The message that stands in the thread like this.
 fn told(message: &Message) -> AiMessage {
-    let Told::<AiMessage> { data: said, .. } = &*read(message);
-    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said.clone() }
+    let Told::<AiMessage> { data: said, .. } = read(message);
+    AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
 }
 
 /// What a message says beside its text, as far as that can be read.
-fn read<T: Default + Serialize + DeserializeOwned + Send + Sync + 'static>(message: &Message) -> Arc<T> {
-    message.meta.recall().unwrap_or_default()
+fn read<T: Default + DeserializeOwned>(message: &Message) -> T {
+    message.meta.read().unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use polis_domain::{Failure, Finish, Reply, Text, Timestamp, Usage};
+use polis_domain::{Failure, FailureCode, Finish, Reply, Text, Timestamp, Usage};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
@@ -363,5 +363,5 @@ fn no_reply() -> Failure {
 }
 
 pub(super) fn stopped() -> Failure {
-    Failure::new("stopped", "the work was stopped")
+    Failure::new(FailureCode::Stopped, "the work was stopped")
 }

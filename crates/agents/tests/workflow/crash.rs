@@ -44,11 +44,11 @@ async fn resumed(whole: &[Arc<Recorded>], end: Seq, team: &Team, engine: AgentWo
     let (log, asked) = (Arc::new(MemoryLog::new()), Asked::default());
     log.append(&"main".into(), Seq(0), &whole[..end.0 as usize]).await.unwrap();
     let second = society(log.clone(), team, engine, &asked).await;
-    let is_open = || second.look(|spine| spine.turns.values().any(|turn| turn.parked.is_none()));
+    let is_open = || second.look(|spine| spine.turns.values().any(|turn| !turn.is_parked()));
     while is_open().await.unwrap() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let parked = second.look(|spine| spine.turns.values().find_map(|turn| turn.parked.clone())).await.unwrap();
+    let parked = second.look(|spine| spine.turns.values().find_map(|turn| turn.parked().cloned())).await.unwrap();
     assert_eq!(parked, None, "stopped after event {end}");
     (log, asked)
 }

@@ -155,7 +155,7 @@ fn open(spine: &Spine) -> Vec<OpenApproval> {
         let own =
             |(id, open): &(&InquiryId, &OpenInquiry)| id.call.turn == *turn_id && matches!(open, OpenInquiry::Person { .. });
         found.extend(spine.inquiries.iter().filter(own).map(|(id, _)| one(Target::Inquiry(*id), None)));
-        found.extend(turn.parked.iter().map(|failure| one(Target::Turn(*turn_id), Some((**failure).clone()))));
+        found.extend(turn.parked().map(|failure| one(Target::Turn(*turn_id), Some(failure.clone()))));
     }
     found
 }

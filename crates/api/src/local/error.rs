@@ -1,6 +1,6 @@
 //! How errors of the engine, the log and the artifacts appear to callers.
 
-use polis_domain::Refusal;
+use polis_domain::{FailureCode, Refusal};
 use polis_engine::{CommandError, ForkError};
 use polis_ports::{ArtifactError, LogError};
 
@@ -10,7 +10,7 @@ impl From<CommandError> for ApiError {
     fn from(rejected: CommandError) -> Self {
         let status = match &rejected {
             CommandError::Refused(refusal) => status_of(refusal),
-            CommandError::Unavailable(failure) if &*failure.code == "disk_full" => 507,
+            CommandError::Unavailable(failure) if failure.code == FailureCode::DiskFull => 507,
             CommandError::Unavailable(_) | CommandError::Stopping => 503,
         };
         Self::new(status, rejected.code().to_owned(), rejected.to_string())

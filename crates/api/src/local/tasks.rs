@@ -126,7 +126,7 @@ impl TurnStanding {
         // A call whose server waits for the person does not move either.
         let is_held = turn.open.iter().any(|open| asking(open.n))
             && turn.open.iter().all(|open| open.stage == Stage::Waiting || asking(open.n));
-        if turn.parked.is_some() || is(Stage::InDoubt) {
+        if turn.is_parked() || is(Stage::InDoubt) {
             Self::Parked
         } else if is_held {
             Self::Asking

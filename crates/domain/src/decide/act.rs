@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Draft, message, org};
+use super::draft::Draft;
+use super::{message, org};
 use crate::spine::{Context, Turn};
 use crate::{Act, EffectId, Envelope, Event, Refusal, Settings, ThreadId};
 
@@ -26,8 +27,7 @@ pub(super) fn act(draft: &mut Draft<'_>, id: EffectId, acts: Vec<Act>) -> Result
 
 /// Makes sure that the last event of the effect is recorded under the turn's own thread, where the journal is read from.
 fn mark(draft: &mut Draft<'_>, turn: &Turn, id: EffectId) {
-    let last = draft.events.iter().rfind(|recorded| recorded.event.effect() == Some(id));
-    if last.is_none_or(|last| last.thread.as_ref() != Some(&turn.thread)) {
+    if draft.last_thread_of(id) != Some(&turn.thread) {
         draft.push(Some(&turn.thread), Event::Acted { id });
     }
 }
@@ -37,7 +37,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
         Act::AddMessage { thread, message } => {
             check_thread(draft, turn, &thread)?;
             message::check_text(draft, &message.text)?;
-            let index = draft.lengthen(&thread);
+            let index = draft.length(&thread);
             draft.push(Some(&thread), Event::MessageAdded { by, index, message });
         }
         Act::UpdateMessage { thread, index, patch } => {
@@ -62,7 +62,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
             check_thread(draft, turn, &thread)?;
             summaries.iter().try_for_each(|summary| message::check_text(draft, summary))?;
             let shown = context(draft, &thread).and_then(|context| context.cuts.last()).map_or(0, |(_, from)| *from);
-            if from <= shown || from > draft.length(&thread) || context_changes(draft, &thread) {
+            if from <= shown || from > draft.length(&thread) || draft.has_new_context(&thread) {
                 return Err(Refusal::NothingToCompress(thread));
             }
             draft.push(Some(&thread), Event::ContextCompressed { by, from, summaries });
@@ -78,8 +78,12 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
         Act::OpenSubThread { parent, index, slot, child, settings, meta, held } => {
             let index = index.unwrap_or_else(|| draft.length(&parent).saturating_sub(1));
             check_message(draft, turn, &parent, index)?;
-            let free = Free { parent: &parent, index, slot: &slot, child: &child };
-            free.check(draft)?;
+            if draft.is_linked(&parent, index, &slot) {
+                return Err(Refusal::SlotTaken { thread: parent, index });
+            }
+            if draft.is_named(child.as_str()) {
+                return Err(Refusal::NameTaken(child.to_string()));
+            }
             let agent = turn.agent.clone();
             let opened = Event::ThreadOpened { by, agent, parent: parent.clone(), settings: first(settings), meta };
             draft.push(Some(&child), opened);
@@ -99,7 +103,7 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
 /// Undoes the last compression of a thread.
 pub(super) fn restore(draft: &mut Draft<'_>, thread: &ThreadId, by: Option<EffectId>) -> Result<(), Refusal> {
     let cuts = context(draft, thread).map(|context| &context.cuts[..]).unwrap_or_default();
-    if cuts.is_empty() || context_changes(draft, thread) {
+    if cuts.is_empty() || draft.has_new_context(thread) {
         return Err(Refusal::NothingToRestore(thread.clone()));
     }
     let to = cuts.iter().rev().nth(1).map(|(seq, _)| *seq);
@@ -109,12 +113,6 @@ pub(super) fn restore(draft: &mut Draft<'_>, thread: &ThreadId, by: Option<Effec
 
 fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Context> {
     draft.spine.threads.get(thread)?.context.as_deref()
-}
-
-/// Whether this draft already changes the compression of the thread. One change a command is allowed.
-fn context_changes(draft: &Draft<'_>, thread: &ThreadId) -> bool {
-    let changes = |event: &Event| matches!(event, Event::ContextCompressed { .. } | Event::ContextRestored { .. });
-    draft.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && changes(&recorded.event))
 }
 
 /// The settings of a new thread, without any pending suggestion.
@@ -145,30 +143,4 @@ fn check_message(draft: &Draft<'_>, turn: &Turn, thread: &ThreadId, index: u32) 
         return Err(Refusal::NoSuchMessage { thread: thread.clone(), index });
     }
     Ok(())
-}
-
-/// The place and the id that a new sub-thread needs.
-struct Free<'a> {
-    parent: &'a ThreadId,
-    index: u32,
-    slot: &'a crate::MetaPath,
-    child: &'a ThreadId,
-}
-
-impl Free<'_> {
-    fn check(&self, draft: &Draft<'_>) -> Result<(), Refusal> {
-        let links = draft.spine.threads.get(self.parent).and_then(|head| head.links.get(&self.index));
-        let linked = links.is_some_and(|links| links.iter().any(|(slot, _)| slot.overlaps(self.slot)));
-        let linked_now = draft.events.iter().any(|recorded| {
-            recorded.thread.as_ref() == Some(self.parent)
-                && matches!(&recorded.event, Event::ThreadLinked { index, slot, .. } if *index == self.index && slot.overlaps(self.slot))
-        });
-        if linked || linked_now {
-            return Err(Refusal::SlotTaken { thread: self.parent.clone(), index: self.index });
-        }
-        if draft.is_named(self.child.as_str()) {
-            return Err(Refusal::NameTaken(self.child.to_string()));
-        }
-        Ok(())
-    }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Draft;
+use super::draft::Draft;
 use crate::spine::{OpenKind, Turn};
-use crate::{Budgets, Counted, Effect, EffectId, Event, Level, Outcome, Permit, Refusal, Scope, Spent, Verdict};
+use crate::{Budgets, Counted, EffectId, Event, Level, Outcome, Permit, Refusal, Scope, Spent, Verdict};
 
 pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
     // Requests for more budget that the new budgets satisfy are answered.
@@ -51,11 +51,6 @@ pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
     if **budgets == Budgets::default() {
         return Allowance::May(None);
     }
-    let stated = draft.events.iter().filter_map(|recorded| match &recorded.event {
-        Event::EffectStarted { effect: Effect::Model { reserve, .. }, .. } => Some(*reserve),
-        _ => None,
-    });
-    let stated = stated.fold(Spent::default(), Spent::plus);
     let (mut near, mut used_up, mut has_room, mut ample) = (Vec::new(), Vec::new(), true, true);
     for scope in draft.spine.accounts(&turn.agent, &turn.task) {
         let budget = budgets.of(&scope);
@@ -63,7 +58,7 @@ pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
             continue;
         }
         let mut account = draft.spine.ledger.get(&scope).copied().unwrap_or_default();
-        account.reserved = account.reserved.plus(stated);
+        account.reserved = account.reserved.plus(draft.reserved());
         used_up.extend(account.used_up(&scope, budget));
         has_room &= account.has_room(&scope, budget, call);
         ample &= account.is_ample(&scope, budget, call);

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, effect, message, terminate, turn};
-use crate::spine::{Agent, Inbox, InboxEntry, Spine, Turn};
+use super::draft::Draft;
+use super::{message, pending};
+use crate::inbox::{Inbox, InboxEntry};
+use crate::spine::{Agent, Spine, Turn};
 use crate::{
-    AgentId, Cleared, Event, Failure, MessageKind, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TaskId, TurnId,
+    AgentId, Cleared, EffectId, Event, Failure, FailureCode, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo,
+    Settlement, Target, TaskId, TurnId,
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
-    let failure = Failure::new("cancelled", if reason.is_empty() { "called off".to_owned() } else { reason });
+    let failure = Failure::new(FailureCode::Cancelled, if reason.is_empty() { "called off".to_owned() } else { reason });
     let turns = below(draft.spine, &target)?;
     let cleared = match &target {
         Target::Task(task) => Cleared::Task(task.clone()),
@@ -20,6 +23,20 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
         return Err(Refusal::UnknownTask(task.clone()));
     }
     cancel_turns(draft, &turns, &inboxes, &failure);
+    Ok(())
+}
+
+/// Cancels several turns with everything below them. They are cancelled together: if one went after the other, an agent that the
+/// first sets free would begin what the second asked it.
+pub(super) fn cancel_trees(draft: &mut Draft<'_>, tops: &[TurnId], reason: &str) -> Result<(), Refusal> {
+    let mut turns = BTreeSet::new();
+    for top in tops {
+        turns.extend(below(draft.spine, &Target::Turn(*top))?);
+    }
+    if !turns.is_empty() {
+        let inboxes = inboxes(draft.spine, &Cleared::AskedBy(turns.iter().copied().collect()));
+        cancel_turns(draft, &turns, &inboxes, &Failure::new(FailureCode::Cancelled, reason));
+    }
     Ok(())
 }
 
@@ -36,7 +53,7 @@ pub(super) fn cancel_turns(
         let Some(stopped) = spine.turns.get(id) else { continue };
         let thread = stopped.thread.clone();
         let settlement = Settlement::Cancelled(failure.clone());
-        turn::fail_placeholders(draft, *id, failure);
+        fail_placeholders(draft, *id, failure);
         let index = draft.length(&thread);
         draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
     }
@@ -53,7 +70,18 @@ pub(super) fn cancel_turns(
             draft.start_next(agent, state, due);
         }
     }
-    terminate::terminate_all_if_done(draft, freed);
+    pending::terminate_all_if_done(draft, freed);
+}
+
+/// Writes the failure into placeholder messages whose sub-threads have no result.
+pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
+    let Some(turn) = draft.spine.turns.get(&id) else { return };
+    for (n, (index, says)) in (turn.next..).zip(&turn.held) {
+        let mut text = format!("{says}{failure}");
+        text.truncate(text.floor_char_boundary(draft.spine.limits.text_bytes));
+        let patch = MessagePatch { text: Some(text), ..MessagePatch::default() };
+        draft.push(Some(&turn.thread), Event::MessageUpdated { by: EffectId { turn: id, n }, index: *index, patch });
+    }
 }
 
 /// The open turns that a target includes.
@@ -98,7 +126,7 @@ fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTr
         match stopped.reply_to {
             ReplyTo::User if !answer.insert(stopped.task.clone()) => {}
             ReplyTo::Effect(asked) if turns.contains(&asked.turn) => {}
-            _ => turn::answer_waiter(draft, stopped, Err(failure.clone())),
+            _ => message::answer_waiter(draft, stopped, Err(failure.clone())),
         }
     }
     for (agent, cleared) in inboxes {
@@ -110,7 +138,7 @@ fn answer_waiting(draft: &mut Draft<'_>, turns: &BTreeSet<TurnId>, inboxes: &BTr
                     message::send_to_user(draft, agent, due.task(), MessageKind::Failure(failure.clone()), text);
                 }
                 ReplyTo::Effect(asked) if !turns.contains(&asked.turn) => {
-                    effect::answer(draft, asked, Outcome::Failed(failure.clone()));
+                    draft.answer(asked, Outcome::Failed(failure.clone()));
                 }
                 ReplyTo::User | ReplyTo::Effect(_) | ReplyTo::Nobody => {}
             }

@@ -2,10 +2,11 @@
 //! behind them do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its
 //! parent is notified.
 
-use super::{Draft, message, turn};
+use super::draft::Draft;
+use super::{message, turn};
 use crate::{
-    Agent, AgentId, Envelope, Event, Failure, MessageKind, Origin, Payload, Refusal, ReplyTo, Settlement, Timestamp, TurnId,
-    TurnResult, unique_id,
+    Envelope, Event, Failure, FailureCode, MessageKind, Origin, Payload, Refusal, ReplyTo, Timestamp, TurnId, TurnResult,
+    unique_id,
 };
 
 /// How often a turn that panics is run.
@@ -18,17 +19,11 @@ const REST_MS: u64 = 500;
 /// reasons.
 const PROCESSES: u8 = 6;
 
-/// The code of a turn that was given up because processes died while they ran it.
-pub const ENDS_PROCESS: &str = "ends_process";
-
 /// After this many processes a turn is suspected of killing them.
 const SUSPECT: u8 = 3;
 
 /// The delay between suspects, so that each can prove itself before the next one runs.
 const APART_MS: u64 = 30_000;
-
-/// This many dead letters in a row park an agent.
-const MAX_DEAD_LETTERS: u8 = 3;
 
 pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Result<(), Refusal> {
     let broken = draft.turn(id)?;
@@ -47,7 +42,7 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
         let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
-        return dead_letter(draft, id, Failure::new(ENDS_PROCESS, message), PROCESSES);
+        return dead_letter(draft, id, Failure::new(FailureCode::EndsProcess, message), PROCESSES);
     }
     let mut suspects = 0;
     let mut revived = Vec::new();
@@ -73,17 +68,14 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
     }
     let answer = format!("{failure}");
     turn::settle(draft, id, TurnResult::Failed(failure))?;
-    let state = draft.spine.agents.get(&agent);
+    let parent = draft.spine.agents.get(&agent).and_then(|state| state.parent.clone());
     // A waiting caller was answered by the settlement.
-    if let (true, ReplyTo::Nobody, Some(state)) = (is_message, waits, state)
-        && let Some(parent) = state.parent.clone()
-    {
-        let still = if is_crashing(draft, &agent, state) { "; it stands still now until a person acts" } else { "" };
+    if let (true, ReplyTo::Nobody, Some(parent)) = (is_message, waits, parent) {
+        let still = if draft.is_crashing(&agent) { "; it stands still now until a person acts" } else { "" };
         let text =
             format!("`{agent}` could not do what it was asked, {attempts} times: {answer}. The message is set aside{still}.");
-        let draw = draft.spine.seq.0 + draft.events.len() as u64;
         let envelope = Envelope {
-            id: unique_id("msg", draft.spine.seed, draft.at, draw),
+            id: unique_id("msg", draft.spine.seed, draft.at, draft.next_draw()),
             from: agent,
             to: parent,
             task_id: task,
@@ -96,24 +88,4 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
         message::send_if_allowed(draft, envelope, Some(&thread));
     }
     Ok(())
-}
-
-/// Parks the turn that was just started if its agent crashes again and again. Root is never parked: without it the society
-/// could not be reached.
-pub(super) fn park_if_crashing(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
-    let Some(started) = draft.events.last().filter(|last| matches!(last.event, Event::TurnStarted { .. })) else { return };
-    if state.parent.is_some() && is_crashing(draft, agent, state) {
-        let (turn, thread) = (TurnId(started.seq), started.thread.clone());
-        let message =
-            format!("the last {MAX_DEAD_LETTERS} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
-        draft.push(thread.as_ref(), Event::TurnParked { turn, reason: Failure::new("agent_crashing", message) });
-    }
-}
-
-fn is_crashing(draft: &Draft<'_>, agent: &AgentId, state: &Agent) -> bool {
-    let is_own = |turn: &TurnId| draft.spine.turns.get(turn).is_some_and(|turn| turn.agent == *agent);
-    let done = |event: &Event| matches!(event, Event::TurnSettled { turn, settlement: Settlement::Done, .. } if is_own(turn));
-    let is_dead_letter = |event: &Event| matches!(event, Event::MessageDeadLettered { agent: other, .. } if other == agent);
-    let drafted = draft.events.iter().filter(|recorded| is_dead_letter(&recorded.event)).count() as u8;
-    state.dead_letters.saturating_add(drafted) >= MAX_DEAD_LETTERS && !draft.events.iter().any(|recorded| done(&recorded.event))
 }

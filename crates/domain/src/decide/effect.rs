@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::budget::Allowance;
-use super::{Draft, Start, budget, message, terminate};
+use super::draft::{Draft, Start};
+use super::{budget, message, terminate};
 use crate::spine::{LastingApproval, OpenEffect, OpenKind, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, Matching, Origin, Outcome,
-    ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict,
-    Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Matching,
+    Origin, Outcome, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList,
+    TurnId, Verdict, Wanted,
 };
 
 /// A turn states effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
@@ -58,15 +59,12 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
         Effect::Unit { thread, task, .. } => {
             message::check_task(turn, &task.id)?;
             let head = draft.spine.threads.get(thread).ok_or_else(|| Refusal::UnknownThread(thread.clone()))?;
-            let begun_now = draft.events.iter().any(|recorded| {
-                recorded.thread.as_ref() == Some(thread) && matches!(recorded.event, Event::TurnStarted { .. })
-            });
             if head.agent != turn.agent {
                 Err(Refusal::NotYourThread(thread.clone()))
             } else if head.place.is_none() {
                 // Turns in a main thread are started by the inbox only, which assumes that no unit runs there.
                 Err(Refusal::NotASubThread(thread.clone()))
-            } else if head.turn.is_some() || begun_now {
+            } else if draft.is_busy(thread) {
                 Err(Refusal::ThreadBusy(thread.clone()))
             } else {
                 Ok(())
@@ -178,7 +176,7 @@ fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Re
 /// Decides a call: it is made, replaced by an approval, or refused.
 fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<&Arc<str>>) -> Result<Effect, Failure> {
     let why = match std::mem::take(&mut call.ruling) {
-        Ruling::Stop(why) => return Err(Failure::new("repeated_call", why)),
+        Ruling::Stop(why) => return Err(Failure::new(FailureCode::RepeatedCall, why)),
         Ruling::Refuse(failure) => return Err(failure),
         Ruling::Deny(why) => {
             return Err(Failure::new("policy_denied", format!("this call of {} is forbidden by a rule: {why}", call.tool)));
@@ -200,8 +198,8 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
         Ruling::Allow => AskReason::Nothing,
     };
     let outside = draft.spine.trails.exposes(&turn.agent, &turn.task, &call.flow);
-    let pinned = pin_of(draft, &call.tool).filter(|(pinned, _)| call.identity.as_ref().is_some_and(|now| now != *pinned));
-    let changed = pinned.map(|(_, before)| Changed { before: before.clone(), after: definition.cloned().unwrap_or_default() });
+    let pinned = draft.pin(&call.tool).filter(|pin| call.identity.as_ref().is_some_and(|now| *now != pin.identity));
+    let changed = pinned.map(|pin| Changed { before: pin.definition.clone(), after: definition.cloned().unwrap_or_default() });
     match why {
         AskReason::Nothing if outside.is_empty() && changed.is_none() => {
             call.from = reusable_result(draft, turn, &call);
@@ -271,26 +269,16 @@ fn permitted(mut call: Box<Call>, ruling: Ruling) -> Effect {
 /// Pins the definition of a tool at its first use, and when a person has approved a change.
 fn pin(draft: &mut Draft<'_>, call: &Call, definition: Option<Arc<str>>) {
     let (Some(identity), Some(definition)) = (&call.identity, definition) else { return };
-    if pin_of(draft, &call.tool).is_none_or(|(pinned, _)| pinned != identity) {
+    if draft.pin(&call.tool).is_none_or(|pin| pin.identity != *identity) {
         draft.push(None, Event::ToolPinned { tool: call.tool.clone(), identity: identity.clone(), definition });
     }
-}
-
-/// The identity and definition that a tool is pinned to, including pins by earlier calls of the same command.
-fn pin_of<'a>(draft: &'a Draft<'_>, tool: &str) -> Option<(&'a Arc<str>, &'a Arc<str>)> {
-    let in_draft = draft.events.iter().rev().find_map(|recorded| match &recorded.event {
-        Event::ToolPinned { tool: pinned, identity, definition } if **pinned == *tool => Some((identity, definition)),
-        _ => None,
-    });
-    in_draft.or_else(|| draft.spine.pins.get(tool).map(|pin| (&pin.identity, &pin.definition)))
 }
 
 /// The earlier result that answers a call, so that it need not be made (D20).
 fn reusable_result(draft: &Draft<'_>, turn: &Turn, call: &Call) -> Option<Source> {
     let reuse_ms = draft.spine.limits.reuse_ms;
     let key = call.key.filter(|_| reuse_ms > 0 && call.fresh.is_none() && call.class == EffectClass::Read)?;
-    let writes = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.may_write());
-    if draft.events.iter().any(|recorded| writes(&recorded.event)) {
+    if draft.has_write() {
         return None;
     }
     let after = Timestamp(draft.at.0.saturating_sub(reuse_ms));
@@ -306,9 +294,9 @@ fn named(draft: &Draft<'_>, list: Arc<ToolList>) -> Arc<ToolList> {
 /// A turn retries a model call.
 pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt, spent: Spent) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
-    match open(draft, id)? {
+    match draft.effect(id)? {
         OpenEffect { stage: Stage::Working, kind: OpenKind::Model(_), .. } => {
-            push(draft, id, Event::EffectRetried { id, attempt, spent });
+            draft.push_of(id, Event::EffectRetried { id, attempt, spent });
             Ok(())
         }
         _ => Err(Refusal::NotWaiting(id)),
@@ -317,7 +305,7 @@ pub(super) fn retry(draft: &mut Draft<'_>, id: EffectId, attempt: Attempt, spent
 
 /// A turn reports a result. A second report for the same effect is refused: the first one counts.
 pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: Option<Spent>) -> Result<(), Refusal> {
-    let open = open(draft, id)?;
+    let open = draft.effect(id)?;
     let is_model = matches!(open.kind, OpenKind::Model(_));
     let fits = matches!(
         (open, &outcome),
@@ -328,15 +316,15 @@ pub(super) fn end(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome, spent: 
     if !fits {
         return Err(Refusal::NotWaiting(id));
     }
-    push(draft, id, Event::EffectEnded { id, outcome, spent: spent.filter(|_| is_model) });
+    draft.push_of(id, Event::EffectEnded { id, outcome, spent: spent.filter(|_| is_model) });
     Ok(())
 }
 
 pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
-    match open(draft, id)? {
+    match draft.effect(id)? {
         OpenEffect { stage: Stage::Working | Stage::Cleared, kind: OpenKind::Tool(EffectClass::Write), own: false, .. } => {
-            push(draft, id, Event::EffectDoubted { id });
+            draft.push_of(id, Event::EffectDoubted { id });
             Ok(())
         }
         _ => Err(Refusal::NotWaiting(id)),
@@ -345,16 +333,16 @@ pub(super) fn doubt(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> 
 
 pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
     draft.turn(id.turn)?;
-    if open(draft, id)?.stage != Stage::Cleared {
+    if draft.effect(id)?.stage != Stage::Cleared {
         return Err(Refusal::NotWaiting(id));
     }
-    push(draft, id, Event::EffectRestarted { id });
+    draft.push_of(id, Event::EffectRestarted { id });
     Ok(())
 }
 
 /// A person or policy answers an approval or resolves a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
-    match (open(draft, id)?, resolution) {
+    match (draft.effect(id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(standing), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, &Wanted::Agreement, &verdict)?;
             if standing.is_none() && verdict.always.is_some() {
@@ -369,11 +357,11 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             if let (Some(standing), Some(always), true) = (standing, verdict.always, verdict.approved) {
                 remember(draft, id, standing, always, &verdict)?;
             }
-            conclude(draft, id, Outcome::Verdict(verdict));
+            draft.conclude(id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Question(wanted), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, wanted, &verdict)?;
-            conclude(draft, id, Outcome::Verdict(verdict));
+            draft.conclude(id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Grant(scopes), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             if verdict.always.is_some() || verdict.matching.is_some() || verdict.arguments.is_some() {
@@ -396,14 +384,14 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
                 budget::grant(draft, scopes);
             }
             for other in others {
-                conclude(draft, other, Outcome::Verdict(verdict.clone()));
+                draft.conclude(other, Outcome::Verdict(verdict.clone()));
             }
-            conclude(draft, id, Outcome::Verdict(verdict));
+            draft.conclude(id, Outcome::Verdict(verdict));
         }
         (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Outcome(outcome @ Outcome::Result(_))) => {
-            conclude(draft, id, outcome);
+            draft.conclude(id, outcome);
         }
-        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Again) => push(draft, id, Event::EffectCleared { id }),
+        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Again) => draft.push_of(id, Event::EffectCleared { id }),
         _ => return Err(Refusal::NotWaiting(id)),
     }
     Ok(())
@@ -468,7 +456,7 @@ fn reach(draft: &Draft<'_>, id: EffectId, always: Always) -> (Option<AgentId>, O
 
 /// The deadline of a wait has passed.
 pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal> {
-    let open = open(draft, id)?;
+    let open = draft.effect(id)?;
     let due = open.stage == Stage::Waiting && open.deadline.is_some_and(|deadline| deadline <= draft.at);
     if !due {
         return Err(Refusal::NotWaiting(id));
@@ -479,30 +467,8 @@ pub(super) fn expire(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal>
             return Ok(());
         }
         OpenKind::Sleep => Outcome::Slept,
-        _ => Outcome::Failed(Failure::new("timed_out", "nobody answered in time")),
+        _ => Outcome::Failed(Failure::new(FailureCode::TimedOut, "nobody answered in time")),
     };
-    conclude(draft, id, outcome);
+    draft.conclude(id, outcome);
     Ok(())
-}
-
-/// Answers a wait of a turn. A wait that has ended already, for example by a timeout, is left alone (D29).
-pub(super) fn answer(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    let stated = |event: &Event| matches!(event, Event::EffectStarted { id: other, .. } if *other == id);
-    let is_open = draft.spine.open_effect(id).is_some() || draft.events.iter().any(|recorded| stated(&recorded.event));
-    if is_open && !draft.settles(id.turn) {
-        conclude(draft, id, outcome);
-    }
-}
-
-fn conclude(draft: &mut Draft<'_>, id: EffectId, outcome: Outcome) {
-    push(draft, id, Event::EffectEnded { id, outcome, spent: None });
-}
-
-pub(super) fn push(draft: &mut Draft<'_>, id: EffectId, event: Event) {
-    let thread = draft.spine.turns.get(&id.turn).map(|turn| turn.thread.clone());
-    draft.push(thread.as_ref(), event);
-}
-
-pub(super) fn open<'a>(draft: &Draft<'a>, id: EffectId) -> Result<&'a OpenEffect, Refusal> {
-    draft.spine.open_effect(id).ok_or(Refusal::NotOpen(id))
 }

@@ -3,14 +3,15 @@
 use serde_json::json;
 
 use super::budget::{self, Allowance};
-use super::{Draft, effect};
+use super::draft::Draft;
+use super::effect;
 use crate::spine::{OpenEffect, OpenKind, Stage};
 use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
 
 /// A running call asks the person or a model.
 pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<str>, inquiry: Inquiry) -> Result<(), Refusal> {
     let turn = draft.turn(id.turn)?;
-    if !matches!(effect::open(draft, id)?, OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }) {
+    if !matches!(draft.effect(id)?, OpenEffect { stage: Stage::Working, kind: OpenKind::Tool(_), .. }) {
         return Err(Refusal::NotWaiting(id));
     }
     let limit = draft.spine.limits.open_effects;
@@ -42,7 +43,7 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
     if let Inquiry::Person { question, .. } = &inquiry {
         super::message::check_text(draft, &question.text)?;
     }
-    effect::push(draft, id, Event::CallInquired { id, by, inquiry, permit });
+    draft.push_of(id, Event::CallInquired { id, by, inquiry, permit });
     Ok(())
 }
 
@@ -61,6 +62,6 @@ pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent
         _ => return Err(Refusal::NotWaiting(id.call)),
     }
     let spent = spent.filter(|_| matches!(open, OpenInquiry::Model(_)));
-    effect::push(draft, id.call, Event::CallAnswered { id, answer, spent });
+    draft.push_of(id.call, Event::CallAnswered { id, answer, spent });
     Ok(())
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name, terminate};
-use crate::spine::{InboxEntry, Turn};
-use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Refusal, ReplyTo, TaskId, ThreadId};
+use super::check_name;
+use super::draft::Draft;
+use crate::inbox::InboxEntry;
+use crate::spine::Turn;
+use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Outcome, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A message from outside. It goes directly into the receiver's inbox (R158).
 pub(super) fn send(draft: &mut Draft<'_>, envelope: Arc<Envelope>) -> Result<(), Refusal> {
@@ -49,21 +51,14 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
     if envelope.hops > limit {
         return Err(Refusal::TooManyHops { limit });
     }
-    check_activity(draft, &turn.task, drafted(draft, &turn.task))
+    check_activity(draft, &turn.task, 0)
 }
 
 /// Checks the limit of messages between two agents. It is enough to count messages that nobody waits for: every endless cycle
 /// contains one, because a cycle of waits alone is refused as a deadlock.
 fn check_pair(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusal> {
     let limit = draft.spine.limits.messages_per_pair;
-    let activity = draft.spine.activities.get(&envelope.task_id);
-    let passed = |from: &AgentId, to: &AgentId| {
-        let is_alike = |other: &Envelope| {
-            other.from == *from && other.to == *to && other.task_id == envelope.task_id && other.reply_to == ReplyTo::Nobody
-        };
-        let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| is_alike(other));
-        activity.map_or(0, |activity| activity.sent(from, to)).saturating_add(drafted.count() as u32)
-    };
+    let passed = |from: &AgentId, to: &AgentId| draft.sent(&envelope.task_id, from, to);
     let (sent, mut received) = (passed(&envelope.from, &envelope.to), passed(&envelope.to, &envelope.from));
     if envelope.from == envelope.to {
         received = 0;
@@ -86,11 +81,7 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
         _ => return,
     };
     let Some(activity) = draft.spine.activities.get(&turn.task).filter(|activity| !activity.is_reported) else { return };
-    let is_report = |event: &Event| {
-        matches!(event, Event::MessageSent { envelope, by: None } if envelope.to.is_user() && envelope.task_id == turn.task
-            && envelope.kind == MessageKind::Message)
-    };
-    if draft.events.iter().any(|recorded| is_report(&recorded.event)) {
+    if draft.reports(&turn.task) {
         return;
     }
     let sent = activity.messages.iter().flat_map(|(from, sent)| sent.iter().map(move |(to, count)| (from, to, *count)));
@@ -109,20 +100,10 @@ pub(super) fn report_loop(draft: &mut Draft<'_>, turn: &Turn, refusal: &Refusal)
     send_to_user(draft, &turn.agent, &turn.task, MessageKind::Message, text.into());
 }
 
-/// How many turns this draft adds to a request: messages to agents, and units.
-fn drafted(draft: &Draft<'_>, task: &TaskId) -> usize {
-    let brings = |event: &Event| match event {
-        Event::TurnStarted { task: started, origin: crate::Origin::Unit(_), .. } => started.id == *task,
-        event => event.envelope().is_some_and(|envelope| envelope.task_id == *task && !envelope.to.is_user()),
-    };
-    draft.events.iter().filter(|recorded| brings(&recorded.event)).count()
-}
-
 /// Checks the limit of turns for a request, counting `more` that are about to start.
 pub(super) fn check_activity(draft: &Draft<'_>, task: &TaskId, more: usize) -> Result<(), Refusal> {
     let limit = draft.spine.limits.turns_per_task;
-    let turns = draft.spine.activities.get(task).map_or(0, |activity| activity.turns as usize);
-    if turns + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
+    if draft.turns_of(task) + more >= limit as usize { Err(Refusal::TooManyTurns { limit }) } else { Ok(()) }
 }
 
 /// Checks that a message has a text and that its receiver can take it.
@@ -135,13 +116,8 @@ pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusa
     if envelope.to.is_user() {
         return Ok(());
     }
-    let agent = terminate::find_agent(draft, &envelope.to)?;
-    let drafted = draft.events.iter().filter_map(|recorded| recorded.event.envelope()).filter(|other| other.to == envelope.to);
-    let (mut entries, mut bytes) = drafted.fold((0, 0), |(n, bytes), other| (n + 1, bytes + other.payload.text.len()));
-    if let Some(inbox) = &agent.inbox {
-        entries += inbox.entries.len();
-        bytes += inbox.bytes;
-    }
+    draft.agent(&envelope.to)?;
+    let (entries, bytes) = draft.inbox(&envelope.to);
     if entries >= limits.inbox_entries || bytes + envelope.payload.text.len() > limits.inbox_bytes {
         return Err(Refusal::Busy(envelope.to.clone()));
     }
@@ -176,31 +152,25 @@ pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelo
     if !draft.spine.turns.values().any(|other| answers(other)) {
         return Vec::new();
     }
-    let is_taken = |envelope: &Envelope| {
-        draft.events.iter().any(|recorded| match &recorded.event {
-            Event::MessagesTaken { envelopes, .. } => envelopes.iter().any(|taken| taken.id == envelope.id),
-            _ => false,
-        })
-    };
     let inbox = draft.spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
     let envelopes = inbox.into_iter().flat_map(|inbox| &inbox.entries).filter_map(|due| match due {
         InboxEntry::Envelope(envelope) => Some(envelope),
         InboxEntry::FollowUp { .. } => None,
     });
-    let is_meant = |envelope: &Envelope| envelope.from.is_user() && envelope.task_id == turn.task && !is_taken(envelope);
+    let is_meant =
+        |envelope: &Envelope| envelope.from.is_user() && envelope.task_id == turn.task && !draft.is_taken(&envelope.id);
     envelopes.filter(|envelope| is_meant(envelope)).cloned().collect()
 }
 
 /// Sends a message to the person about a task, with the usage so far.
 pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
-    let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let mut payload = crate::Payload::text(text);
     let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
     if let Some(usage) = spent.and_then(|spent| serde_json::to_value(spent).ok()) {
         payload.meta.insert("usage".to_owned(), usage);
     }
     let envelope = Envelope {
-        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draft.next_draw()),
         from: from.clone(),
         to: AgentId::user(),
         task_id: task.clone(),
@@ -214,11 +184,10 @@ pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId,
 
 /// Notifies the sender that a message was never read. If the sender cannot take messages, only the log has it.
 pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure: &Failure) {
-    let draw = draft.spine.seq.0 + draft.events.len() as u64;
     let start: String = unread.payload.text.chars().take(80).collect();
     let text = format!("Your message to `{}` was not read: {}. It began: {start}", unread.to, failure.message);
     let envelope = Envelope {
-        id: crate::unique_id("msg", draft.spine.seed, draft.at, draw),
+        id: crate::unique_id("msg", draft.spine.seed, draft.at, draft.next_draw()),
         from: unread.to.clone(),
         to: unread.from.clone(),
         task_id: unread.task_id.clone(),
@@ -232,9 +201,22 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
 
 /// Delivers a message that `decide` itself writes, unless a limit is reached.
 pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
-    let more = drafted(draft, &envelope.task_id);
-    let fits = check(draft, &envelope).and_then(|()| check_activity(draft, &envelope.task_id, more)).is_ok();
+    let fits = check(draft, &envelope).and_then(|()| check_activity(draft, &envelope.task_id, 0)).is_ok();
     if fits && envelope.hops <= draft.spine.limits.hops {
         deliver(draft, Arc::new(envelope), None, sender);
+    }
+}
+
+/// Sends the result of a turn to the person or effect that waits for it.
+pub(super) fn answer_waiter(draft: &mut Draft<'_>, turn: &Turn, answer: Result<Arc<str>, Failure>) {
+    match (turn.reply_to, answer) {
+        (ReplyTo::Nobody, _) => {}
+        (ReplyTo::User, Ok(text)) => send_to_user(draft, &turn.agent, &turn.task, MessageKind::Answer, text),
+        (ReplyTo::User, Err(failure)) => {
+            let text = failure.message.as_str().into();
+            send_to_user(draft, &turn.agent, &turn.task, MessageKind::Failure(failure), text);
+        }
+        (ReplyTo::Effect(id), Ok(text)) => draft.answer(id, Outcome::Answer(text)),
+        (ReplyTo::Effect(id), Err(failure)) => draft.answer(id, Outcome::Failed(failure)),
     }
 }

@@ -1,26 +1,28 @@
 //! Deciding commands: each gives events, or a refusal and no change.
 //!
-//! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all.
+//! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all. Files
+//! call only what is below them: act, crash, inquiry → effect, turn → terminate → cancel → pending, message, budget, org → draft.
 
 mod act;
 mod budget;
 mod cancel;
 mod crash;
+mod draft;
 mod effect;
 mod inquiry;
 mod message;
 mod org;
+mod overlay;
+mod pending;
 mod terminate;
 mod turn;
 
-pub use crash::ENDS_PROCESS;
-
 use std::sync::Arc;
 
-use crate::spine::{InboxEntry, Spine, Turn};
-use crate::{
-    Behaviour, Command, ContextState, Event, Origin, Recorded, Refusal, ReplyTo, Task, ThreadId, Timestamp, TurnId, unique_id,
-};
+use draft::Draft;
+
+use crate::spine::Spine;
+use crate::{Command, Event, Recorded, Refusal, Timestamp};
 
 /// Decides one command at one time. Pure: the same arguments give the same events.
 pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<Recorded>>, Refusal> {
@@ -77,154 +79,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Cancel { target, reason }) => cancel::cancel(&mut draft, target, reason)?,
     }
     if let Some(request) = request {
-        let events = u32::try_from(draft.events.len()).unwrap_or(u32::MAX);
+        let events = u32::try_from(draft.len()).unwrap_or(u32::MAX);
         draft.push(None, Event::RequestDone { request, events });
     }
-    Ok(draft.events)
-}
-
-/// The events of one command so far. The spine does not contain them yet, so rules that must see them search the draft as well.
-struct Draft<'a> {
-    spine: &'a Spine,
-    at: Timestamp,
-    events: Vec<Arc<Recorded>>,
-    /// The new lengths of threads that this draft has added messages to.
-    lengths: Vec<(ThreadId, u32)>,
-}
-
-impl<'a> Draft<'a> {
-    fn new(spine: &'a Spine, at: Timestamp) -> Self {
-        Self { spine, at, events: Vec::with_capacity(4), lengths: Vec::new() }
-    }
-
-    fn push(&mut self, thread: Option<&ThreadId>, event: Event) {
-        let seq = crate::Seq(self.spine.seq.0 + self.events.len() as u64 + 1);
-        self.events.push(Arc::new(Recorded { seq, at: self.at, thread: thread.cloned(), event }));
-    }
-
-    /// How many messages a thread has, counting those of this draft.
-    fn length(&self, thread: &ThreadId) -> u32 {
-        self.drafted_length(thread).unwrap_or_else(|| self.spine.threads.get(thread).map_or(0, |head| head.messages))
-    }
-
-    fn drafted_length(&self, thread: &ThreadId) -> Option<u32> {
-        self.lengths.iter().find(|(id, _)| id == thread).map(|(_, length)| *length)
-    }
-
-    /// Reserves the index of one more message of a thread.
-    fn lengthen(&mut self, thread: &ThreadId) -> u32 {
-        let index = self.length(thread);
-        match self.lengths.iter_mut().find(|(id, _)| id == thread) {
-            Some((_, length)) => *length += 1,
-            None => self.lengths.push((thread.clone(), index + 1)),
-        }
-        index
-    }
-
-    /// Whether this draft ends the turn.
-    fn settles(&self, id: TurnId) -> bool {
-        self.events.iter().any(|recorded| matches!(recorded.event, Event::TurnSettled { turn, .. } if turn == id))
-    }
-
-    /// Whether this draft opens the sub-thread.
-    fn opens(&self, thread: &ThreadId) -> bool {
-        let opened = |event: &Event| matches!(event, Event::ThreadOpened { .. });
-        self.events.iter().any(|recorded| recorded.thread.as_ref() == Some(thread) && opened(&recorded.event))
-    }
-
-    /// Whether an agent or thread has this name. Agents and threads share one namespace, because a main thread has the name
-    /// of its agent.
-    fn is_named(&self, name: &str) -> bool {
-        let (agent, thread) = (crate::AgentId::from(name), ThreadId::from(name));
-        let spawned = |event: &Event| matches!(event, Event::AgentSpawned { agent: other, .. } if *other == agent);
-        self.spine.agents.contains_key(&agent)
-            || self.spine.terminated.contains_key(&agent)
-            || self.spine.threads.contains_key(&thread)
-            || self.opens(&thread)
-            || self.events.iter().any(|recorded| spawned(&recorded.event))
-    }
-
-    fn turn(&self, id: TurnId) -> Result<&'a Turn, Refusal> {
-        self.spine.turns.get(&id).filter(|turn| turn.parked.is_none()).map(|turn| &**turn).ok_or(Refusal::TurnNotOpen(id))
-    }
-
-    /// Starts a turn for an inbox entry if the agent is idle; a busy agent gets to it later.
-    fn wake(&mut self, agent: &crate::AgentId, due: &InboxEntry) {
-        let Some(state) = self.spine.agents.get(agent) else { return };
-        if state.turn.is_none_or(|turn| self.settles(turn)) && !self.starts(agent) {
-            self.start_next(agent, state, due);
-        }
-    }
-
-    /// Whether this draft starts an inbox turn of an agent.
-    fn starts(&self, agent: &crate::AgentId) -> bool {
-        self.events.iter().any(|recorded| match &recorded.event {
-            Event::TurnStarted { agent: other, origin: Origin::Inbox, .. } => other == agent,
-            _ => false,
-        })
-    }
-
-    /// Starts a turn for the entry at the front of an agent's inbox.
-    fn start_next(&mut self, agent: &crate::AgentId, state: &crate::Agent, due: &InboxEntry) {
-        let Some(role) = self.spine.roles.get(&state.role) else { return };
-        let (task, message) = match due {
-            InboxEntry::Envelope(envelope) => {
-                let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
-                (Task { meta: envelope.payload.meta.clone(), hops: envelope.hops, ..task }, Some(envelope.id.clone()))
-            }
-            InboxEntry::FollowUp { task, .. } if task.skip_user_message => (task.clone(), None),
-            InboxEntry::FollowUp { task, .. } => {
-                let draw = self.spine.seq.0 + self.events.len() as u64;
-                (task.clone(), Some(unique_id("user", self.spine.seed, self.at, draw)))
-            }
-        };
-        let start = Start {
-            agent: agent.clone(),
-            thread: agent.main_thread(),
-            behaviour: role.behaviour.clone(),
-            task,
-            origin: Origin::Inbox,
-            reply_to: due.reply_to(),
-            message,
-        };
-        self.start(start);
-        crash::park_if_crashing(self, agent, state);
-    }
-
-    /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
-    fn start(&mut self, start: Start) {
-        let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
-        // No command both suggests a phase and starts a turn in the same thread, so the spine is up to date here.
-        let head = self.spine.threads.get(&thread);
-        let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
-        if let Some(suggested) = suggestion {
-            if task.is_retry() {
-                self.push(Some(&thread), Event::SuggestionDropped);
-            } else {
-                phase = suggested.clone();
-                self.push(Some(&thread), Event::PhaseApplied { phase: suggested });
-            }
-        }
-        // Nothing follows a turn's start in its thread within one command, so the new length need not be noted in the draft.
-        let index = self.drafted_length(&thread).unwrap_or_else(|| head.map_or(0, |head| head.messages));
-        let context = head.and_then(|head| head.context.as_deref());
-        let shown = context
-            .map(|context| ContextState { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
-        let shown = shown.unwrap_or_default();
-        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
-        self.push(Some(&thread), event);
-    }
-}
-
-/// A turn about to begin.
-struct Start {
-    agent: crate::AgentId,
-    thread: ThreadId,
-    behaviour: Behaviour,
-    task: Task,
-    origin: Origin,
-    reply_to: ReplyTo,
-    message: Option<crate::MessageId>,
+    Ok(draft.into_events())
 }
 
 /// Checks a name given by a person or a model. Names appear in URLs, so they must be plain.

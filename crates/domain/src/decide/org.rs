@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Draft, check_name, check_title, terminate};
+use super::draft::Draft;
+use super::{check_name, check_title, pending};
 use crate::evolve::is_past;
-use crate::{AgentId, BadOrg, Command, EffectId, Event, Limits, Org, Refusal, Role, RoleId};
+use crate::{AgentId, BadOrg, EffectId, Event, Limits, Org, OrgChange, Refusal, Role, RoleId};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
@@ -17,15 +18,14 @@ pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<
 
 /// Creates everything in the document that does not exist yet. A second import of the same document is refused.
 pub(super) fn import(draft: &mut Draft<'_>, org: &Org, root: bool) -> Result<(), Refusal> {
-    let commands = org.commands(draft.spine, root)?;
-    if commands.is_empty() {
+    let changes = org.changes(draft.spine, root)?;
+    if changes.is_empty() {
         return Err(BadOrg("everything in it is here already".to_owned()).into());
     }
-    commands.into_iter().try_for_each(|command| match command {
-        Command::CreateRole { role } => create_role(draft, role, None),
-        Command::ChangeRole { role } => change_role(draft, role),
-        Command::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
-        _ => Ok(()),
+    changes.into_iter().try_for_each(|change| match change {
+        OrgChange::CreateRole(role) => create_role(draft, role, None),
+        OrgChange::ChangeRole(role) => change_role(draft, role),
+        OrgChange::Spawn { agent, role, parent } => spawn(draft, agent, role, parent, None),
     })
 }
 
@@ -36,8 +36,7 @@ pub(super) fn create_role(draft: &mut Draft<'_>, role: Arc<Role>, by: Option<Eff
     if AgentId::from(role.id.as_str()).is_user() {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
-    let made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: other, .. } if other.id == role.id);
-    if draft.spine.roles.contains_key(&role.id) || draft.events.iter().any(made_now) {
+    if draft.has_role(&role.id) {
         return Err(Refusal::NameTaken(role.id.to_string()));
     }
     let thread = own_thread(draft, by)?;
@@ -67,13 +66,11 @@ pub(super) fn spawn(
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    let role_made_now = |recorded: &Arc<crate::Recorded>| matches!(&recorded.event, Event::RoleCreated { role: permitted, .. } if permitted.id == role);
-    if !draft.spine.roles.contains_key(&role) && !draft.events.iter().any(role_made_now) {
+    if !draft.has_role(&role) {
         return Err(Refusal::UnknownRole(role));
     }
-    let makes = |event: &Event| matches!(event, Event::AgentSpawned { agent: permitted, .. } if *permitted == parent);
-    if !draft.events.iter().any(|recorded| makes(&recorded.event)) {
-        terminate::find_agent(draft, &parent)?;
+    if !draft.spawns(&parent) {
+        draft.agent(&parent)?;
     }
     if by.is_some() {
         check_room(draft, &parent)?;
@@ -86,22 +83,18 @@ pub(super) fn spawn(
 /// Checks the limits for an agent that spawns another (P21). A person is not limited.
 fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let limits = &draft.spine.limits;
-    let made_now = |of: &dyn Fn(&AgentId) -> bool| {
-        let permitted = |event: &Event| matches!(event, Event::AgentSpawned { parent: Some(parent), .. } if of(parent));
-        draft.events.iter().filter(|recorded| permitted(&recorded.event)).count()
-    };
     let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
     let counts = [
         ("depth", limits.depth, draft.spine.depth(parent)),
-        ("the number of agents", limits.agents, draft.spine.agents.len() + made_now(&|_| true)),
-        ("the number made within a minute", limits.spawns_a_minute, recent + made_now(&|_| true)),
+        ("the number of agents", limits.agents, draft.spine.agents.len() + draft.spawned()),
+        ("the number made within a minute", limits.spawns_a_minute, recent + draft.spawned()),
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));
     let children = most_children(draft, parent);
     // A child that is being terminated still counts, and may pass its own children up.
     let crowded = || {
-        let (now, then) = (draft.spine.children(parent).len(), terminate::children_to_come(draft, parent, None));
-        now.max(then) + made_now(&|permitted| permitted == parent) >= children
+        let (now, then) = (draft.spine.children(parent).len(), pending::children_to_come(draft, parent, None));
+        now.max(then) + draft.spawned_below(parent) >= children
     };
     match over.or_else(|| crowded().then_some(("the number of an agent's children", children))) {
         Some((what, limit)) => Err(Refusal::TooManyAgents { what, limit }),

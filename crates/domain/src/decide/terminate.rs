@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, cancel, effect, message, org};
-use crate::spine::{Agent, InboxEntry};
-use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Outcome, Refusal, ReplyTo, Target};
+use super::draft::Draft;
+use super::pending::{children_to_come, detaches, subtree, terminate_all_if_done};
+use super::{cancel, message, org};
+use crate::inbox::InboxEntry;
+use crate::{AgentId, Children, Cleared, EffectId, Event, Failure, Refusal, ReplyTo, Target};
 
 /// A person terminates an agent.
 pub(super) fn terminate(
@@ -52,26 +54,8 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How many children an agent will have after the pending terminations that pass children up to it; `also` is one more of
-/// those.
-pub(super) fn children_to_come(draft: &Draft<'_>, agent: &AgentId, also: Option<&AgentId>) -> usize {
-    let children = draft.spine.children(agent);
-    let count = |child: &&AgentId| {
-        let leaves_its_own = Some(*child) == also || detaches(draft, child);
-        if leaves_its_own { children_to_come(draft, child, also) } else { 1 }
-    };
-    children.iter().map(count).sum()
-}
-
-/// Whether a pending termination of an agent passes its children to its parent.
-fn detaches(draft: &Draft<'_>, id: &AgentId) -> bool {
-    let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, detach: true, .. } if agent == id);
-    let termination = draft.spine.agents.get(id).and_then(|agent| agent.termination.as_ref());
-    termination.is_some_and(|termination| termination.detach) || draft.events.iter().any(|recorded| dismissed(&recorded.event))
-}
-
 fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result<(), Refusal> {
-    find_agent(draft, agent)?;
+    draft.agent(agent)?;
     if *agent == AgentId::root() {
         return Err(Refusal::RootStays);
     }
@@ -79,26 +63,6 @@ fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result
         return Err(Refusal::HasChildren(agent.clone()));
     }
     Ok(())
-}
-
-/// An agent that exists and is not being terminated.
-pub(super) fn find_agent<'a>(draft: &Draft<'a>, id: &AgentId) -> Result<&'a Agent, Refusal> {
-    let agent = draft.spine.agents.get(id);
-    let is_terminated = || draft.spine.terminated.contains_key(id);
-    if agent.map_or_else(is_terminated, |agent| is_terminating(draft, id, agent)) {
-        return Err(Refusal::Terminating(id.clone()));
-    }
-    agent.ok_or_else(|| Refusal::UnknownAgent(id.clone()))
-}
-
-fn is_terminating(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
-    let dismissed = |event: &Event| matches!(event, Event::AgentDismissed { agent, .. } if agent == id);
-    agent.termination.is_some() || draft.events.iter().any(|recorded| dismissed(&recorded.event))
-}
-
-fn is_terminated(draft: &Draft<'_>, id: &AgentId) -> bool {
-    let terminated = |event: &Event| matches!(event, Event::AgentTerminated { agent } if agent == id);
-    draft.events.iter().any(|recorded| terminated(&recorded.event))
 }
 
 /// Orders the termination of an agent and, unless they are detached, of all below it. Idle agents terminate at once.
@@ -113,7 +77,7 @@ pub(super) fn dismiss(
     let detach = children == Children::Detach;
     let subtree = if detach { vec![agent.clone()] } else { subtree(draft, agent) };
     for member in &subtree {
-        if !draft.spine.agents.get(member).is_some_and(|state| is_terminating(draft, member, state)) {
+        if draft.termination(member).is_none() {
             let dismissed = Event::AgentDismissed {
                 agent: member.clone(),
                 caller: caller.clone(),
@@ -127,62 +91,11 @@ pub(super) fn dismiss(
     terminate_all_if_done(draft, &subtree);
 }
 
-/// An agent and all below it, children first.
-fn subtree(draft: &Draft<'_>, agent: &AgentId) -> Vec<AgentId> {
-    let mut subtree = vec![agent.clone()];
-    let mut next = 0;
-    while next < subtree.len() {
-        let children = draft.spine.children(&subtree[next]);
-        subtree.extend(children.into_iter().cloned());
-        next += 1;
-    }
-    subtree.reverse();
-    subtree
-}
-
-/// Terminates an agent with a pending termination once it is idle and has nobody below it; then perhaps its parent.
-pub(super) fn terminate_if_done(draft: &mut Draft<'_>, agent: &AgentId, state: &Agent) {
-    if !is_terminating(draft, agent, state) || is_terminated(draft, agent) || !is_idle(draft, agent, state) {
-        return;
-    }
-    let dismissal = draft.events.iter().find_map(|recorded| match &recorded.event {
-        Event::AgentDismissed { agent: other, detach, waiter, .. } if other == agent => Some((*detach, *waiter)),
-        _ => None,
-    });
-    let termination = state.termination.as_ref().map(|termination| (termination.detach, termination.waiter));
-    let (detach, waiter) = termination.or(dismissal).unwrap_or_default();
-    if !detach && subtree(draft, agent).iter().any(|member| member != agent && !is_terminated(draft, member)) {
-        return;
-    }
-    draft.push(None, Event::AgentTerminated { agent: agent.clone() });
-    if let Some(waiter) = waiter {
-        effect::answer(draft, waiter, Outcome::Answer(agent.as_str().into()));
-    }
-    if let Some(parent) = &state.parent {
-        terminate_all_if_done(draft, [parent]);
-    }
-}
-
-/// The same for several agents.
-pub(super) fn terminate_all_if_done<'a>(draft: &mut Draft<'_>, agents: impl IntoIterator<Item = &'a AgentId>) {
-    for agent in agents {
-        if let Some(state) = draft.spine.agents.get(agent) {
-            terminate_if_done(draft, agent, state);
-        }
-    }
-}
-
-/// Whether an agent will have no turn after this command.
-fn is_idle(draft: &Draft<'_>, id: &AgentId, agent: &Agent) -> bool {
-    agent.turn.is_none_or(|turn| draft.settles(turn)) && !draft.starts(id)
-}
-
 /// Terminates an agent and all below it at once, with their work undone. Those who wait for it get a failure.
 pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let spine = draft.spine;
-    let goes = |member: &AgentId| spine.agents.get(member).is_some_and(|state| is_terminating(draft, member, state));
-    let subtree: Vec<_> =
-        subtree(draft, agent).into_iter().filter(|member| goes(member) && !is_terminated(draft, member)).collect();
+    let goes = |member: &AgentId| draft.termination(member).is_some() && !draft.terminates(member);
+    let subtree: Vec<_> = subtree(draft, agent).into_iter().filter(goes).collect();
     let mut turns = BTreeSet::new();
     for turn in subtree.iter().filter_map(|member| spine.agents.get(member)?.turn) {
         turns.extend(cancel::below(spine, &Target::Turn(turn)).unwrap_or_default());

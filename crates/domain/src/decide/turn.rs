@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Draft, cancel, effect, message, terminate};
-use crate::spine::{InboxEntry, OpenEffect, OpenKind, Turn};
-use crate::{
-    EffectId, Event, Failure, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo, Settlement, Target, TurnId,
-    TurnResult,
-};
+use super::draft::Draft;
+use super::{cancel, message, pending};
+use crate::inbox::InboxEntry;
+use crate::spine::{OpenEffect, OpenKind, Turn};
+use crate::{Event, Failure, Origin, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
 
 /// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
@@ -19,7 +18,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         TurnResult::Failed(failure) => (Settlement::Failed(failure.clone()), None, Vec::new(), Err(failure)),
     };
     if let Err(failure) = &answer {
-        fail_placeholders(draft, id, failure);
+        cancel::fail_placeholders(draft, id, failure);
     }
     next.iter_mut().for_each(|task| task.hops = turn.hops);
     let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
@@ -27,11 +26,11 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         task: task.clone(),
         reply_to: if next.len() == 1 { turn.reply_to } else { ReplyTo::Nobody },
     });
-    let index = if message.is_some() { draft.lengthen(&thread) } else { draft.length(&thread) };
+    let index = draft.length(&thread);
     let message = message.map(Arc::new);
     draft.push(Some(&thread), Event::TurnSettled { turn: id, settlement, message, index, next });
     if !goes_on {
-        answer_waiter(draft, turn, answer);
+        message::answer_waiter(draft, turn, answer);
     }
     if turn.origin == Origin::Inbox {
         let agent = &turn.agent;
@@ -39,21 +38,10 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         let waiting = state.inbox.as_ref().and_then(|inbox| inbox.entries.front());
         match follow_up.as_ref().or(waiting) {
             Some(due) => draft.start_next(agent, state, due),
-            None => terminate::terminate_if_done(draft, agent, state),
+            None => pending::terminate_if_done(draft, agent, state),
         }
     }
     Ok(())
-}
-
-/// Writes the failure into placeholder messages whose sub-threads have no result.
-pub(super) fn fail_placeholders(draft: &mut Draft<'_>, id: TurnId, failure: &Failure) {
-    let Some(turn) = draft.spine.turns.get(&id) else { return };
-    for (n, (index, says)) in (turn.next..).zip(&turn.held) {
-        let mut text = format!("{says}{failure}");
-        text.truncate(text.floor_char_boundary(draft.spine.limits.text_bytes));
-        let patch = MessagePatch { text: Some(text), ..MessagePatch::default() };
-        draft.push(Some(&turn.thread), Event::MessageUpdated { by: EffectId { turn: id, n }, index: *index, patch });
-    }
 }
 
 /// Cancels units that the turn did not wait for: a unit is part of the turn that started it and ends with it.
@@ -63,9 +51,7 @@ fn cancel_units(draft: &mut Draft<'_>, turn: &Turn) -> Result<(), Refusal> {
         _ => None,
     };
     let units: Vec<_> = turn.open.iter().filter_map(running).collect();
-    units
-        .into_iter()
-        .try_for_each(|unit| cancel::cancel(draft, Target::Turn(unit), "the turn that it was a part of has ended".to_owned()))
+    cancel::cancel_trees(draft, &units, "the turn that it was a part of has ended")
 }
 
 /// Replaces a response that breaks a limit by a failure. A refusal would leave the turn open for ever; it must end one way or
@@ -80,20 +66,6 @@ fn checked_result(draft: &Draft<'_>, turn: &Turn, result: TurnResult) -> TurnRes
     match checked.and_then(|()| room()) {
         Ok(()) => result,
         Err(refusal) => TurnResult::Failed(refusal.into()),
-    }
-}
-
-/// Sends the result of a turn to the person or effect that waits for it.
-pub(super) fn answer_waiter(draft: &mut Draft<'_>, turn: &Turn, answer: Result<std::sync::Arc<str>, Failure>) {
-    match (turn.reply_to, answer) {
-        (ReplyTo::Nobody, _) => {}
-        (ReplyTo::User, Ok(text)) => message::send_to_user(draft, &turn.agent, &turn.task, MessageKind::Answer, text),
-        (ReplyTo::User, Err(failure)) => {
-            let text = failure.message.as_str().into();
-            message::send_to_user(draft, &turn.agent, &turn.task, MessageKind::Failure(failure), text);
-        }
-        (ReplyTo::Effect(id), Ok(text)) => effect::answer(draft, id, Outcome::Answer(text)),
-        (ReplyTo::Effect(id), Err(failure)) => effect::answer(draft, id, Outcome::Failed(failure)),
     }
 }
 
@@ -116,7 +88,7 @@ pub(super) fn rest(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
 
 pub(super) fn resume(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
     let turn = draft.spine.turns.get(&id).ok_or(Refusal::TurnNotOpen(id))?;
-    if turn.parked.is_none() {
+    if !turn.is_parked() {
         return Err(Refusal::NotParked(id));
     }
     let thread = turn.thread.clone();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, Flow, Outcome, Ruling, Seq, Source,
-    ToolCall, amounts, canonical, names, targets,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Flow, Outcome, Ruling, Seq,
+    Source, ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
 use serde_json::Value;
@@ -285,7 +285,9 @@ impl Turn {
                 CallResult { changed, ..made }
             }
             Some(Ok(Outcome::Verdict(verdict))) => self.declined(entry, &verdict),
-            Some(Err(failure)) if &*failure.code == "timed_out" && entry.wants_words() => client_tools::unanswered(&call.tool),
+            Some(Err(failure)) if failure.code == FailureCode::TimedOut && entry.wants_words() => {
+                client_tools::unanswered(&call.tool)
+            }
             Some(Err(failure)) => refused(&failure.to_string()),
             Some(Ok(_)) | None => refused("the call was not made"),
         }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::{
-    AgentId, Answer, Command, EffectId, Event, Failure, Inquiry, InquiryId, Permit, Question, Recorded, Reply, RoleId, Ruling,
-    Seq, Spent, TaskId, Timestamp, Usage, Verdict,
+    AgentId, Answer, Command, EffectId, Event, Failure, FailureCode, Inquiry, InquiryId, Permit, Question, Recorded, Reply,
+    RoleId, Ruling, Seq, Spent, TaskId, Timestamp, Usage, Verdict,
 };
 use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
 use tokio::sync::{Notify, oneshot};
@@ -237,7 +237,7 @@ impl Host for CallHost {
             };
             let (open_inquiry, event) = match self.inquire(by, inquiry).await {
                 Ok(stated) => stated,
-                Err(failure) if &*failure.code == "budget_busy" => {
+                Err(failure) if failure.code == FailureCode::BudgetBusy => {
                     let clock = &self.shared.ports.clock;
                     clock.sleep_until(Timestamp(clock.now().0.saturating_add(BUSY_MS))).await;
                     continue;

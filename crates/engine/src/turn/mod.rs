@@ -72,7 +72,7 @@ pub(crate) struct TurnStart {
     pub(crate) limits: Limits,
     pub(crate) shared: Arc<Shared>,
     /// When it may run, if its code has crashed before.
-    pub(crate) rests_until: Option<Timestamp>,
+    pub(crate) delayed_until: Option<Timestamp>,
     /// The event that started it, when it has just been appended; otherwise the journal is read from the log.
     pub(crate) first: Option<Arc<Recorded>>,
     /// The last event that the journal may contain.
@@ -149,7 +149,7 @@ impl From<Command> for End {
 /// Runs a turn to its end, or until it is dropped.
 pub(crate) async fn run(start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
     let id = start.id;
-    if let Some(until) = start.rests_until {
+    if let Some(until) = start.delayed_until {
         start.shared.ports.clock.sleep_until(until).await;
     }
     match AssertUnwindSafe(work(start, unread)).catch_unwind().await {
@@ -249,7 +249,7 @@ impl Turn {
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.start.shared;
-        offers.now(&*ports.toolbox, cast, &self.start.limiting_roles)
+        offers.now(&*ports.toolbox, || cast.tools(), &self.start.limiting_roles)
     }
 
     /// The address of the turn's own thread.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Attempt, Failure, INTERRUPTED};
+use polis_domain::{Attempt, Failure, FailureCode};
 use polis_ports::ModelError;
 
 /// Retries of one model after the first attempt.
@@ -41,7 +41,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
             let Some(place) = attempts.models.iter().position(is_next) else { continue };
             attempts.place = place;
             let is_same = attempt.next == attempt.model;
-            let rested = &*attempt.failure.code == "model_resting";
+            let rested = attempt.failure.code == FailureCode::ModelResting;
             (attempts.failed, attempts.rests) = match (is_same, rested) {
                 (true, true) => (attempts.failed, attempts.rests + 1),
                 (true, false) => (attempt.attempt, 0),
@@ -99,7 +99,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
             model,
             attempt: self.failed,
             max_retries: MAX_RETRIES,
-            failure: Failure::new(INTERRUPTED, "the program ended while the model was asked"),
+            failure: Failure::new(FailureCode::ModelInterrupted, "the program ended while the model was asked"),
             delay_ms: 0,
         }
     }

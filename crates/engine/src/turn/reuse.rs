@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Digest, Effect, Event, Failure, Limits, Outcome, Ruling, Seq, Source, roughly};
+use polis_domain::{
+    Call, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, roughly,
+};
 use polis_ports::{LogError, ThreadRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
@@ -29,10 +31,7 @@ const REUSED_NOTE: &str = "[Not called again: the same call gave this before, an
 const STOPPED_ROUNDS: u32 = 2;
 
 /// The refusals that block messages because agents write to each other without end.
-const STOPPED: [&str; 3] = ["message_loop", "too_many_hops", "too_many_turns"];
-
-/// The code of a call that was refused because it was repeated too often.
-const REPEATED: &str = "repeated_call";
+const STOPPED: [FailureCode; 3] = [FailureCode::MessageLoop, FailureCode::TooManyHops, FailureCode::TooManyTurns];
 
 /// Counts similar calls of a turn.
 #[derive(Default)]
@@ -95,7 +94,7 @@ impl Turn {
     pub(super) fn annotate(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
         let call = match entry.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: Effect::Tool(logged), .. }) => logged,
-            Some(Event::EffectRefused { failure, .. }) if &*failure.code == REPEATED => {
+            Some(Event::EffectRefused { failure, .. }) if failure.code == FailureCode::RepeatedCall => {
                 self.repeats.get_or_insert_default().refused += 1;
                 return result;
             }
@@ -121,7 +120,7 @@ impl Turn {
 
     /// Notes a refusal that blocks messages of this turn.
     pub(super) fn note_refusal(&mut self, failure: &Failure) {
-        if STOPPED.contains(&&*failure.code) {
+        if STOPPED.contains(&failure.code) {
             self.repeats.get_or_insert_default().stopped = Some(failure.clone());
         }
     }

@@ -128,8 +128,7 @@ pub(crate) async fn open_effect(society: &Society, which: fn(&OpenKind, Stage) -
 
 /// Waits until a turn is parked, and tells which and why.
 pub(crate) async fn parked(society: &Society) -> (TurnId, Failure) {
-    until(society, |spine| spine.turns.iter().find_map(|(id, turn)| turn.parked.as_deref().map(|reason| (*id, reason.clone()))))
-        .await
+    until(society, |spine| spine.turns.iter().find_map(|(id, turn)| turn.parked().map(|reason| (*id, reason.clone())))).await
 }
 
 pub(crate) fn is_approval(kind: &OpenKind, _: Stage) -> bool {

@@ -115,7 +115,7 @@ async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told()
     }
     let stands = |spine: &polis_domain::Spine| {
         let turn = spine.agents.get(&"child".into())?.turn?;
-        Some((turn, spine.turns.get(&turn)?.parked.clone()?))
+        Some((turn, spine.turns.get(&turn)?.parked().cloned()?))
     };
     let mut parked = None;
     for _ in 0..600 {

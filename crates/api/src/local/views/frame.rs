@@ -165,7 +165,7 @@ fn decisions(spine: &Spine, id: TurnId, turn: &Turn) -> usize {
     let effects = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt).count();
     let is_own =
         |(inquiry, open): &(&InquiryId, &OpenInquiry)| inquiry.call.turn == id && matches!(open, OpenInquiry::Person { .. });
-    effects + spine.inquiries.iter().filter(is_own).count() + usize::from(turn.parked.is_some())
+    effects + spine.inquiries.iter().filter(is_own).count() + usize::from(turn.parked().is_some())
 }
 
 fn asks(spine: &Spine, id: TurnId, turn: &Turn) -> bool {
