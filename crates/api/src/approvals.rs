@@ -180,7 +180,7 @@ impl TryFrom<DecisionRequest> for Decision {
             (None, Some("not_done")) => Ok(Self::NotDone(spoken.result)),
             (None, Some("again")) => Ok(Self::Again),
             (None, Some("cancelled")) => Ok(Self::Cancelled),
-            _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
+            _ => Err("give either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
     }
 }

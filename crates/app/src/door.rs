@@ -75,7 +75,7 @@ impl Door {
             return reached_for(config, url, token_for(config)?, purpose).await;
         }
         if !purpose.begins() && !holds_society(&config.data) {
-            let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
+            let message = format!("there is no society in {}; create one with polis run or polis serve", config.data.display());
             return Err(Trouble::new("no_data", message));
         }
         config.trust.check_data()?;
@@ -108,15 +108,17 @@ impl Door {
     /// Says so, when the work is done by another process.
     pub(crate) fn announce(&self, config: &Config) {
         let Self::There(client) = self else { return };
-        out::note(&format!("polis: asking the one that runs at {}", client.url()));
+        out::note(&format!("polis: using the server at {}", client.url()));
         if !config.models.is_empty() {
-            out::note("polis: it has a model of its own; the one that you chose is not used");
+            out::note("polis: the server has its own model; your choice is not used");
         }
         if config.typed_plan_approval.is_some_and(|when| when != AskAboutPlans::Always) {
-            out::note("polis: it asks about plans at least as often as it was told to when it began");
+            out::note("polis: the server asks about plans at least as often as its own setting requires");
         }
         if config.tape.is_some() {
-            out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");
+            out::note(
+                "polis: the server does the work, so nothing is recorded or replayed here; start it with the cassette instead",
+            );
         }
     }
 
@@ -191,13 +193,13 @@ impl Events {
             delta: Value,
         }
         let strange = |error: serde_json::Error| {
-            Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"))
+            Trouble::new("strange_event", format!("an event cannot be parsed: {error}; is the other polis newer?"))
         };
         loop {
             let gone = |detail: &str| {
                 Trouble::new(
                     "server_gone",
-                    format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again"),
+                    format!("the society ended ({detail}); the request is in its log and continues when it runs again"),
                 )
             };
             let event =
@@ -310,7 +312,7 @@ fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
             Some(token) => Ok(Some(token)),
             None => Err(Trouble::usage(
                 "bad_token",
-                "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory",
+                "POLIS_TOKEN is not a token; copy the file `token` of the server's data directory",
             )),
         },
         None if config.trust.foreign_data() => Ok(None),
@@ -325,13 +327,13 @@ async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, Trouble> {
         return Err(problem(&body));
     }
     serde_json::from_slice(&body)
-        .map_err(|error| Trouble::new("strange_answer", format!("the answer cannot be understood: {error}")))
+        .map_err(|error| Trouble::new("strange_answer", format!("the answer cannot be parsed: {error}")))
 }
 
 async fn body_of(mut answer: Answer) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
     while let Some(bytes) = answer.body.next().await {
-        let bytes = bytes.map_err(|error| Trouble::new("server_gone", format!("the answer broke off: {error}")))?;
+        let bytes = bytes.map_err(|error| Trouble::new("server_gone", format!("the answer is incomplete: {error}")))?;
         body.extend_from_slice(&bytes);
     }
     Ok(body)
@@ -346,7 +348,7 @@ fn problem(body: &[u8]) -> Trouble {
     let health = |body| serde_json::from_slice::<Value>(body).ok()?["store"]["code"].as_str().map(str::to_owned);
     match (serde_json::from_slice::<Problem>(body), health(body)) {
         (Ok(Problem { code, detail }), _) => Trouble::new(code, detail),
-        (Err(_), Some(code)) => Trouble::new(code, "its log is out of order; it takes nothing on until that is settled"),
-        (Err(_), None) => Trouble::new("strange_answer", "whatever answers there is not a polis"),
+        (Err(_), Some(code)) => Trouble::new(code, "its log is not working; it accepts nothing until that is fixed"),
+        (Err(_), None) => Trouble::new("strange_answer", "the server there is not a polis"),
     }
 }

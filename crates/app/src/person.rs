@@ -112,9 +112,9 @@ impl Waiting {
                 format!("{id}  {whose}{wanted}")
             }
             What::InDoubt { call } => {
-                format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
+                format!("{id}  {agent} called {} {}, and it is unknown whether it was done", call.tool, call.arguments)
             }
-            What::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
+            What::Parked { failure } => format!("{id}  {agent} is parked: {failure}"),
         }
     }
 
@@ -156,7 +156,7 @@ impl Waiting {
                     None => "",
                 };
                 format!(
-                    "agree with `{}`, or not with `{}`",
+                    "approve with `{}`, or deny with `{}`",
                     again(format!("approve {id}{more}")),
                     again(format!("deny {id} [reason]"))
                 )
@@ -174,20 +174,20 @@ impl Waiting {
                     Wanted::Agreement => format!("agree with `{}`", again(format!("approve {id} [--always agent|task|tool]"))),
                 };
                 let cancel = if server.is_some() {
-                    format!(", or leave it with `{}`", again(format!("deny {id} --cancel")))
+                    format!(", or dismiss it with `{}`", again(format!("deny {id} --cancel")))
                 } else {
                     String::new()
                 };
-                format!("{yes}, or not with `{}`{cancel}", again(format!("deny {id} [reason]")))
+                format!("{yes}, or deny with `{}`{cancel}", again(format!("deny {id} [reason]")))
             }
             What::InDoubt { .. } => format!(
-                "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",
-                again(format!("approve {id} --done \"what came of it\"")),
+                "check whether it was done; then `{}`, or `{}`, or repeat it with `{}`",
+                again(format!("approve {id} --done \"the result\"")),
                 again(format!("deny {id}")),
                 again(format!("approve {id} --again")),
             ),
             What::Parked { .. } => format!(
-                "let it try again with `{}`, or call it off with `{}`",
+                "resume it with `{}`, or cancel the request with `{}`",
                 again(format!("approve {id} --again")),
                 config.again(&format!("cancel {task}")),
             ),
@@ -211,7 +211,7 @@ impl Waiting {
             (What::Question { wanted: Wanted::Text { .. }, .. }, Word::Answer(text)) => json!({ "answer": text }),
             (What::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
                 let form: Value = serde_json::from_str(text)
-                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is no JSON: {error}")))?;
+                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is not JSON: {error}")))?;
                 json!({ "answer": form })
             }
             (What::Question { .. }, Word::No(reason)) => json!({ "approved": false, "reason": reason }),
@@ -219,7 +219,7 @@ impl Waiting {
             (What::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
                 return Err(self.unfit("it is a question; answer or deny it"));
             }
-            (_, Word::Answer(_)) => return Err(self.unfit("it wants no words; approve or deny it")),
+            (_, Word::Answer(_)) => return Err(self.unfit("it takes no text; approve or deny it")),
             (_, Word::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
             (_, Word::YesWith { .. }) => {
                 return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
@@ -233,10 +233,10 @@ impl Waiting {
                 return Err(self.unfit("it is a question; approve or deny it"));
             }
             (What::InDoubt { .. }, Word::Yes) => {
-                return Err(self.unfit("it is a write in doubt; say --done RESULT or --again, or deny it if it was not done"));
+                return Err(self.unfit("it is a write in doubt; use --done RESULT or --again, or deny it if it was not done"));
             }
             (What::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
-                return Err(self.unfit("it stands still; say --again, or cancel its task"));
+                return Err(self.unfit("it is parked; use --again, or cancel its task"));
             }
         };
         door.post::<Value>(&format!("/api/approvals/{}", encoded(&self.id)), &body).await.map(drop)
@@ -255,14 +255,14 @@ impl Waiting {
                 continue;
             }
             out::prompt(match self.what {
-                What::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
+                What::Approval { .. } if self.is_plan() => "approve? [y / y {\"todos\": […]} / n reason] ",
                 What::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
-                    Review { reads, .. } if !reads.is_empty() => "agree? [y / n reason / always / reads] ",
-                    Review { always: Some(_), .. } => "agree? [y / n reason / always] ",
-                    _ => "agree? [y / n reason] ",
+                    Review { reads, .. } if !reads.is_empty() => "approve? [y / n reason / always / reads] ",
+                    Review { always: Some(_), .. } => "approve? [y / n reason / always] ",
+                    _ => "approve? [y / n reason] ",
                 },
-                What::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
-                What::Question { .. } => "agree? [y / n reason] ",
+                What::Question { wanted: Wanted::Visit { .. }, .. } => "done? [y / n reason] ",
+                What::Question { .. } => "approve? [y / n reason] ",
                 What::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
                 What::Parked { .. } => "[again] ",
             });
@@ -280,7 +280,7 @@ impl Waiting {
     }
 
     fn unfit(&self, why: &str) -> Trouble {
-        Trouble::new("not_waiting", format!("{} does not wait for that: {why}", self.id))
+        Trouble::new("not_waiting", format!("{} needs another answer: {why}", self.id))
     }
 }
 
@@ -312,7 +312,7 @@ fn in_lines(review: &Review) -> String {
                 .collect()
         };
         let differs = only_in(before, after, "-") + &only_in(after, before, "+");
-        lines.push_str(if differs.is_empty() { "\n    only the order of its definition differs" } else { &differs });
+        lines.push_str(if differs.is_empty() { "\n    only the order within its definition differs" } else { &differs });
     }
     lines
 }

@@ -27,22 +27,24 @@ pub enum ClientError {
     /// Nobody answers there.
     #[error("no polis answers at {url}: {error} (polis serve starts one)")]
     Unreachable {
-        /// Where.
+        /// The address of the server.
         url: String,
-        /// Why.
+        /// The failure of the connection.
         #[source]
         error: HttpError,
     },
     /// It answers, and its certificate is not trusted.
-    #[error("{url} has a certificate that is not trusted ({reason}); POLIS_TLS_CA names a PEM file with those to trust")]
+    #[error(
+        "{url} has a certificate that is not trusted ({reason}); set POLIS_TLS_CA to a PEM file with the certificates to trust"
+    )]
     Untrusted {
-        /// Where.
+        /// The address of the server.
         url: String,
-        /// Why.
+        /// What is wrong with the certificate.
         reason: String,
     },
     /// The answer broke off.
-    #[error("the answer broke off: {0}")]
+    #[error("the answer is incomplete: {0}")]
     Gone(#[source] io::Error),
     /// The server says no.
     #[error("{detail}")]
@@ -214,7 +216,7 @@ async fn understood<T: DeserializeOwned>(answer: Answer) -> Result<T, ClientErro
     if status >= 400 {
         return Err(problem(status, &body));
     }
-    let strange = |error| ClientError::Strange(format!("the answer cannot be understood: {error}"));
+    let strange = |error| ClientError::Strange(format!("the answer cannot be parsed: {error}"));
     serde_json::from_slice(&body).map_err(strange)
 }
 
@@ -234,7 +236,7 @@ fn problem(status: u16, body: &[u8]) -> ClientError {
     }
     match serde_json::from_slice(body) {
         Ok(Problem { code, detail }) => ClientError::Problem { status, code, detail },
-        Err(_) => ClientError::Strange("whatever answers there is not a polis".to_owned()),
+        Err(_) => ClientError::Strange("the server there is not a polis".to_owned()),
     }
 }
 

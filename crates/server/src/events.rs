@@ -1,4 +1,4 @@
-//! Everything that happens, as server-sent events: the log after a place, then live. Nothing twice, nothing missing.
+//! The log after a position and then live events, as server-sent events. Nothing twice, nothing missing.
 //!
 //! Events of the log have their place as `id`, see [`crate::past`]. Chunks of replies have none: a reply that is being written is told from its
 //! beginning to whoever comes late. Who reads too slowly loses chunks, never events, and is told `resync`: forget the chunks of
@@ -113,10 +113,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let bad = || {
-        Problem::bad_request(
-            "bad_query",
-            "Last-Event-ID is not the id of an event; it is a number, and a mark behind it where the society was forked",
-        )
+        Problem::bad_request("bad_query", "Last-Event-ID is not an event id: a number, with a suffix if the society was forked")
     };
     id.map(Some).ok_or_else(bad)
 }

@@ -10,7 +10,7 @@ use crate::state::SocietyState;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether the society is well.
+/// Health of the society.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Health {
     status: HealthStatus,

@@ -154,7 +154,7 @@ impl Societies {
         &self.0.first
     }
 
-    /// Begins a society and has it work, unless it is there. Gives whether it was not.
+    /// Creates and starts a society, unless it exists. Gives whether it was not.
     pub(crate) async fn begin(&self, society: &SocietyId) -> Result<bool, Problem> {
         self.opener()?;
         if !is_society_name(society.as_str()) {
@@ -246,10 +246,9 @@ impl Societies {
     }
 
     fn opener(&self) -> Result<&Opener, Problem> {
-        self.0
-            .opener
-            .as_ref()
-            .ok_or_else(|| Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and makes no others"))
+        self.0.opener.as_ref().ok_or_else(|| {
+            Problem::new(StatusCode::CONFLICT, "one_society", "this server has one society and creates no others")
+        })
     }
 
     fn entries<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
@@ -283,7 +282,7 @@ impl Societies {
             return Err(Failure::new(CommandError::Stopping.code(), CommandError::Stopping.to_string()));
         }
         if works && working >= MAX_WORKING {
-            let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");
+            let message = format!("{MAX_WORKING} societies are running, the maximum; start another server");
             return Err(Failure::new("too_many_societies", message));
         }
         let opener = self.0.opener.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;

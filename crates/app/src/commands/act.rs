@@ -41,7 +41,7 @@ pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit,
     };
     let body = json!({ "reason": args.reason.join(" "), "children": children, "now": args.now });
     let told: Value = tell(config, &target, &body).await?;
-    let how = if told["ok"] == true { "is gone" } else { "goes when it has done what waits for it" };
+    let how = if told["ok"] == true { "is terminated" } else { "terminates when it has finished its queue" };
     out::note(&format!("polis: {} {how}", args.agent));
     Ok(Exit::Done)
 }
@@ -61,7 +61,7 @@ pub(super) async fn tell<T: serde::de::DeserializeOwned>(config: &Config, target
     let told = door.post(target, body).await;
     if let (Door::Here(_), Ok(_)) = (&door, &told) {
         out::note(
-            "polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)",
+            "polis: recorded in the log; no society is running, so it is handled at the next start (polis serve, polis chat)",
         );
     }
     door.close(false).await;

@@ -29,7 +29,7 @@ pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
             let recorded = serde_json::from_str::<Recorded>(event.get()).map_err(|error| {
                 Trouble::new(
                     "strange_event",
-                    format!("the event after {seen} cannot be understood: {error}; is the other polis newer?"),
+                    format!("the event after {seen} cannot be parsed: {error}; is the other polis newer?"),
                 )
             })?;
             seen = recorded.seq;
@@ -40,7 +40,7 @@ pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
         (_, None) => Ok(Exit::Done),
         (Door::There(_), Some(stop)) => follow(&door, args, seen, &stop).await,
         (Door::Here(_), Some(_)) => {
-            out::note("polis: nothing runs here, so nothing more will happen");
+            out::note("polis: no society is running here, so no more events will come");
             Ok(Exit::Done)
         }
     }

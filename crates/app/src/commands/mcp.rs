@@ -72,9 +72,8 @@ async fn hand_on(door: &Door, target: &str, line: String, say: mpsc::Sender<Valu
 }
 
 async fn exchange(door: &Door, target: &str, line: String, say: &mpsc::Sender<Value>) -> Result<(), Trouble> {
-    let gone = |error: std::io::Error| Trouble::new("server_gone", format!("the answer broke off: {error}"));
-    let strange =
-        |error: serde_json::Error| Trouble::new("strange_answer", format!("the answer cannot be understood: {error}"));
+    let gone = |error: std::io::Error| Trouble::new("server_gone", format!("the answer is incomplete: {error}"));
+    let strange = |error: serde_json::Error| Trouble::new("strange_answer", format!("the answer cannot be parsed: {error}"));
     let mut body = door.post_raw(target, line).await?.body;
     let Some(first) = body.next().await else { return Ok(()) };
     let first = first.map_err(gone)?;

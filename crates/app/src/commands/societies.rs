@@ -87,7 +87,7 @@ pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, Troub
     };
     tell(args.json, Some(args.to), made, |made| {
         let kept = made.2.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{} goes on from event {}; what it was is kept as {kept}", made.0, made.1)
+        format!("{} continues from event {}; its previous history is kept as {kept}", made.0, made.1)
     })
 }
 
@@ -116,7 +116,7 @@ fn tell(
     let made: Made = serde_json::from_value(made).map_err(|error| Trouble::new("strange_answer", error.to_string()))?;
     if let Some(asked) = asked.filter(|asked| *asked != made.at.0) {
         out::note(&format!(
-            "polis: event {asked} was written together with others; event {} is the last whole place before it",
+            "polis: event {asked} is inside an append; event {} is the last complete position before it",
             made.at
         ));
     }
@@ -127,7 +127,7 @@ fn tell(
         } else {
             String::new()
         };
-        out::note(&format!("polis: open there, and to go on when it works: {}{doubt}", out::count(made.open_turns, "turn")));
+        out::note(&format!("polis: open turns that continue when it runs: {}{doubt}", out::count(made.open_turns, "turn")));
     }
     out::line(&words((&made.society, made.at, made.kept)))?;
     Ok(Exit::Done)

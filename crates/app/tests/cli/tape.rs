@@ -35,7 +35,7 @@ fn a_recorded_run_with_tool_calls_gives_the_same_answer_without_model_key_or_net
     assert_eq!(answer, "it says: hello from the file\n\n");
     forget(&home);
     let done = home.polis(&["run", "--replay", TAPE, "what is in a.txt?"]);
-    assert!(done.stderr.contains("the cassette tape.jsonl answers; no key is needed and no model is asked"), "{}", done.stderr);
+    assert!(done.stderr.contains("answering from the cassette tape.jsonl; no key is needed and no model is called"), "{}", done.stderr);
     assert!(done.stderr.contains("12 tokens in, 34 out"), "{}", done.stderr);
     assert!(!done.stderr.contains("offline") && !done.stderr.contains("not used"), "{}", done.stderr);
     assert_eq!(done.ok(), answer);

@@ -39,15 +39,15 @@ pub(super) fn templates() -> Value {
         {
             "uriTemplate": "polis://tasks/{taskId}",
             "name": "task",
-            "title": "What passed about a request",
+            "title": "The messages of a request",
             "description": "The messages between the person and the society about one request.",
             "mimeType": "application/json",
         },
         {
             "uriTemplate": "polis://artifacts/{id}",
             "name": "artifact",
-            "title": "A content that agents made or were given",
-            "description": "By the id that messages name it with.",
+            "title": "An artifact",
+            "description": "By its id, as messages reference it.",
         },
     ])
 }
@@ -150,7 +150,7 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     let artifacts = peer.state.society.artifacts();
     let total = artifacts.read(&id, 0, 0).await?.total;
     if total > MAX_ARTIFACT_BYTES {
-        let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
+        let detail = format!("it has {total} bytes, too many to return here; get it at /api/artifacts/{id}");
         return Err(Problem::bad_request("artifact_too_large", detail));
     }
     let mut bytes = Vec::new();

@@ -24,10 +24,10 @@ const LONGEST_WAIT: f64 = 3_600.0;
 const WAIT: &str = "waitSeconds";
 
 /// Said to a model whose request waits for a person.
-const DECIDE: &str = "a person must decide; show them what `approvals` says, then call `approve` with the id and their word";
+const DECIDE: &str = "a person must decide; show them `approvals`, then call `approve` with the id and their decision";
 
 /// Said to a model that did not wait to the end.
-const LATER: &str = "it goes on; call `status` with the taskId later";
+const LATER: &str = "still running; call `status` with the taskId later";
 
 /// What a tool gave, or why it did nothing.
 type Done = Result<Value, Problem>;
@@ -36,17 +36,17 @@ pub(super) fn list() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let wait = |usual: f64| {
         json!({ "type": "number", "minimum": 0, "maximum": LONGEST_WAIT, "default": usual,
-            "description": "How many seconds to wait for the answer; 0 does not wait. The work goes on in any case." })
+            "description": "How many seconds to wait for the answer; 0 does not wait. The work continues in any case." })
     };
     let standing = standing_schema();
     json!([
         {
             "name": "submit",
-            "title": "Give the society something to do",
-            "description": "Gives the society a new request and waits for its answer. The request is kept for good: it goes on when nobody waits.",
+            "title": "Submit a request",
+            "description": "Submits a new request to the society and waits for its answer. The request is durable: it continues even if no client waits.",
             "inputSchema": { "type": "object", "additionalProperties": false, "required": ["text"], "properties": {
-                "text": text("What is wanted."),
-                "strategy": { "type": "string", "enum": ["auto", "simple", "workflow"], "description": "How to go about it; left out, the society chooses." },
+                "text": text("The request."),
+                "strategy": { "type": "string", "enum": ["auto", "simple", "workflow"], "description": "How to handle the request; by default the society chooses." },
                 WAIT: wait(USUAL_WAIT),
             } },
             "outputSchema": standing,
@@ -54,12 +54,12 @@ pub(super) fn list() -> Value {
         },
         {
             "name": "send",
-            "title": "Say something to an agent",
-            "description": "Says something to one agent, within a request of before or as a new one, and waits for the answer. `status` lists the agents.",
+            "title": "Send a message to an agent",
+            "description": "Sends a message to one agent, within an existing request or as a new one, and waits for the answer. `status` lists the agents.",
             "inputSchema": { "type": "object", "additionalProperties": false, "required": ["agentId", "text"], "properties": {
                 "agentId": text("The agent, for example root."),
-                "text": text("What to say."),
-                "taskId": text("The request that it belongs to; left out, it is a new one."),
+                "text": text("The message."),
+                "taskId": text("The request that it belongs to; by default a new one."),
                 WAIT: wait(USUAL_WAIT),
             } },
             "outputSchema": standing,
@@ -67,8 +67,8 @@ pub(super) fn list() -> Value {
         },
         {
             "name": "status",
-            "title": "See where requests stand",
-            "description": "Tells where a request stands, with its answer once there is one; without a taskId, which requests are under way, who the agents are, and what waits for a person.",
+            "title": "Get the state of requests",
+            "description": "Returns the state of a request, with its answer once there is one; without a taskId, the open requests, the agents, and what waits for a person.",
             "inputSchema": { "type": "object", "additionalProperties": false, "properties": {
                 "taskId": text("The request."),
                 WAIT: wait(0.0),
@@ -83,16 +83,16 @@ pub(super) fn list() -> Value {
         {
             "name": "approve",
             "title": "Decide what waits for a person",
-            "description": "Gives a person's word on what waits for one. Only say what the person has told you. Give `approved` for what wants a yes or a no, `answer` for a question, `outcome` for a write whose result is not known.",
+            "description": "Passes on a person's decision on a pending item. Only pass on what the person has decided. Give `approved` for an approval, `answer` for a question, `outcome` for a write whose result is unknown.",
             "inputSchema": { "type": "object", "additionalProperties": false, "required": ["id"], "properties": {
-                "id": text("What is decided, as `approvals` has it."),
-                "approved": { "type": "boolean", "description": "Whether it may happen." },
-                "reason": text("Why, for the agent to read."),
-                "answer": { "description": "The answer to a question: a text, or the object that its form wants." },
-                "arguments": { "type": "object", "description": "Other arguments for the call that waits." },
-                "always": { "type": "string", "enum": ["agent", "task", "tool", "reads"], "description": "Do not ask again about calls like this one: by this agent, for this request, or by anybody; or about any tool of its server that only reads." },
+                "id": text("The id of the pending item, from `approvals`."),
+                "approved": { "type": "boolean", "description": "Whether it is approved." },
+                "reason": text("The reason, for the agent to read."),
+                "answer": { "description": "The answer to a question: a text, or an object that fits its form." },
+                "arguments": { "type": "object", "description": "New arguments for the pending call." },
+                "always": { "type": "string", "enum": ["agent", "task", "tool", "reads"], "description": "Do not ask again about similar calls: by this agent, for this request, or by any agent; or about any tool of its server that only reads." },
                 "where": { "type": "object", "description": "With `always`: which calls, as {\"argument\": {\"is\"|\"like\"|\"atMost\": …}}; without it what the approval proposes." },
-                "outcome": { "type": "string", "enum": ["done", "not_done", "again", "cancelled"], "description": "For a write in doubt: what the person found. `again` lets a turn that stands still go on." },
+                "outcome": { "type": "string", "enum": ["done", "not_done", "again", "cancelled"], "description": "For a write in doubt: what the person found. `again` also resumes a parked turn." },
                 "result": text("What the person found."),
             } },
             "outputSchema": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" } } },
@@ -100,11 +100,11 @@ pub(super) fn list() -> Value {
         },
         {
             "name": "cancel",
-            "title": "Call a request off",
-            "description": "Calls a request off, with everything that is done for it.",
+            "title": "Cancel a request",
+            "description": "Cancels a request and all work for it.",
             "inputSchema": { "type": "object", "additionalProperties": false, "required": ["taskId"], "properties": {
                 "taskId": text("The request."),
-                "reason": text("Why, for the log."),
+                "reason": text("The reason, for the log."),
             } },
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false },
@@ -315,7 +315,7 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Problem
 fn named(arguments: &mut Map<String, Value>, name: &str) -> Result<String, Problem> {
     match arguments.remove(name) {
         Some(Value::String(id)) if !id.is_empty() => Ok(id),
-        _ => Err(Problem::bad_request("bad_arguments", format!("`{name}` is missing; `status` lists what there is"))),
+        _ => Err(Problem::bad_request("bad_arguments", format!("`{name}` is missing; see `status`"))),
     }
 }
 

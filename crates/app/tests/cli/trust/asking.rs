@@ -51,7 +51,7 @@ fn a_data_directory_of_somebody_else_is_asked_about_too() {
     copy(&stranger.data(), &home.data());
     let seen = at_terminal(checked(&home, ASK), "n\n");
     assert_eq!(seen.code, Some(2), "{}", seen.seen);
-    has(&seen.seen, &["A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU", "(untrusted_folder)"]);
+    has(&seen.seen, &["A DATA DIRECTORY THAT YOU DID NOT CREATE", "(untrusted_folder)"]);
     let seen = at_terminal(checked(&home, &["trust"]), "y\n");
     assert_eq!(seen.code, Some(0), "{}", seen.seen);
     run_checked(&home, ASK).ok();
@@ -118,7 +118,7 @@ fn folders_are_listed_and_revoked() {
     assert!(!was_started(&home));
     has(&run_checked(&home, &["doctor"]).stdout, &["BAD  folder", "(untrusted_folder)"]);
     assert!(!was_started(&home), "a doctor starts nothing that is not trusted");
-    has(&run_checked(&Home::new(), &["trust"]).stderr, &["there is nothing to trust"]);
+    has(&run_checked(&Home::new(), &["trust"]).stderr, &["has no files that need trust"]);
 }
 
 #[test]

@@ -116,9 +116,9 @@ fn nothing_secret_is_sent_over_plain_http_to_another_machine() {
     home.write("polis.toml", "[mcp.far]\nurl = \"http://tools.invalid/mcp\"\nheaders = { Authorization = \"Bearer x\" }\n");
     has(
         &home.polis(&["tools"]).stdout,
-        &["server far: down", "the header Authorization would be sent in clear", "(plain_http)"],
+        &["server far: down", "would send the header Authorization unencrypted", "(plain_http)"],
     );
-    has(&home.polis(&["tools", "login", "far"]).stderr, &["Authorization of yours"]);
+    has(&home.polis(&["tools", "login", "far"]).stderr, &["already have an Authorization"]);
     home.write("polis.toml", "[mcp.far]\nurl = \"http://tools.invalid/mcp\"\n");
     has(&home.polis(&["tools", "login", "far"]).stderr, &["(plain_http)"]);
 }
