@@ -617,7 +617,7 @@ mod tests {
         assert!(error("model = 3\n").contains("a model is vendor/name, or a list of such names"));
         assert!(error("[budget]\nmoney = 3\n").contains("unknown field `money`"));
         let bad = parse("[budget.call]\nusd = -1.0\n", Path::new("x")).unwrap();
-        assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 cannot be kept"));
+        assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 is not possible"));
     }
 
     #[test]

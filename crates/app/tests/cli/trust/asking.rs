@@ -108,7 +108,7 @@ fn folders_are_listed_and_revoked() {
     has(&run_checked(&home, &["trust", "list"]).ok(), &[home.path().canonicalize().unwrap().to_str().unwrap(), ".mcp.json"]);
     let listed: serde_json::Value = serde_json::from_str(&run_checked(&home, &["trust", "list", "--json"]).ok()).unwrap();
     assert_eq!(listed["folders"].as_array().unwrap().len(), 1);
-    has(&run_checked(&home, &["trust"]).stderr, &["is trusted as it is now"]);
+    has(&run_checked(&home, &["trust"]).stderr, &["is already trusted as it is now"]);
     has(&run_checked(&home, &["doctor"]).stdout, &["ok   folder     1 file trusted as they are now"]);
     was_started(&home);
     let path = home.path().display().to_string();
@@ -242,7 +242,7 @@ fn what_polis_writes_at_your_word_counts_and_nothing_else() {
 fn only_a_clear_answer_is_remembered() {
     let home = with_program();
     let seen = at_terminal(checked(&home, ASK), "maybe\nperhaps\nwhy\n");
-    has(&seen.seen, &["the question comes again"]);
+    has(&seen.seen, &["you will be asked again"]);
     let seen = at_terminal(checked(&home, ASK), "maybe\ny\n");
     assert!(was_started(&home), "{}", seen.seen);
 }
