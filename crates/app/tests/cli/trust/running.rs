@@ -132,7 +132,7 @@ fn a_trusted_script_whose_place_leads_elsewhere_is_not_started() {
     std::os::unix::fs::symlink(elsewhere.path().join("evil.sh"), home.path().join("server.sh")).unwrap();
     let done = run_checked(&home, ASK);
     assert!(!was_started(&home), "{}", done.stderr);
-    has(&done.stderr, &["server.sh is not what was trusted", "changed_since_trusted"]);
+    has(&done.stderr, &["server.sh is not trusted as it is now", "changed_since_trusted"]);
 }
 
 /// A folder whose server is a script that loads another.
@@ -156,7 +156,7 @@ fn code_that_a_trusted_script_loads_is_bound_as_well() {
         home.write(path, text);
         let done = run_checked(&home, ASK);
         assert!(!was_started(&home) && !home.path().join("EVIL").exists(), "{}", done.stderr);
-        has(&done.stderr, &[&format!("{path} is not what was trusted"), "changed_since_trusted"]);
+        has(&done.stderr, &[&format!("{path} is not trusted as it is now"), "changed_since_trusted"]);
         match before {
             Some(text) => home.write(path, &text),
             None => std::fs::remove_file(home.path().join(path)).unwrap(),
@@ -182,7 +182,7 @@ fn a_server_that_is_started_again_is_compared_again() {
     home.write("srv/lib.sh", "echo > EVIL\n");
     crate::cli::machine::until(|| {
         was_started(&home);
-        served.get("/api/tools").1.to_string().contains("srv/lib.sh is not what was trusted")
+        served.get("/api/tools").1.to_string().contains("srv/lib.sh is not trusted as it is now")
     });
     assert!(!was_started(&home) && !home.path().join("EVIL").exists());
     // What is trusted meanwhile counts without a restart.
@@ -200,7 +200,7 @@ fn a_program_of_a_folder_that_is_trusted_no_longer_is_not_started_again() {
     has(&run_checked(&home, &["trust", "revoke"]).stderr, &["until it restarts"]);
     crate::cli::machine::until(|| {
         was_started(&home);
-        served.get("/api/tools").1.to_string().contains(".mcp.json is not what was trusted")
+        served.get("/api/tools").1.to_string().contains(".mcp.json is not trusted as it is now")
     });
     assert!(!was_started(&home));
 }
