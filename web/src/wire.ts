@@ -1026,7 +1026,7 @@ export type Flow = {
   target?: string | null;
 };
 
-/** Whether the society is well. */
+/** Health of the society. */
 export type Health = {
   /** The model that answers where none is named. */
   model: HealthModel;
@@ -2325,19 +2325,19 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** The society's card, for agents of others. */
+  /** The society's A2A agent card. */
   "GET /.well-known/agent-card.json": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** The society as an A2A agent; what a method does needs the scope of the route that does it. */
+  /** The society as an A2A agent; each method needs the scope of the corresponding route. */
   "POST /a2a": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** What an agent can do. */
+  /** The capabilities of an agent. */
   "GET /agui/{agent}": {
     query: undefined;
     body: undefined;
@@ -2349,13 +2349,13 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** What there is on a thread, and what comes, as server-sent events. */
+  /** What already happened on a thread, then live events, as server-sent events. */
   "POST /agui/{agent}/connect": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** What a person did with a component: a word to its agent, or the answer to what waits. */
+  /** An action of a person on a component: a message to its agent, or the answer to a pending item. */
   "POST /api/actions": {
     query: undefined;
     body: {
@@ -2374,7 +2374,7 @@ export interface Routes {
     };
     answer: Acted;
   };
-  /** Who is there, and what each is at. */
+  /** The agents and what each is doing. */
   "GET /api/agents": {
     query: {
       /** The `next` of the page before; the first page without it. */
@@ -2391,7 +2391,7 @@ export interface Routes {
     body: undefined;
     answer: AgentDetail;
   };
-  /** Has an agent compress its conversation, or undoes that. */
+  /** Lets an agent compress its conversation, or undoes that. */
   "POST /api/agents/{id}/compress": {
     query: undefined;
     body: {
@@ -2400,7 +2400,7 @@ export interface Routes {
     };
     answer: Compressing;
   };
-  /** Has an agent do one of its operations. */
+  /** Runs an operation of an agent. */
   "POST /api/agents/{id}/operate": {
     query: undefined;
     body: {
@@ -2413,7 +2413,7 @@ export interface Routes {
     };
     answer: Accepted;
   };
-  /** Sends an agent away. */
+  /** Terminates an agent. */
   "POST /api/agents/{id}/terminate": {
     query: undefined;
     body: {
@@ -2437,7 +2437,7 @@ export interface Routes {
     body: undefined;
     answer: Approvals;
   };
-  /** Says a word on what waits. */
+  /** Decides a pending item. */
   "POST /api/approvals/{id}": {
     query: undefined;
     body: {
@@ -2466,7 +2466,7 @@ export interface Routes {
     };
     answer: Resolved;
   };
-  /** What is kept outside the log. */
+  /** The artifacts. */
   "GET /api/artifacts": {
     query: {
       /** Only those after this number. */
@@ -2477,7 +2477,7 @@ export interface Routes {
     body: undefined;
     answer: Artifacts;
   };
-  /** Keeps a content. */
+  /** Stores an artifact. */
   "POST /api/artifacts": {
     query: {
       /** The name of a file, for people. */
@@ -2492,13 +2492,13 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** What was set aside because it broke agents down. */
+  /** The dead letters: messages that crashed agents. */
   "GET /api/dead-letters": {
     query: undefined;
     body: undefined;
     answer: DeadLetters;
   };
-  /** Everything that happens, as server-sent events: the log after a place, then live. */
+  /** The log after a position and then live events, as server-sent events. */
   "GET /api/events": {
     query: {
       /** Only events after this place; all of them when it is not given. */
@@ -2513,7 +2513,7 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** Begins a society with the past of this one. */
+  /** Creates a society that shares the history of this one up to an event. */
   "POST /api/fork": {
     query: undefined;
     body: {
@@ -2524,7 +2524,7 @@ export interface Routes {
     };
     answer: MadeSociety;
   };
-  /** Whether the society is well. */
+  /** Health of the society. */
   "GET /api/health": {
     query: undefined;
     body: undefined;
@@ -2541,7 +2541,7 @@ export interface Routes {
     body: undefined;
     answer: LogPage;
   };
-  /** What passed between the person and the society about a request. */
+  /** The messages of a request. */
   "GET /api/messages/{taskId}": {
     query: {
       /** The `next` of the page before; the first page without it. */
@@ -2554,7 +2554,7 @@ export interface Routes {
     body: undefined;
     answer: Messages;
   };
-  /** Which models can be asked. */
+  /** The available models. */
   "GET /api/models": {
     query: undefined;
     body: undefined;
@@ -2566,7 +2566,7 @@ export interface Routes {
     body: undefined;
     answer: Org;
   };
-  /** Makes the roles and agents of a document that are not there yet. */
+  /** Creates the roles and agents of a document that do not exist yet. */
   "POST /api/org": {
     query: {
       /** Whether root's role becomes what the document says. */
@@ -2632,13 +2632,13 @@ export interface Routes {
     };
     answer: Imported;
   };
-  /** What the page has to know before it shows anything. */
+  /** Settings of the page. */
   "GET /api/page": {
     query: undefined;
     body: undefined;
     answer: PageAdditions;
   };
-  /** The plans that agents keep. */
+  /** The plans of agents. */
   "GET /api/plans": {
     query: {
       /** Of this request; of all without it. */
@@ -2653,7 +2653,7 @@ export interface Routes {
     body: undefined;
     answer: Policy;
   };
-  /** Has the society go on from an event, and keeps what it was under another name. */
+  /** Rewinds the society to an event, and keeps its previous history under another name. */
   "POST /api/rewind": {
     query: undefined;
     body: {
@@ -2673,7 +2673,7 @@ export interface Routes {
     body: undefined;
     answer: Roles;
   };
-  /** Says something to an agent, within a request or as a new one. */
+  /** Sends a message to an agent, within a request or as a new one. */
   "POST /api/send": {
     query: undefined;
     body: {
@@ -2710,7 +2710,7 @@ export interface Routes {
     body: undefined;
     answer: Societies;
   };
-  /** Begins a society and has it work, unless it is there. */
+  /** Creates and starts a society, unless it exists. */
   "POST /api/societies": {
     query: undefined;
     body: {
@@ -2719,7 +2719,7 @@ export interface Routes {
     };
     answer: BegunSociety;
   };
-  /** Gives root a new request. */
+  /** Submits a request to root. */
   "POST /api/submit": {
     query: undefined;
     body: {
@@ -2743,7 +2743,7 @@ export interface Routes {
     };
     answer: Accepted;
   };
-  /** The requests that are under way. */
+  /** The open requests. */
   "GET /api/tasks": {
     query: {
       /** The `next` of the page before; the first page without it. */
@@ -2754,13 +2754,13 @@ export interface Routes {
     body: undefined;
     answer: Tasks;
   };
-  /** Where a request stands. */
+  /** The state of a request. */
   "GET /api/tasks/{id}": {
     query: undefined;
     body: undefined;
     answer: TaskState;
   };
-  /** Calls a request off. */
+  /** Cancels a request. */
   "POST /api/tasks/{id}/cancel": {
     query: undefined;
     body: {
@@ -2771,13 +2771,13 @@ export interface Routes {
     };
     answer: Cancelled;
   };
-  /** Does a request again that has ended. */
+  /** Retries a request that has ended. */
   "POST /api/tasks/{id}/retry": {
     query: undefined;
     body: Record<string, never>;
     answer: Accepted;
   };
-  /** Which conversations there are. */
+  /** The conversations. */
   "GET /api/threads": {
     query: {
       /** The `next` of the page before; the first page without it. */
@@ -2799,7 +2799,7 @@ export interface Routes {
     body: undefined;
     answer: Thread;
   };
-  /** Which tools can be called, and how their servers stand. */
+  /** The available tools and the state of their servers. */
   "GET /api/tools": {
     query: {
       /** The `next` of the page before; the first page without it. */
@@ -2816,7 +2816,7 @@ export interface Routes {
     body: undefined;
     answer: UsageReport;
   };
-  /** What runs here. */
+  /** The version of the server. */
   "GET /api/version": {
     query: undefined;
     body: undefined;
@@ -2897,19 +2897,19 @@ export interface Routes {
     body: undefined;
     answer: View;
   };
-  /** A script of the operator's that adds components to the page. */
+  /** A script of the operator that adds components to the page. */
   "GET /components/{name}": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** This contract, to read. */
+  /** This contract as a page. */
   "GET /docs": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** The society as an MCP server; what a tool does needs the scope of the route that does it. */
+  /** The society as an MCP server; each tool needs the scope of the corresponding route. */
   "POST /mcp": {
     query: undefined;
     body: undefined;
@@ -2927,19 +2927,19 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** A frame for documents of models with their scripts, where the operator allows it. */
+  /** A frame for HTML documents of models with scripts, if the operator allows it. */
   "GET /sandbox/live": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** A frame for documents of models, whose scripts do not run. */
+  /** A frame for HTML documents of models, without scripts. */
   "GET /sandbox/static": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** Says something to a model that is an agent. */
+  /** A chat completion by an agent. */
   "POST /v1/chat/completions": {
     query: undefined;
     body: undefined;
@@ -2957,19 +2957,19 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
-  /** The same, as a response that can be gone on with by its id. */
+  /** The same as a response, which can be continued by its id. */
   "POST /v1/responses": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** A response as it stands. */
+  /** A response in its current state. */
   "GET /v1/responses/{id}": {
     query: undefined;
     body: undefined;
     answer: undefined;
   };
-  /** Calls off what a response is about. */
+  /** Cancels the request of a response. */
   "POST /v1/responses/{id}/cancel": {
     query: undefined;
     body: undefined;

@@ -3,8 +3,10 @@
 
 mod crates;
 mod imports;
+mod mentions;
 mod report;
 mod text;
+mod translation;
 
 use std::fmt;
 
@@ -26,12 +28,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     violations.extend(crates::check_map(&workspace.packages, &map));
 
     let files = workspace.files()?;
+    let mut sources = Vec::new();
     for file in &files {
         // What is not UTF-8 is not text, and the rules are about text.
-        if let Ok(text) = String::from_utf8(read(file)?) {
-            violations.extend(text::check(file, &text));
+        let Ok(text) = String::from_utf8(read(file)?) else { continue };
+        violations.extend(text::check(file, &text));
+        if let Some(original) = translation::original(file) {
+            let english = std::fs::read_to_string(workspace.root.join(original)).ok();
+            violations.extend(translation::check(file, english.as_deref(), &text));
+        }
+        if file.ends_with(".rs") {
+            sources.push(text);
         }
     }
+    violations.extend(mentions::check(&map, &files, &mentions::words(sources.iter().map(String::as_str))));
 
     for violation in &violations {
         println!("{violation}");

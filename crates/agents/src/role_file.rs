@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 * 1024;
 pub struct BadRoleFile {
     /// Where, from 1.
     pub line: usize,
-    /// What.
+    /// What is wrong in that line.
     pub wrong: String,
     /// What to do.
     pub remedy: String,

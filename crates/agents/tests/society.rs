@@ -154,7 +154,7 @@ async fn what_cannot_be_done_is_read_by_the_model_with_a_code_and_what_to_do() {
     assert_eq!(codes, expected);
     assert!(read[2]["error"].as_str().unwrap().contains("there are: root, writer"), "{}", read[2]);
     assert!(read[5]["error"].as_str().unwrap().contains("w1 (writer)"), "{}", read[5]);
-    assert!(read[12]["error"].as_str().unwrap().contains("has been sent away"), "{}", read[12]);
+    assert!(read[12]["error"].as_str().unwrap().contains("is being terminated"), "{}", read[12]);
     assert_eq!(read[14]["compressedCount"], 0);
 }
 

@@ -11,7 +11,7 @@ use crate::ApiError;
 pub enum Scope {
     /// Look at everything.
     Read,
-    /// Give the society something to do, and call it off.
+    /// Submit a request, and call it off.
     Send,
     /// Speak for the person where one is asked.
     Approve,
@@ -46,14 +46,14 @@ pub struct Scopes(u8);
 
 /// A word that is no scope.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope; there are read, send, approve and admin")]
+#[error("`{0}` is not a scope; use read, send, approve or admin")]
 pub struct BadScope(String);
 
 impl Scopes {
     /// Everything.
     pub const ALL: Self = Self(0b1111);
 
-    /// Nothing.
+    /// The empty set of scopes.
     pub const NONE: Self = Self(0);
 
     /// Whether this one is among them.
@@ -134,7 +134,7 @@ impl Caller {
             return Ok(());
         }
         let detail = format!(
-            "this needs the scope `{scope}`, and the token has only `{}`; make another with polis token new --scope",
+            "this needs the scope `{scope}`, and the token has only `{}`; create another with polis token new --scope",
             self.scopes
         );
         Err(ApiError::new(403, "missing_scope", detail))

@@ -119,7 +119,7 @@ pub struct AgentOperation {
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
 }
 
-/// Has an agent do one of its operations.
+/// Runs an operation of an agent.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Operate {

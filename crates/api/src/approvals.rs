@@ -203,7 +203,7 @@ impl TryFrom<DecisionRequest> for Decision {
             (None, Some(DecisionOutcome::NotDone)) => Ok(Self::NotDone(spoken.result)),
             (None, Some(DecisionOutcome::Again)) => Ok(Self::Again),
             (None, Some(DecisionOutcome::Cancelled)) => Ok(Self::Cancelled),
-            _ => Err("say either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
+            _ => Err("give either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
         }
     }
 }

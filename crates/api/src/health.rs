@@ -4,7 +4,7 @@ use polis_domain::Seq;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether the society is well.
+/// Health of the society.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Health {
     /// The sum of it.

@@ -57,7 +57,7 @@ pub trait Api: Sync {
     /// One agent, with its role, its children and its operations.
     async fn agent(&self, id: &AgentId) -> Result<AgentDetail, ApiError>;
 
-    /// Has an agent do one of its operations.
+    /// Runs an operation of an agent.
     async fn operate(&self, id: &AgentId, request: Operate) -> Result<Accepted, ApiError>;
 
     /// Has an agent compress its conversation, or undoes the last compression.

@@ -21,7 +21,7 @@ impl Address {
         };
         let path = path.parse().map_err(|bad: polis_domain::BadPath| Trouble::usage("bad_path", bad.to_string()))?;
         if main.is_empty() || main.contains(['[', ']']) {
-            let message = format!("`{text}` is no address; write for example root or root.messages[3].meta._thread");
+            let message = format!("`{text}` is not an address; write for example root or root.messages[3].meta._thread");
             return Err(Trouble::usage("bad_path", message));
         }
         Ok(Self { main: main.into(), path })

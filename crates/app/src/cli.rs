@@ -10,9 +10,9 @@ use crate::budget::RequestBudget;
 use crate::planning::TypedPlanApproval;
 pub(crate) use trust::{TrustAction, TrustFolder};
 
-/// A durable society of AI agents.
+/// A durable runtime for teams of AI agents.
 ///
-/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 waiting for a person, 4 the answer is not whole or not verified, 130 stopped.
+/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 a person must decide, 4 the answer is incomplete or not verified, 130 stopped by a signal.
 #[derive(Debug, Parser)]
 #[command(name = "polis", version, max_term_width = 100)]
 pub(crate) struct Typed {
@@ -27,108 +27,108 @@ pub(crate) struct Typed {
     #[arg(long, value_name = "FILE", env = "POLIS_CONFIG", global = true)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Which society is meant [default: main, or the one that the running polis was started with]
+    /// The society to use [default: main, or the one that the running polis was started with]
     #[arg(long, value_name = "NAME", env = "POLIS_SOCIETY", global = true)]
     pub(crate) society: Option<String>,
 
-    /// A running polis to talk to, for example http://127.0.0.1:3000
+    /// A running polis to connect to, for example http://127.0.0.1:3000
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
 
-    /// Write results into a file or a pipe as they are; otherwise control characters, marks of writing direction and invisible
+    /// Write results into a file or a pipe unchanged; otherwise control characters, bidirectional marks and invisible
     /// characters are shown as escapes such as \u001b
     #[arg(long, global = true)]
     pub(crate) raw: bool,
 
-    /// Trust what lies in this folder for this run: polis.toml, .mcp.json, roles, SOPs, prompts; nothing is remembered
+    /// Trust the files of this folder for this run: polis.toml, .mcp.json, roles, SOPs, prompts; nothing is stored
     #[arg(long, global = true)]
     pub(crate) trust: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the society and its HTTP server
+    /// Run the society and its HTTP server
     Serve(Serve),
-    /// Do one request from start to finish; the answer alone goes to stdout
+    /// Run one request to its end; only the answer goes to stdout
     Run(Run),
     /// Talk to root or, with @name, to any agent
     Chat(Chat),
-    /// Be an MCP server on stdio, for programs that start one
+    /// Run the society as an MCP server on stdio
     Mcp(Mcp),
-    /// Show what happened
+    /// Print the log
     Log(Log),
-    /// Show a conversation: root, or root.messages[3].meta._thread
+    /// Print a conversation: root, or root.messages[3].meta._thread
     Show(Show),
     /// List the agents
     Agents(Look),
     /// List the conversations
     Threads(Look),
-    /// List the requests that are under way, the plans that agents keep and what was set aside; or those of one request
+    /// List open requests, the plans of agents and dead letters; or those of one request
     Tasks(Tasks),
     /// Have an agent compress its conversation, or undo its last compression
     Compress(Compress),
-    /// Show the organisation: roles, agents, and who is gone
+    /// Show the organisation: roles, agents and terminated agents
     Org(Look),
-    /// Send an agent away; it does first what waits for it
+    /// Terminate an agent when it has finished its queue
     Terminate(Terminate),
     /// Write the organisation to a file, or to stdout
     Export(Export),
-    /// Make the roles and agents that a file describes
+    /// Create the roles and agents that a file describes
     Import(Import),
-    /// List the vendors that can be asked, or the models of one
+    /// List the available vendors, or the models of one
     Models(Models),
-    /// List the tools that agents have, and how the MCP servers stand; log in at a server
+    /// List the agents' tools and the state of the MCP servers; log in to a server
     Tools(Tools),
-    /// List what is kept outside the log; get one, or remove what nothing names
+    /// List the artifacts; get one, or remove unreferenced ones
     Artifacts(Artifacts),
-    /// Make, list and revoke tokens with limited scopes for the HTTP server
+    /// Create, list and revoke tokens for HTTP clients
     Token(Tokens),
     /// Show what was spent on models, and what is left
     Usage(Look),
-    /// Look whether everything is there, and say what to do
+    /// Check the installation and say what to do
     Doctor(Doctor),
     /// Show what a folder's files would do and trust them; list and revoke what you trust
     Trust(TrustFolder),
     /// List what waits for a person
     Approvals(Look),
-    /// Agree to what waits for a person
+    /// Approve what waits for a person
     Approve(Approve),
-    /// Disagree with what waits for a person
+    /// Deny what waits for a person
     Deny(Deny),
     /// Answer a question that waits for a person
     Answer(Answer),
-    /// Say something to an agent
+    /// Send a message to an agent
     Send(Send),
-    /// Call off a request and everything that is done for it
+    /// Cancel a request and all work for it
     Cancel(Cancel),
     /// List the societies of the data directory
     Societies(Look),
-    /// Begin another society with the past of this one
+    /// Create another society that shares the history of this one
     Fork(Fork),
-    /// Go back to an event; what came after it is kept under another name
+    /// Go back to an event; the previous history is kept under another name
     Rewind(Rewind),
-    /// Run every settled turn again against the log, calling nothing, and say where code or state differs
+    /// Run every settled turn again against the log, without any call, and report where code or state differs
     Replay(Replay),
-    /// Report what breaks the rules of names and layout for agents: docs/naming.md
+    /// Report violations of the naming and layout rules for agents: docs/naming.md
     Check(Check),
-    /// Write the beginning of something, by those rules
+    /// Generate an agent, an SOP or a role
     #[command(subcommand)]
     New(New),
 }
 
-/// What the society works with, for commands that let it work.
+/// What a society runs with, for commands that run one.
 #[derive(Debug, Args, Default)]
 pub(crate) struct With {
-    /// The model as vendor/name, or several with commas: the next one answers when one fails [default: the first vendor
+    /// The model as vendor/name, or several with commas to fail over to the next one [default: the first vendor
     /// whose key is set, else an Ollama on this machine, else the offline model]
     #[arg(long, value_name = "MODEL", env = "POLIS_MODEL")]
     pub(crate) model: Option<String>,
 
-    /// The folder that file tools may touch [default: the working directory]
+    /// The folder that file tools may access [default: the working directory]
     #[arg(long, value_name = "DIR", env = "POLIS_WORKSPACE")]
     pub(crate) workspace: Option<PathBuf>,
 
-    /// When to ask a person about the plan of a workflow before it is carried out [default: never]
+    /// When the plan of a workflow needs approval before it is carried out [default: never]
     #[arg(long, value_name = "WHEN", value_enum, env = "POLIS_PLAN_APPROVAL")]
     pub(crate) plan_approval: Option<TypedPlanApproval>,
 
@@ -137,7 +137,7 @@ pub(crate) struct With {
     #[arg(long, value_name = "none|Nx", env = "POLIS_BUDGET")]
     pub(crate) budget: Option<RequestBudget>,
 
-    /// Record what the model is asked and answers to this cassette
+    /// Record requests to the model and its replies to this cassette
     #[arg(long, value_name = "FILE", env = "POLIS_RECORD", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
 
@@ -148,11 +148,11 @@ pub(crate) struct With {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:3000]
+    /// The address to listen on; port 0 picks a free one [default: 127.0.0.1:3000]
     #[arg(long, value_name = "ADDRESS", env = "POLIS_LISTEN")]
     pub(crate) listen: Option<String>,
 
-    /// Let everybody in who can connect; on loopback only
+    /// Accept every client without a token; on loopback only
     #[arg(long)]
     pub(crate) no_auth: bool,
 
@@ -160,7 +160,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) insecure_listen: bool,
 
-    /// Encrypt with this certificate and its chain, a PEM file; other machines may connect then
+    /// Use TLS with this certificate and its chain, a PEM file; allows addresses that other machines can reach
     #[arg(long, value_name = "FILE", env = "POLIS_TLS_CERT", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
 
@@ -174,7 +174,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What to do
+    /// The request
     #[arg(required = true, value_name = "REQUEST")]
     pub(crate) request: Vec<String>,
 
@@ -182,11 +182,11 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How to go about it
+    /// How to handle the request
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) strategy: Strategy,
 
-    /// What to do when a person is asked to agree
+    /// What to do when a call needs approval
     #[arg(long, value_enum, default_value = "ask")]
     pub(crate) approve: Agree,
 
@@ -196,11 +196,11 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// Whatever fits: an SOP, or at once, or by a plan
+    /// Choose one of the others: an SOP, a direct answer, or a plan
     Auto,
-    /// At once, in one loop of model and tools
+    /// Directly, in one loop of model and tools
     Simple,
-    /// By the SOP in sops/ that fits
+    /// By the matching SOP in sops/
     Template,
     /// By a plan
     Workflow,
@@ -210,9 +210,9 @@ pub(crate) enum Strategy {
 pub(crate) enum Agree {
     /// Ask on a terminal; elsewhere stop with status 3
     Ask,
-    /// Disagree with everything
+    /// Deny everything
     Never,
-    /// Agree to everything
+    /// Approve everything
     All,
 }
 
@@ -230,11 +230,11 @@ pub(crate) struct Mcp {
 
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// Go on with what happens next
+    /// Follow new events
     #[arg(long)]
     pub(crate) follow: bool,
 
-    /// Begin with this event
+    /// Start at this event
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) from: u64,
 
@@ -245,19 +245,19 @@ pub(crate) struct Log {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A thread, with a path below it if you like
+    /// A thread, optionally with a path below it
     #[arg(value_name = "THREAD[PATH]")]
     pub(crate) address: String,
 
-    /// With everything below it
+    /// Include everything below it
     #[arg(long)]
     pub(crate) tree: bool,
 
-    /// Print the system message that the planner, executor or verifier of this thread was given
+    /// Print the system message of the planner, executor or verifier of this thread
     #[arg(long, conflicts_with_all = ["tree", "json"])]
     pub(crate) prompt: bool,
 
-    /// Print JSON in the documents' shape
+    /// Print JSON, with sub-threads in their messages
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -271,50 +271,50 @@ pub(crate) struct Look {
 
 #[derive(Debug, Args)]
 pub(crate) struct Terminate {
-    /// Which agent
+    /// The agent
     pub(crate) agent: String,
 
-    /// Why
+    /// The reason, for the log
     pub(crate) reason: Vec<String>,
 
-    /// What becomes of its children
+    /// What happens to its children
     #[arg(long, value_enum, default_value = "cascade")]
     pub(crate) children: Children,
 
-    /// Let it go at once, with its work undone
+    /// Terminate it immediately, with its work unfinished
     #[arg(long)]
     pub(crate) now: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Children {
-    /// They go first
+    /// Terminate them first
     Cascade,
-    /// They become children of its parent
+    /// Give them to its parent
     Detach,
-    /// It stays while it has any
+    /// Refuse while it has any
     Refuse,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Where to write; never over a file that is there [default: stdout]
+    /// Where to write; an existing file is not overwritten [default: stdout]
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// As `polis export` writes it
+    /// A file that `polis export` wrote
     pub(crate) file: PathBuf,
 
-    /// Let root's role become what the file says; else it stays as it is here
+    /// Replace root's role with the file's; otherwise it is kept
     #[arg(long)]
     pub(crate) root: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Models {
-    /// Ask this vendor which models it has
+    /// List the models of this vendor
     pub(crate) vendor: Option<String>,
 
     /// Print JSON
@@ -341,12 +341,12 @@ pub(crate) struct Tools {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Login {
-    /// Log in at an MCP server that wants it, in your browser
+    /// Log in to an MCP server, in your browser
     Login {
         /// As polis.toml names it
         server: String,
     },
-    /// Forget the login at an MCP server
+    /// Log out of an MCP server
     Logout {
         /// As polis.toml names it
         server: String,
@@ -375,19 +375,19 @@ pub(crate) struct Tokens {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenCommand {
-    /// Make one and print it, this once
+    /// Create a token and print it; it is shown only once
     New {
-        /// What to call it
+        /// Its name
         #[arg(long)]
         name: String,
 
-        /// What it may do: read, send, approve, admin, with commas between them
+        /// Its scopes, separated by commas: read, send, approve, admin
         #[arg(long, value_name = "SCOPES", default_value = "read")]
         scope: String,
     },
-    /// List them, without the secrets, which nobody has kept
+    /// List the tokens, without their secrets, which are not stored
     List,
-    /// Have one open nothing any more
+    /// Revoke a token
     Revoke {
         /// As polis token list shows it
         name: String,
@@ -401,13 +401,13 @@ pub(crate) enum ArtifactCommand {
         /// As `polis artifacts` lists it, or its first digits
         id: String,
 
-        /// The file; it is replaced
+        /// The file; it is overwritten
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Remove those that no log names; polis must not run
+    /// Remove artifacts that no log references; polis must not be running
     Gc {
-        /// Spare what was kept within this many hours [default: 24, or grace_hours in polis.toml]
+        /// Keep what was stored within this many hours [default: 24, or grace_hours in polis.toml]
         #[arg(long, value_name = "HOURS")]
         hours: Option<u32>,
     },
@@ -415,7 +415,7 @@ pub(crate) enum ArtifactCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Ask the model for a word, which costs a little
+    /// Send a test request to the model, which costs a little
     #[arg(long)]
     pub(crate) call: bool,
 
@@ -432,19 +432,19 @@ pub(crate) struct Approve {
     /// As `polis approvals` lists it
     pub(crate) id: String,
 
-    /// For a write in doubt: it was done, and this came of it
+    /// For a write in doubt: it was done, with this result
     #[arg(long, value_name = "RESULT", conflicts_with = "again")]
     pub(crate) done: Option<String>,
 
-    /// For a write in doubt, or a turn that stands still: do it again
+    /// For a write in doubt: repeat it; for a parked turn: resume it
     #[arg(long)]
     pub(crate) again: bool,
 
-    /// For a call: make it with these arguments instead, as JSON
+    /// For a call: run it with these arguments instead, as JSON
     #[arg(long, value_name = "JSON", conflicts_with_all = ["again", "done"])]
     pub(crate) arguments: Option<String>,
 
-    /// For a call: do not ask again about calls like this one; `polis approvals` shows which calls that covers
+    /// For a call: do not ask again about similar calls; `polis approvals` shows which calls that covers
     #[arg(long, value_name = "FOR", value_enum, conflicts_with_all = ["again", "done"])]
     pub(crate) always: Option<Always>,
 
@@ -458,13 +458,13 @@ pub(crate) struct Approve {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Always {
-    /// This agent
+    /// By this agent
     Agent,
-    /// Everybody who works on this request
+    /// By any agent, for this request
     Task,
-    /// Everybody
+    /// By any agent
     Tool,
-    /// Everybody, for all tools of the same server that only read by its word
+    /// By any agent, for all tools of the same server that are read-only according to the server
     Reads,
 }
 
@@ -473,7 +473,7 @@ pub(crate) struct Answer {
     /// As `polis approvals` lists it
     pub(crate) id: String,
 
-    /// The words, one of the options, or the filled form as JSON
+    /// A text, one of the options, or the filled form as JSON
     #[arg(required = true)]
     pub(crate) answer: Vec<String>,
 
@@ -486,11 +486,11 @@ pub(crate) struct Deny {
     /// As `polis approvals` lists it
     pub(crate) id: String,
 
-    /// For a question of a server: say neither yes nor no
+    /// For a question of a server: dismiss it without an answer
     #[arg(long, conflicts_with = "reason")]
     pub(crate) cancel: bool,
 
-    /// Why, for the agent to read
+    /// The reason, for the agent to read
     pub(crate) reason: Vec<String>,
 
     #[command(flatten)]
@@ -499,14 +499,14 @@ pub(crate) struct Deny {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// Who is meant, for example root
+    /// The agent, for example root
     pub(crate) agent: String,
 
-    /// What to say
+    /// The message
     #[arg(required = true)]
     pub(crate) text: Vec<String>,
 
-    /// The request that it belongs to; a new one when not given
+    /// The request that it belongs to; a new one by default
     #[arg(long, value_name = "ID")]
     pub(crate) task: Option<String>,
 
@@ -520,7 +520,7 @@ pub(crate) struct Cancel {
     /// The request
     pub(crate) task: String,
 
-    /// Why, for whoever waits
+    /// The reason, for those who wait
     pub(crate) reason: Vec<String>,
 }
 
@@ -530,7 +530,7 @@ pub(crate) struct Fork {
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<u64>,
 
-    /// What it is called [default: this one's name and a number]
+    /// Its name [default: this one's name and a number]
     pub(crate) name: Option<String>,
 
     /// Print JSON
@@ -540,7 +540,7 @@ pub(crate) struct Fork {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rewind {
-    /// The last event that stays
+    /// The last event to keep
     #[arg(long, value_name = "N")]
     pub(crate) to: u64,
 
@@ -561,7 +561,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The folder to look at, with all below it [default: the working directory]
+    /// The folder to check, including subfolders [default: the working directory]
     pub(crate) dir: Option<PathBuf>,
 
     /// Print JSON
@@ -571,9 +571,9 @@ pub(crate) struct Check {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum New {
-    /// An agent: its folder, files, prompts and a test that passes
+    /// An agent: its folder, files, prompts and a passing test
     Agent(NewAgent),
-    /// A procedure that agents follow: sops/NAME.md
+    /// A procedure for agents: sops/NAME.md
     Sop(NewSop),
     /// A role: a file in roles/
     Role(NewRole),
@@ -584,7 +584,7 @@ pub(crate) struct Tasks {
     /// A request
     pub(crate) task: Option<String>,
 
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -594,7 +594,7 @@ pub(crate) struct NewSop {
     /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
     pub(crate) name: String,
 
-    /// Where the folder sops is, or is to be [default: the working directory]
+    /// The folder that contains sops/, or will contain it [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -604,14 +604,14 @@ pub(crate) struct NewRole {
     /// Its name, such as reviewer or "Code Reviewer"
     pub(crate) name: String,
 
-    /// Where the folder roles/ is [default: the working directory]
+    /// The folder that contains roles/ [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Compress {
-    /// Which agent
+    /// The agent
     pub(crate) agent: String,
 
     /// Undo the last compression instead
@@ -624,11 +624,11 @@ pub(crate) struct NewAgent {
     /// What it does, such as order_tracking or OrderTracking
     pub(crate) name: String,
 
-    /// A sub-thread that it starts; may be said several times
+    /// A sub-thread that it starts; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) sub: Vec<String>,
 
-    /// Where: modules if this is in a crate, else a project in a new folder [default: the working directory]
+    /// The folder: modules if it is in a crate, otherwise a project in a new folder [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -639,7 +639,7 @@ pub(crate) struct NewAgent {
 }
 
 impl Command {
-    /// What the society should work with; nothing special for commands that do not let it work.
+    /// What the society runs with; `None` for commands that do not run one.
     pub(crate) fn with(&self) -> Option<&With> {
         match self {
             Self::Serve(Serve { with, .. })

@@ -327,7 +327,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, Trouble> {
         None => text.trim().to_owned(),
     };
     numeric.parse().map_err(|_| {
-        Trouble::usage("bad_listen", format!("`{text}` is no address to listen on; write for example 127.0.0.1:3000"))
+        Trouble::usage("bad_listen", format!("`{text}` is not an address to listen on; write for example 127.0.0.1:3000"))
     })
 }
 

@@ -28,9 +28,9 @@ pub(crate) fn raise() -> Option<u64> {
 pub(crate) fn told(connections: usize) -> String {
     match raise() {
         Some(limit) if limit < connections as u64 => {
-            format!("{limit} may be open, so that fewer than {connections} can be connected at once; raise `ulimit -Hn`")
+            format!("{limit} may be open, so that fewer than {connections} can be open at a time; raise `ulimit -Hn`")
         }
-        Some(limit) => format!("{limit} may be open, enough for {connections} connections at once"),
+        Some(limit) => format!("{limit} may be open, enough for {connections} connections"),
         None => "as many may be open as the system has room for".to_owned(),
     }
 }

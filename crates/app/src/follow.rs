@@ -288,7 +288,7 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: Ended, show: &mut 
         Ended::Stopped => {
             let cancel = config.again(&format!("cancel {task}"));
             out::note(&format!(
-                "polis: stopped; the request goes on in the server, or else when polis runs again here, unless you call it off with `{cancel}`"
+                "polis: stopped; the request continues in the server, or when polis runs again here, unless you cancel it with `{cancel}`"
             ));
             Ok(Exit::Stopped)
         }

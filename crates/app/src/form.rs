@@ -32,7 +32,7 @@ pub(crate) async fn ask(wanted: &Wanted, lines: &mut Lines) -> Option<Word> {
             Some(Word::Answer(chosen.cloned().unwrap_or(text)))
         }
         Wanted::Form { schema } => {
-            out::note("an empty line leaves a field out; /no declines, /cancel turns away");
+            out::note("an empty line skips a field; /no declines, /cancel dismisses the question");
             let mut filled = Map::new();
             for (name, field) in schema["properties"].as_object().into_iter().flatten() {
                 let title = field["title"].as_str().unwrap_or(name);

@@ -32,7 +32,7 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
     {
         let least = polis_tools::sandbox::Limits::LEAST_MEMORY_BYTES >> 20;
         if let Some(memory) = config.tools.memory_mb.filter(|memory| config.tools.commands && u64::from(memory.get()) < least) {
-            return Err(bad(format!("`memory_mb` is {memory}, with which no shell starts; {least} is the least")));
+            return Err(bad(format!("`memory_mb` is {memory}, too little to start a shell; the minimum is {least}")));
         }
     }
     Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
@@ -43,8 +43,8 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
 fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
     match offered {
         Ok(offers) if offers.may_run_unattended() => None,
-        Ok(offers) => Some(format!("This machine offers too little to hold commands: {offers}.")),
-        Err(reason) => Some(format!("Nothing holds commands on this machine: {reason}.")),
+        Ok(offers) => Some(format!("This machine cannot confine commands well enough: {offers}.")),
+        Err(reason) => Some(format!("This machine cannot confine commands: {reason}.")),
     }
 }
 
@@ -56,7 +56,7 @@ const JOURNAL: &str = "commands";
 #[cfg(target_os = "linux")]
 fn recover(config: &Config) {
     for aside in polis_tools::sandbox::recover(&config.data.join(JOURNAL)) {
-        out::note(&format!("polis: a command that was cut off left something that no agent may write: {aside}"));
+        out::note(&format!("polis: an interrupted command left files that agents may not write: {aside}"));
     }
 }
 
@@ -99,7 +99,7 @@ async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool
     let sandbox = Sandbox::default();
     let offered = match sandbox.offers_under(&limits).await {
         Err(reason) if sandbox.offers().await.is_ok() => {
-            return Err(format!("in [tools] of polis.toml the limits let no command run: {reason}"));
+            return Err(format!("in [tools] of polis.toml the limits are too low to run any command: {reason}"));
         }
         offered => offered,
     };
@@ -109,7 +109,7 @@ async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool
 
 #[cfg(not(target_os = "linux"))]
 async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
-    Err("in [tools] of polis.toml `commands` is true, but they can only run on Linux".to_owned())
+    Err("in [tools] of polis.toml `commands` is true, but commands run only on Linux".to_owned())
 }
 
 /// What this machine offers to hold commands, in a line for `polis doctor`.
@@ -129,7 +129,7 @@ pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
 /// What this machine offers to hold commands, in a line for `polis doctor`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
-    Ok("none: commands can only run on Linux".to_owned())
+    Ok("none: commands run only on Linux".to_owned())
 }
 
 #[cfg(all(test, target_os = "linux"))]

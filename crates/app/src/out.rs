@@ -211,7 +211,7 @@ pub(crate) fn start_log() -> Result<(), Trouble> {
             log.with_ansi(false).event_format(JsonLines).init();
         }
         other => {
-            let what = format!("POLIS_LOG_FORMAT: `{other}` is none of the formats; write json or text");
+            let what = format!("POLIS_LOG_FORMAT: unknown format `{other}`; write json or text");
             return Err(Trouble::usage("bad_log_format", what));
         }
     }

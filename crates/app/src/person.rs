@@ -82,9 +82,9 @@ impl Waiting {
                 format!("{id}  {whose}{wanted}")
             }
             Pending::InDoubt { call } => {
-                format!("{id}  {agent} called {} {}, and nobody knows whether it was done", call.tool, call.arguments)
+                format!("{id}  {agent} called {} {}, and it is unknown whether it was done", call.tool, call.arguments)
             }
-            Pending::Parked { failure } => format!("{id}  {agent} stands still: {failure}"),
+            Pending::Parked { failure } => format!("{id}  {agent} is parked: {failure}"),
         }
     }
 
@@ -126,7 +126,7 @@ impl Waiting {
                     None => "",
                 };
                 format!(
-                    "agree with `{}`, or not with `{}`",
+                    "approve with `{}`, or deny with `{}`",
                     again(format!("approve {id}{more}")),
                     again(format!("deny {id} [reason]"))
                 )
@@ -144,20 +144,20 @@ impl Waiting {
                     Wanted::Agreement => format!("agree with `{}`", again(format!("approve {id} [--always agent|task|tool]"))),
                 };
                 let cancel = if server.is_some() {
-                    format!(", or leave it with `{}`", again(format!("deny {id} --cancel")))
+                    format!(", or dismiss it with `{}`", again(format!("deny {id} --cancel")))
                 } else {
                     String::new()
                 };
-                format!("{yes}, or not with `{}`{cancel}", again(format!("deny {id} [reason]")))
+                format!("{yes}, or deny with `{}`{cancel}", again(format!("deny {id} [reason]")))
             }
             Pending::InDoubt { .. } => format!(
-                "look whether it was done; then `{}`, or `{}`, or have it done again with `{}`",
-                again(format!("approve {id} --done \"what came of it\"")),
+                "check whether it was done; then `{}`, or `{}`, or repeat it with `{}`",
+                again(format!("approve {id} --done \"the result\"")),
                 again(format!("deny {id}")),
                 again(format!("approve {id} --again")),
             ),
             Pending::Parked { .. } => format!(
-                "let it try again with `{}`, or call it off with `{}`",
+                "resume it with `{}`, or cancel the request with `{}`",
                 again(format!("approve {id} --again")),
                 config.again(&format!("cancel {task}")),
             ),
@@ -194,7 +194,7 @@ impl Waiting {
             }
             (Pending::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
                 let form: Value = serde_json::from_str(text)
-                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is no JSON: {error}")))?;
+                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is not JSON: {error}")))?;
                 DecisionRequest { answer: Some(form), ..none() }
             }
             (Pending::Question { .. }, Word::No(reason)) => no(reason),
@@ -202,7 +202,7 @@ impl Waiting {
             (Pending::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
                 return Err(self.unfit("it is a question; answer or deny it"));
             }
-            (_, Word::Answer(_)) => return Err(self.unfit("it wants no words; approve or deny it")),
+            (_, Word::Answer(_)) => return Err(self.unfit("it takes no text; approve or deny it")),
             (_, Word::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
             (_, Word::YesWith { .. }) => {
                 return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
@@ -220,7 +220,7 @@ impl Waiting {
                 return Err(self.unfit("it is a question; approve or deny it"));
             }
             (Pending::InDoubt { .. }, Word::Yes) => {
-                return Err(self.unfit("it is a write in doubt; say --done RESULT or --again, or deny it if it was not done"));
+                return Err(self.unfit("it is a write in doubt; use --done RESULT or --again, or deny it if it was not done"));
             }
             (Pending::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
                 return Err(self.unfit("it is blocked; say --again, or cancel its task"));
@@ -241,14 +241,14 @@ impl Waiting {
                 continue;
             }
             out::prompt(match self.pending {
-                Pending::Approval { .. } if self.is_plan() => "agree? [y / y {\"todos\": […]} / n reason] ",
+                Pending::Approval { .. } if self.is_plan() => "approve? [y / y {\"todos\": […]} / n reason] ",
                 Pending::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
-                    Review { reads, .. } if !reads.is_empty() => "agree? [y / n reason / always / reads] ",
-                    Review { always: Some(_), .. } => "agree? [y / n reason / always] ",
-                    _ => "agree? [y / n reason] ",
+                    Review { reads, .. } if !reads.is_empty() => "approve? [y / n reason / always / reads] ",
+                    Review { always: Some(_), .. } => "approve? [y / n reason / always] ",
+                    _ => "approve? [y / n reason] ",
                 },
-                Pending::Question { wanted: Wanted::Visit { .. }, .. } => "been there? [y / n reason] ",
-                Pending::Question { .. } => "agree? [y / n reason] ",
+                Pending::Question { wanted: Wanted::Visit { .. }, .. } => "done? [y / n reason] ",
+                Pending::Question { .. } => "approve? [y / n reason] ",
                 Pending::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
                 Pending::Parked { .. } => "[again] ",
             });
@@ -266,7 +266,7 @@ impl Waiting {
     }
 
     fn unfit(&self, why: &str) -> Trouble {
-        Trouble::new("not_waiting", format!("{} does not wait for that: {why}", self.id))
+        Trouble::new("not_waiting", format!("{} needs another answer: {why}", self.id))
     }
 }
 
@@ -298,7 +298,7 @@ fn in_lines(review: &Review) -> String {
                 .collect()
         };
         let differs = only_in(before, after, "-") + &only_in(after, before, "+");
-        lines.push_str(if differs.is_empty() { "\n    only the order of its definition differs" } else { &differs });
+        lines.push_str(if differs.is_empty() { "\n    only the order within its definition differs" } else { &differs });
     }
     lines
 }

@@ -65,7 +65,7 @@ impl<const MOST: usize> TryFrom<usize> for UpTo<MOST> {
     type Error = String;
 
     fn try_from(number: usize) -> Result<Self, String> {
-        if number <= MOST { Ok(Self(number)) } else { Err(format!("{number} is more than {MOST}, which is the most")) }
+        if number <= MOST { Ok(Self(number)) } else { Err(format!("{number} is more than the maximum of {MOST}")) }
     }
 }
 

@@ -84,7 +84,7 @@ impl Progress {
             }
             self.turns.insert(TurnId(recorded.seq), agent.clone());
             return match origin {
-                Origin::Inbox => Some(format!("{agent} takes it up")),
+                Origin::Inbox => Some(format!("{agent} starts")),
                 Origin::Unit(_) => {
                     Some(format!("{agent} works in {}", recorded.thread.as_ref().map_or("", |thread| thread.as_str())))
                 }
@@ -104,11 +104,11 @@ impl Progress {
             }
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
             Event::CallInquired { by, inquiry, .. } => Some(format!("{by} {}", inquired(inquiry))),
-            Event::EffectDoubted { id } => Some(format!("{}: nobody knows whether it was done", self.tool(*id))),
+            Event::EffectDoubted { id } => Some(format!("{}: it is unknown whether it was done", self.tool(*id))),
             Event::EffectRestarted { id } => Some(format!("{agent} calls {} again", self.tool(*id))),
-            Event::RoleCreated { role, .. } => Some(format!("{agent} makes the role {}", role.name)),
+            Event::RoleCreated { role, .. } => Some(format!("{agent} creates the role {}", role.name)),
             Event::AgentSpawned { agent: made, .. } => Some(format!("{agent} starts {made}")),
-            Event::TurnParked { reason, .. } => Some(format!("{agent} stands still: {reason}")),
+            Event::TurnParked { reason, .. } => Some(format!("{agent} is parked: {reason}")),
             _ => None,
         }
     }
@@ -130,7 +130,7 @@ impl Progress {
                 let used_up = lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
                 Some(format!("{agent} needs more: {used_up}"))
             }
-            Effect::Terminate { agent: child, .. } => Some(format!("{agent} sends {child} away")),
+            Effect::Terminate { agent: child, .. } => Some(format!("{agent} terminates {child}")),
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
             Effect::Unit { .. } => {
                 self.units.insert(id);

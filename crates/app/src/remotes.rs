@@ -82,7 +82,7 @@ impl WrittenRemote {
             return Err("has a `timeout_seconds` that is not above 0 and at most 86400".into());
         }
         if token_env.is_some() && is_plain_http(&url) {
-            let what = "has a `url` of plain http, over which its token would be sent in clear; use https".to_owned();
+            let what = "has a `url` of plain http, which would send its token unencrypted; use https".to_owned();
             return Err(BadRemote { code: "plain_http", what });
         }
         let agent = RemoteAgent { name: name.to_owned(), url, token_env, patience: Duration::from_secs_f64(seconds) };
@@ -103,13 +103,13 @@ pub(crate) fn tools(remotes: &[Remote]) -> Result<Vec<Box<dyn Tool>>, Trouble> {
 pub(crate) async fn apply(society: &Society, remotes: &[Remote]) {
     for remote in remotes {
         if let Err(what) = join(society, remote).await {
-            out::note(&format!("polis: the A2A agent {} is no member: {what} (bad_remote)", remote.agent.name));
+            out::note(&format!("polis: the A2A agent {} was not added: {what} (bad_remote)", remote.agent.name));
         }
     }
 }
 
 async fn join(society: &Society, Remote { agent, description }: &Remote) -> Result<(), String> {
-    let about = description.clone().unwrap_or_else(|| "An agent of others that is reached over A2A.".to_owned());
+    let about = description.clone().unwrap_or_else(|| "A remote agent, reached over A2A.".to_owned());
     let role = Role::new(agent.name.as_str(), BEHAVIOUR).with_prompt(about).with_tools([format!("_a2a_*__{}", agent.name)]);
     let (role_id, agent_id) = (RoleId::from(agent.name.as_str()), AgentId::from(agent.name.as_str()));
     let (id, who) = (role_id.clone(), agent_id.clone());

@@ -58,7 +58,9 @@ pub(crate) async fn apply(society: &Society, trust: &Trust) {
             }
         };
         match read(&path, &text) {
-            Ok(role) if !seen.insert(role.id.clone()) => trouble(format!("another file has the role `{}` already", role.id)),
+            Ok(role) if !seen.insert(role.id.clone()) => {
+                trouble(format!("another file already defines the role `{}`", role.id))
+            }
             Ok(role) => {
                 if let Err(error) = bring(society, role).await {
                     trouble(error);
@@ -82,7 +84,7 @@ async fn bring(society: &Society, role: Role) -> Result<(), String> {
             if *known == role {
                 return Ok(());
             }
-            out::note(&format!("polis: role {} is from now on as its file says; turns under way go on as they began", role.id));
+            out::note(&format!("polis: role {} updated from its file; open turns keep the previous version", role.id));
             society.change_role(role).await
         }
     };

@@ -193,7 +193,7 @@ pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[St
     let trust = trust.clone();
     // Asked at each start: an agent may have written meanwhile, and the user may have trusted what it wrote.
     server.start_guard = StartGuard::new(move || match trust.changed_file_of(&program) {
-        Some(file) => Err(format!("{} is not what was trusted; type polis trust ({CHANGED})", visible(&file))),
+        Some(file) => Err(format!("{} is not trusted as it is now; run polis trust ({CHANGED})", visible(&file))),
         None => Ok(()),
     });
 }

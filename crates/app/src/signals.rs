@@ -14,7 +14,7 @@ pub(crate) fn watch() -> CancellationToken {
     // It lives as long as the program does.
     tokio::spawn(async move {
         signals.next().await;
-        out::note("polis: stopping; once more stops at once");
+        out::note("polis: stopping; press Ctrl-C again to stop immediately");
         told.cancel();
         signals.next().await;
         std::process::exit(Exit::Stopped.code().into());

@@ -67,7 +67,7 @@ fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Opt
     }
     if let Some(name) = all.keys().next().filter(|_| is_plain_http(&endpoint)) {
         return Err(format!(
-            "{endpoint} is plain http, over which the header {name} would be sent in clear; use https (plain_http)"
+            "{endpoint} is plain http, which would send the header {name} unencrypted; use https (plain_http)"
         ));
     }
     let metric_interval = match set("OTEL_METRIC_EXPORT_INTERVAL").map(|ms| ms.trim().parse::<u64>()) {
@@ -136,7 +136,7 @@ mod tests {
         assert!(settings(&config, &off).unwrap().is_none());
         config.telemetry.endpoint = Some("http://collector.example:4318".to_owned());
         let said = settings(&config, &nothing).unwrap_err();
-        assert!(said.contains("over which the header a would be sent in clear"), "{said}");
+        assert!(said.contains("which would send the header a unencrypted"), "{said}");
         config.telemetry.headers.insert("D".to_owned(), "Bearer ${POLIS_TEST_UNSET}".to_owned());
         let said = settings(&config, &nothing).unwrap_err();
         assert_eq!(said, "[telemetry] headers.D: the variable POLIS_TEST_UNSET is not set");

@@ -17,7 +17,7 @@ pub(crate) fn read(data: &Path) -> Result<Option<Token>, Trouble> {
     match fs::read_to_string(&path) {
         Ok(text) => match Token::new(&text) {
             Some(token) => Ok(Some(token)),
-            None => Err(bad(&path, "it holds no token; delete it, and the next start makes a new one")),
+            None => Err(bad(&path, "it does not contain a token; delete it, and the next start creates a new one")),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(bad(&path, &error.to_string())),

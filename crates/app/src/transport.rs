@@ -82,7 +82,7 @@ impl Transport {
             return reached_for(config, url, token_for(config)?, purpose).await;
         }
         if !purpose.begins() && !holds_society(&config.data) {
-            let message = format!("there is no society in {}; begin one with polis run or polis serve", config.data.display());
+            let message = format!("there is no society in {}; create one with polis run or polis serve", config.data.display());
             return Err(Trouble::new("no_data", message));
         }
         config.trust.check_data()?;
@@ -115,15 +115,17 @@ impl Transport {
     /// Says so, when the work is done by another process.
     pub(crate) fn announce(&self, config: &Config) {
         let Self::Http(client) = self else { return };
-        out::note(&format!("polis: asking the one that runs at {}", client.url()));
+        out::note(&format!("polis: using the server at {}", client.url()));
         if !config.models.is_empty() {
-            out::note("polis: it has a model of its own; the one that you chose is not used");
+            out::note("polis: the server has its own model; your choice is not used");
         }
         if config.typed_plan_approval.is_some_and(|when| when != AskAboutPlans::Always) {
-            out::note("polis: it asks about plans at least as often as it was told to when it began");
+            out::note("polis: the server asks about plans at least as often as its own setting requires");
         }
         if config.tape.is_some() {
-            out::note("polis: it does the work, so nothing is recorded or replayed here; give it the cassette instead");
+            out::note(
+                "polis: the server does the work, so nothing is recorded or replayed here; start it with the cassette instead",
+            );
         }
     }
 
@@ -176,12 +178,12 @@ impl Events {
 }
 
 fn gone(detail: &str) -> Trouble {
-    let message = format!("the society ended ({detail}); what it was asked is in its log and goes on when it runs again");
+    let message = format!("the society ended ({detail}); the request is in its log and continues when it runs again");
     Trouble::new("server_gone", message)
 }
 
 fn strange(error: serde_json::Error) -> Trouble {
-    Trouble::new("strange_event", format!("an event cannot be understood: {error}; is the other polis newer?"))
+    Trouble::new("strange_event", format!("an event cannot be parsed: {error}; is the other polis newer?"))
 }
 
 /// What an event of a server tells; none where it is nothing for us.
@@ -302,7 +304,7 @@ fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
             Some(token) => Ok(Some(token)),
             None => Err(Trouble::usage(
                 "bad_token",
-                "POLIS_TOKEN holds no token; copy the file `token` of the server's data directory",
+                "POLIS_TOKEN is not a token; copy the file `token` of the server's data directory",
             )),
         },
         None if config.trust.foreign_data() => Ok(None),

@@ -128,7 +128,7 @@ impl Store {
 
 /// A random number.
 pub(crate) fn entropy() -> Result<u64, Trouble> {
-    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system gives no random numbers: {error}")))
+    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system provides no random numbers: {error}")))
 }
 
 /// What a replay needs: agents that run again, and ports that say what they are. Nothing is started and nobody is called.
@@ -303,7 +303,8 @@ fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
     let bad = |what: String| Trouble::usage("bad_prices", format!("the prices {}: {what}", path.display()));
     // A file elsewhere, or one that trusted settings did not name, is one that the user named.
     let text = if trust.governs(path) { trust.read(path) } else { std::fs::read_to_string(path).map(Some) };
-    let text = text.map_err(|error| bad(error.to_string()))?.ok_or_else(|| bad("it is not what was trusted".to_owned()))?;
+    let text =
+        text.map_err(|error| bad(error.to_string()))?.ok_or_else(|| bad("it has changed since you trusted it".to_owned()))?;
     Prices::read(&text).map_err(|error| bad(error.to_string()))
 }
 
@@ -311,7 +312,7 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let bad = |error: CassetteError| Trouble::usage("bad_cassette", error.to_string());
     if let Some(Tape::Replay(file)) = &config.tape {
         let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
-        out::note(&format!("polis: the cassette {} answers; no key is needed and no model is asked.", file.display()));
+        out::note(&format!("polis: answering from the cassette {}; no key is needed and no model is called.", file.display()));
         let about = About { model: "cassette".to_owned(), ..About::default() };
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
@@ -322,7 +323,7 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let mut model: Arc<dyn Model> = Arc::new(models);
     if let Some(Tape::Record(file)) = &config.tape {
         model = Arc::new(Recorder::open(model, file).map_err(bad)?);
-        out::note(&format!("polis: what the model is asked and answers is recorded in {}.", file.display()));
+        out::note(&format!("polis: recording requests and replies in {}.", file.display()));
     }
     Ok(Thinking { model, about, replayer: None })
 }
@@ -339,7 +340,7 @@ impl Tools {
         let Some(servers) = &self.servers else { return };
         let is_starting = |server: &ToolServer| server.state == ServerState::Starting;
         if servers.servers().iter().any(is_starting) {
-            out::note("polis: some servers are still starting; waiting for them");
+            out::note("polis: waiting for servers that are still starting");
             servers.settled(McpOptions::default().start_timeout).await;
         }
     }

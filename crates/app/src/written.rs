@@ -369,7 +369,7 @@ impl Written {
 pub(crate) fn withheld(who: &str, variable: &str) {
     let (who, variable) = (visible(who), visible(variable));
     out::note(&format!(
-        "polis: {who} wants the variable {variable}, which a folder's file is not given; list it in [trust] variables of your own \
+        "polis: {who} needs the variable {variable}, which is withheld from a folder's file; list it in [trust] variables of your own \
          polis.toml if it should have it (variable_withheld)"
     ));
 }
@@ -485,7 +485,7 @@ impl WrittenBudget {
             if number.is_finite() && (0.0..=1e9).contains(&number) {
                 return Ok((number * unit).round() as u64);
             }
-            let message = format!("a budget of {number} cannot be kept; write a number from 0 to 1,000,000,000");
+            let message = format!("a budget of {number} is not possible; write a number from 0 to 1,000,000,000");
             Err(Trouble::usage("bad_config", message))
         };
         Ok(Budget {
@@ -617,7 +617,7 @@ mod tests {
         assert!(error("model = 3\n").contains("a model is vendor/name, or a list of such names"));
         assert!(error("[budget]\nmoney = 3\n").contains("unknown field `money`"));
         let bad = parse("[budget.call]\nusd = -1.0\n", Path::new("x")).unwrap();
-        assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 cannot be kept"));
+        assert!(Budgets::try_from(bad.budget).unwrap_err().to_string().contains("a budget of -1 is not possible"));
     }
 
     #[test]

@@ -24,22 +24,24 @@ pub enum ClientError {
     /// Nobody answers there.
     #[error("no polis answers at {url}: {error} (polis serve starts one)")]
     Unreachable {
-        /// Where.
+        /// The address of the server.
         url: String,
-        /// Why.
+        /// The failure of the connection.
         #[source]
         error: HttpError,
     },
     /// It answers, and its certificate is not trusted.
-    #[error("{url} has a certificate that is not trusted ({reason}); POLIS_TLS_CA names a PEM file with those to trust")]
+    #[error(
+        "{url} has a certificate that is not trusted ({reason}); set POLIS_TLS_CA to a PEM file with the certificates to trust"
+    )]
     Untrusted {
-        /// Where.
+        /// The address of the server.
         url: String,
-        /// Why.
+        /// What is wrong with the certificate.
         reason: String,
     },
     /// The answer broke off.
-    #[error("the answer broke off: {0}")]
+    #[error("the answer is incomplete: {0}")]
     Gone(#[source] io::Error),
     /// The server refuses.
     #[error("{}", .0.detail())]
@@ -190,7 +192,7 @@ pub(crate) async fn whole(mut body: Body) -> Result<Vec<u8>, ClientError> {
 pub(crate) fn problem(status: u16, body: &[u8]) -> ClientError {
     match serde_json::from_slice::<ProblemDetails>(body) {
         Ok(problem) => ClientError::Problem(ApiError::new(status, problem.code, problem.detail)),
-        Err(_) => ClientError::Strange("whatever answers there is not a polis".to_owned()),
+        Err(_) => ClientError::Strange("the server there is not a polis".to_owned()),
     }
 }
 

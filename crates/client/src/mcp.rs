@@ -51,5 +51,5 @@ impl McpMessages {
 }
 
 fn parsed(text: &[u8]) -> Result<Value, ClientError> {
-    serde_json::from_slice(text).map_err(|error| ClientError::Strange(format!("the answer cannot be understood: {error}")))
+    serde_json::from_slice(text).map_err(|error| ClientError::Strange(format!("the answer cannot be parsed: {error}")))
 }

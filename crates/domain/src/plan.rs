@@ -69,7 +69,7 @@ pub enum StepStatus {
     Pending,
     /// In progress.
     InProgress,
-    /// Done.
+    /// The step succeeded.
     Completed,
     /// Failed.
     Failed,

@@ -26,7 +26,7 @@ pub enum Refusal {
     #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
     UnknownAgent(AgentId),
     /// The agent is being terminated or was terminated.
-    #[error("`{0}` has been sent away and takes on nothing more")]
+    #[error("`{0}` is being terminated and accepts nothing more")]
     Terminating(AgentId),
     /// Only the parent may terminate an agent (R177).
     #[error("只能终止自己创建的子智能体 (only its parent may terminate `{0}`)")]
@@ -35,13 +35,13 @@ pub enum Refusal {
     #[error(transparent)]
     BadOrg(#[from] BadOrg),
     /// The agent has children, and the command refuses that.
-    #[error("`{0}` has children; let them go with it (cascade), or to its parent (detach)")]
+    #[error("`{0}` has children; terminate them too (cascade), or give them to its parent (detach)")]
     HasChildren(AgentId),
     /// Root cannot be terminated.
     #[error("root stays as long as the society does")]
     RootStays,
     /// A limit for spawning agents is reached (P21).
-    #[error("no more agents may be made here: {what} is limited to {limit}; use those that are there, or terminate some")]
+    #[error("no more agents may be created: {what} is limited to {limit}; use the existing ones, or terminate some")]
     TooManyAgents {
         /// What is limited, for people.
         what: &'static str,
@@ -103,7 +103,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// There is no such task in progress.
-    #[error("nothing is under way for task `{0}`")]
+    #[error("task `{0}` has no open work")]
     UnknownTask(TaskId),
     /// A turn tried to start something for another request.
     #[error("task `{0}` is another request's; give what a turn starts the id of its own task")]
@@ -124,7 +124,7 @@ pub enum Refusal {
     #[error("effect {0} does not wait for that")]
     NotWaiting(EffectId),
     /// The question was answered, or its call has ended.
-    #[error("question {0} is not open: it is answered already, or whoever asked is gone")]
+    #[error("question {0} is not open: it is already answered, or its call has ended")]
     NotAsked(InquiryId),
     /// The answer does not have the requested form.
     #[error("that does not answer the question: {0}")]

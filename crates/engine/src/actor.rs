@@ -351,7 +351,7 @@ impl Actor {
             && !is_inquiry
             && !matches!(refusal, Refusal::TurnNotOpen(_) | Refusal::NotOpen(_))
         {
-            tracing::error!(%turn, %refusal, "a turn asked for what it may not; it stands still");
+            tracing::error!(%turn, %refusal, "a turn asked for a forbidden effect; it is parked");
         }
         pass.replies.extend(reply.map(|reply| (reply, committed)));
     }

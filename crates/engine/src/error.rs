@@ -13,7 +13,7 @@ pub enum CommandError {
     #[error("{}", .0.message)]
     Unavailable(Failure),
     /// The society is stopping or has stopped.
-    #[error("the society is stopping and takes nothing in; try again after its restart")]
+    #[error("the society is stopping and accepts nothing; try again after its restart")]
     Stopping,
 }
 

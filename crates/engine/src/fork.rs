@@ -57,7 +57,7 @@ pub enum ForkError {
         last: Seq,
     },
     /// No append had ended at that event or before.
-    #[error("`{society}` was not whole at event {at} or before; choose a later one")]
+    #[error("`{society}` was not complete at event {at} or before; choose a later one")]
     TooEarly {
         /// The society to fork.
         society: SocietyId,
@@ -65,7 +65,7 @@ pub enum ForkError {
         at: Seq,
     },
     /// Another society has the name.
-    #[error("there is a society `{0}` already; choose another name")]
+    #[error("society `{0}` already exists; choose another name")]
     Taken(SocietyId),
     /// The idempotency key belongs to another request.
     #[error("this idempotency key was used for another request; take a new one")]

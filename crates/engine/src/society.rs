@@ -362,7 +362,9 @@ impl Society {
             // The actor could not read the log; ask the log for its error.
             Err(_) => Err(match self.ports().log.head(self.id()).await {
                 Err(error) => error.into(),
-                Ok(_) => CommandError::Unavailable(Failure::new("unavailable", "the log is out of order just now; try again")),
+                Ok(_) => {
+                    CommandError::Unavailable(Failure::new("unavailable", "the log is not working at the moment; try again"))
+                }
             }),
         }
     }
@@ -530,7 +532,7 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
             None => actor.run().await,
             Some(_) => match actor.recover().await {
                 Ok(()) => {
-                    tracing::info!("the log works again; going on");
+                    tracing::info!("the log works again; continuing");
                     // An append that failed may have happened all the same; watchers must read the log again.
                     shared.ports.live.publish(&shared.society, Frame::Missed);
                     actor.run().await
@@ -539,7 +541,7 @@ async fn keep_running(mut actor: Actor, shared: &Shared, opened: oneshot::Sender
             },
         };
         let Err(error) = ended else { return None };
-        tracing::error!(%error, code = error.code(), "the log failed; taking nothing in");
+        tracing::error!(%error, code = error.code(), "the log failed; accepting nothing");
         if matches!(error, LogError::Conflict { .. }) {
             return Some(error);
         }

@@ -32,7 +32,7 @@ pub enum HttpError {
     Unreachable {
         /// Host and port.
         address: String,
-        /// Why.
+        /// The reason that the system gives.
         reason: String,
     },
     /// The server's certificate is not trusted.
@@ -71,7 +71,7 @@ pub enum HttpError {
     Silent {
         /// Host and port.
         address: String,
-        /// How long.
+        /// The time limit that passed.
         after: Duration,
     },
     /// The whole response takes too long. The server may have received the request.
@@ -79,7 +79,7 @@ pub enum HttpError {
     Late {
         /// Host and port.
         address: String,
-        /// How long.
+        /// The time limit that passed.
         after: Duration,
     },
     /// The response has more bytes than are read.

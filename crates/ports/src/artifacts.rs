@@ -54,14 +54,14 @@ pub enum ArtifactError {
     )]
     NoRoom(String),
     /// The disk is full.
-    #[error("the disk that holds the artifacts is full; make room and try again")]
+    #[error("the disk that holds the artifacts is full; free some space and try again")]
     Full,
     /// There is no artifact with this id.
-    #[error("there is no artifact {0}; list those that are there")]
+    #[error("there is no artifact {0}; see the list of artifacts")]
     Unknown(ArtifactId),
     /// The stored content does not match its id.
     #[error(
-        "artifact {0} is damaged: its content is not what was kept; put the file back from a copy, or keep the content again"
+        "artifact {0} is damaged: its content does not match its id; restore the file from a backup, or store the content again"
     )]
     Damaged(ArtifactId),
     /// There is no artifact store.

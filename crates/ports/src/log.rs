@@ -154,7 +154,7 @@ pub enum LogError {
     #[error("{0}")]
     Damaged(String),
     /// The disk is full. Nothing was acknowledged.
-    #[error("the disk that holds the log is full; make room and try again")]
+    #[error("the disk that holds the log is full; free some space and try again")]
     Full(#[source] BoxError),
     /// Any other error. Nothing was acknowledged.
     #[error("the log cannot be written or read: {0}")]

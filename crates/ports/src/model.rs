@@ -297,7 +297,7 @@ pub enum ModelError {
         retry_after: Option<Duration>,
     },
     /// The circuit breaker of the provider is open after too many failures.
-    #[error("{vendor} has failed {failures} times in a row and is left alone for another {} s", retry_after.as_secs_f32().ceil())]
+    #[error("{vendor} has failed {failures} times in a row and is not called for another {} s", retry_after.as_secs_f32().ceil())]
     Resting {
         /// The vendor.
         vendor: Arc<str>,
@@ -307,9 +307,9 @@ pub enum ModelError {
         retry_after: Duration,
     },
     /// The reply was cut off or stalled; a retry may help.
-    #[error("the reply broke off: {reason}")]
+    #[error("the reply was interrupted: {reason}")]
     Cut {
-        /// What happened.
+        /// The reason that the provider gave.
         reason: String,
     },
     /// The provider cannot be reached; a retry may help.

@@ -15,7 +15,7 @@ pub struct ApiKey {
 
 /// A key that cannot be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the key is empty or holds characters that cannot be sent; copy it again, without spaces or line breaks inside")]
+#[error("the key is empty or contains characters that cannot be sent; copy it again, without spaces or line breaks inside")]
 pub struct BadKey;
 
 impl ApiKey {

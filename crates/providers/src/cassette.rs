@@ -50,16 +50,16 @@ pub enum CassetteError {
     /// The file cannot be read or written.
     #[error("the cassette {}: {error}", file.display())]
     Io {
-        /// Which.
+        /// The file of the cassette.
         file: PathBuf,
-        /// Why.
+        /// The error of the file system.
         #[source]
         error: std::io::Error,
     },
     /// A line cannot be understood.
     #[error("the cassette {} line {line}: {why}", file.display())]
     Unreadable {
-        /// Which.
+        /// The file of the cassette.
         file: PathBuf,
         /// Counted from 1.
         line: usize,
@@ -79,11 +79,11 @@ fn read(file: &Path) -> Result<(Vec<(usize, wire::Interaction)>, usize), Cassett
         None if bytes.is_empty() => return Ok((Vec::new(), 0)),
         Some(Ok(header)) if header.cassette == VERSION => {}
         Some(Ok(header)) => {
-            let why = format!("it has version {}, and this Polis reads version {VERSION}", header.cassette);
+            let why = format!("it has version {}, but this Polis reads version {VERSION}", header.cassette);
             return Err(unreadable(1, why));
         }
         None | Some(Err(_)) => {
-            return Err(unreadable(1, "this is no cassette: it does not begin with {\"cassette\":1}".to_owned()));
+            return Err(unreadable(1, "this is not a cassette: it does not begin with {\"cassette\":1}".to_owned()));
         }
     }
     let interactions = lines.filter(|(line, _)| !line.trim_ascii().is_empty()).map(|(line, number)| {

@@ -72,7 +72,7 @@ pub enum Dialect {
 
 /// An address that no request can be sent to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("this is no address of a model; write it like https://api.openai.com/v1")]
+#[error("this is not the address of a model; write it like https://api.openai.com/v1")]
 pub struct BadAddress(pub String);
 
 impl RemoteOptions {

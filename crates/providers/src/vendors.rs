@@ -181,7 +181,7 @@ pub const VENDORS: &[Vendor] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The vendor is not in the table.
-    #[error("`{model}` names no vendor that we know; write vendor/name with one of {}", names())]
+    #[error("`{model}` names no known vendor; write vendor/name with one of {}", names())]
     Unknown {
         /// What was asked for.
         model: String,
@@ -218,7 +218,7 @@ pub enum OpenError {
     },
     /// The key would be sent in clear.
     #[error(
-        "{address} ({variable}, or base_url in the settings) is plain http, over which the key in {key} would be sent in clear; use https, \
+        "{address} ({variable}, or base_url in the settings) is plain http, which would send the key in {key} unencrypted; use https, \
          or unset the key"
     )]
     PlainHttp {
@@ -478,19 +478,19 @@ mod tests {
             Some("openai/m"),
             &[("OPENAI_API_KEY", "a b")],
             Err(
-                "OPENAI_API_KEY: the key is empty or holds characters that cannot be sent; copy it again, without spaces or line breaks inside",
+                "OPENAI_API_KEY: the key is empty or contains characters that cannot be sent; copy it again, without spaces or line breaks inside",
             ),
         );
         check(
             Some("openai/m"),
             &[("OPENAI_BASE_URL", "here")],
-            Err("OPENAI_BASE_URL: this is no address of a model; write it like https://api.openai.com/v1"),
+            Err("OPENAI_BASE_URL: this is not the address of a model; write it like https://api.openai.com/v1"),
         );
         check(
             Some("gpt-4o"),
             &[],
             Err(
-                "`gpt-4o` names no vendor that we know; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
+                "`gpt-4o` names no known vendor; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
             ),
         );
     }
@@ -527,7 +527,7 @@ mod tests {
         let key = ("OPENAI_API_KEY", "k");
         for far in ["http://example.org/v1", "HTTP://10.0.0.1/v1", "http://127.0.0.1.example.org/v1", "http://localhost@h/v1"] {
             let said = format!(
-                "{far} (OPENAI_BASE_URL, or base_url in the settings) is plain http, over which the key in OPENAI_API_KEY would be sent in clear; use https, or unset the key"
+                "{far} (OPENAI_BASE_URL, or base_url in the settings) is plain http, which would send the key in OPENAI_API_KEY unencrypted; use https, or unset the key"
             );
             check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", far)], Err(&said));
         }
@@ -536,7 +536,7 @@ mod tests {
         }
         check(Some("ollama/m"), &[("OLLAMA_BASE_URL", "http://box:11434")], Ok("ollama/m"));
         let with_key = [("OLLAMA_API_KEY", "k"), ("OLLAMA_BASE_URL", "http://box:11434")];
-        let said = "http://box:11434 (OLLAMA_BASE_URL, or base_url in the settings) is plain http, over which the key in OLLAMA_API_KEY would be sent in clear; use https, or unset the key";
+        let said = "http://box:11434 (OLLAMA_BASE_URL, or base_url in the settings) is plain http, which would send the key in OLLAMA_API_KEY unencrypted; use https, or unset the key";
         check(Some("ollama/m"), &with_key, Err(said));
     }
 

@@ -71,7 +71,7 @@ fn check_version(version: Option<&str>) -> Result<(), Fault> {
     if version == VERSION || version.strip_prefix(VERSION).is_some_and(|rest| rest.starts_with('.')) {
         return Ok(());
     }
-    let message = format!("version {version} of A2A is not spoken here; send the header A2A-Version: {VERSION}");
+    let message = format!("version {version} of A2A is not supported; send the header A2A-Version: {VERSION}");
     Err(told(Reason::VersionNotSupported, message, &[("supportedVersions", VERSION)]))
 }
 
@@ -102,7 +102,7 @@ impl Call {
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
             "GetExtendedAgentCard" => {
-                return Err(told(Reason::UnsupportedOperation, "there is no card but the open one", &[]));
+                return Err(told(Reason::UnsupportedOperation, "there is no extended card", &[]));
             }
             _ => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}` in A2A {VERSION}"))),
         };

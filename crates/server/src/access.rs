@@ -228,7 +228,7 @@ impl Guard {
         if origins.into_iter().all(ours) && !is_from_elsewhere(method, headers) {
             return Ok(Page::Ours);
         }
-        let detail = "another site asks; only this server's own page may, and those that `cors` in polis.toml names";
+        let detail = "the request comes from another site; only this server's own page and those listed under `cors` in polis.toml are allowed";
         Err(Problem::new(StatusCode::FORBIDDEN, "bad_origin", detail))
     }
 

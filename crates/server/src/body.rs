@@ -44,7 +44,7 @@ impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
         }
         let text = std::str::from_utf8(&body).map_err(|error| {
-            let detail = format!("the body is not UTF-8 (byte {} begins no character); encode it so", error.valid_up_to());
+            let detail = format!("the body is not UTF-8 (byte {} is invalid); encode it as UTF-8", error.valid_up_to());
             Problem::bad_request("invalid_utf8", detail)
         })?;
         if depth(text) > MAX_DEPTH {
@@ -55,7 +55,7 @@ impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
         let bad = |error: serde_json::Error| {
             let is_list = text.trim_start().starts_with('[') && error.to_string().contains("expected struct");
             let why =
-                if is_list { "it must be an object with named fields, and is a list".to_owned() } else { error.to_string() };
+                if is_list { "it must be an object with named fields, but is a list".to_owned() } else { error.to_string() };
             Problem::bad_request("bad_json", format!("the body cannot be used: {why}"))
         };
         serde_json::from_str(text).map(Self).map_err(bad)
@@ -96,7 +96,7 @@ pub(crate) async fn read_in_time(body: Body, declared: usize, most: usize) -> Re
 
 async fn read(body: Body, declared: usize, most: usize) -> Result<Vec<u8>, Problem> {
     let too_large = || {
-        let detail = format!("the body is longer than {most} bytes; send less at once");
+        let detail = format!("the body is longer than {most} bytes; send less");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
     let drained = most.max(MAX_DRAINED_BYTES);

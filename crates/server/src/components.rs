@@ -24,7 +24,7 @@ pub(crate) struct PageAdditions {
     live_html: bool,
 }
 
-/// What the page has to know before it shows anything.
+/// Settings of the page.
 pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<PageAdditions> {
     let all = |folder: &PathBuf| {
         let is_admitted = |name: &String| admitted(&state, &folder.join(name)).is_some();
@@ -36,7 +36,7 @@ pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<PageAd
 
 /// One script. It is the operator's and no secret, and a browser asks for it without a token.
 pub(crate) async fn script(State(state): State<SocietyState>, Named(name): Named<String>) -> Result<Response, Problem> {
-    let none = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such script in the folder of components");
+    let none = || Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such script in the folder `components`");
     let folder = state.page.components.as_deref().ok_or_else(none)?;
     if !scripts(folder).contains(&name) {
         return Err(none());
@@ -44,7 +44,7 @@ pub(crate) async fn script(State(state): State<SocietyState>, Named(name): Named
     let path = folder.join(&name);
     let size = std::fs::metadata(&path).map_err(|_| none())?.len();
     if size > MAX_BYTES {
-        let detail = format!("{name} has {size} bytes; a script of components may have {MAX_BYTES}");
+        let detail = format!("{name} has {size} bytes; a component script may have {MAX_BYTES}");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &detail));
     }
     let bytes = tokio::task::spawn_blocking(move || admitted(&state, &path)).await.ok().flatten().ok_or_else(none)?;

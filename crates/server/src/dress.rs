@@ -33,12 +33,8 @@ pub(crate) async fn dress(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MAX_BYTES).await else {
-        return Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "answer_too_large",
-            "the answer is too large; ask for less at once",
-        )
-        .into_response();
+        return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "answer_too_large", "the answer is too large; request less")
+            .into_response();
     };
     if is_look && parts.status == StatusCode::OK && !parts.headers.contains_key(ETAG) {
         let etag = format!("W/\"{}\"", hex(&digest(&SHA256, &bytes).as_ref()[..16]));

@@ -61,10 +61,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let bad = || {
-        Problem::bad_request(
-            "bad_query",
-            "Last-Event-ID is not the id of an event; it is a number, and a mark behind it where the society was forked",
-        )
+        Problem::bad_request("bad_query", "Last-Event-ID is not an event id: a number, with a suffix if the society was forked")
     };
     id.map(Some).ok_or_else(bad)
 }

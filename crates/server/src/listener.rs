@@ -70,14 +70,14 @@ pub struct Security {
 pub enum BindError {
     /// Others could connect, unencrypted.
     #[error(
-        "{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, give a certificate with --tls-cert and --tls-key, or say --insecure-listen if the network is yours alone"
+        "{0} can be reached from other machines, and nothing would be encrypted; listen on 127.0.0.1, use a certificate with --tls-cert and --tls-key, or pass --insecure-listen if you control the network"
     )]
     NotLoopback(SocketAddr),
     /// Others could connect, without a token.
-    #[error("--no-auth lets everybody in who can connect, so it is allowed on loopback only, not on {0}")]
+    #[error("--no-auth accepts every client, so it is allowed only on loopback, not on {0}")]
     OpenToAll(SocketAddr),
     /// Somebody else listens there.
-    #[error("{0} is in use; stop what listens there, or choose another address with --listen (port 0 picks a free one)")]
+    #[error("{0} is in use; stop the other program, or choose another address with --listen (port 0 picks a free one)")]
     Taken(SocketAddr),
     /// The operating system says no.
     #[error("cannot listen on {0}: {1}")]

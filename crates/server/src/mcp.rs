@@ -35,9 +35,9 @@ use flights::Flight;
 const SESSION: &str = "mcp-session-id";
 
 /// What a client is told about us before anything else.
-const INSTRUCTIONS: &str = "Polis is a durable society of AI agents. `submit` gives it something to do and waits for the answer; work goes on \
-     when nobody waits, and `status` with the taskId tells where it stands. When a person must decide something, `status` lists it and `approve` \
-     answers it: decide nothing yourself that the person has not told you. Conversations are resources.";
+const INSTRUCTIONS: &str = "Polis is a durable team of AI agents. `submit` sends it a request and waits for the answer; the work continues even \
+     if no client waits, and `status` with the taskId returns its state. When a person must decide something, `status` lists it and `approve` \
+     passes on the decision: decide nothing that the person has not decided. Conversations are resources.";
 
 /// Notifications that wait to be written; when there are more, some are left out.
 const QUEUED: usize = 64;

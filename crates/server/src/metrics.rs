@@ -55,8 +55,8 @@ pub(crate) async fn metrics(
     let one = |value: f64| [(String::new(), value)];
     told("info", "gauge", "What runs.", &[(format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0)]);
     told("events_total", "counter", "Events in the log.", &one(figures.events as f64));
-    told("agents", "gauge", "Agents that are there.", &one(figures.agents as f64));
-    told("tasks_open", "gauge", "Requests under way.", &one(figures.tasks as f64));
+    told("agents", "gauge", "Agents that are not terminated.", &one(figures.agents as f64));
+    told("tasks_open", "gauge", "Open requests.", &one(figures.tasks as f64));
     told("messages_pending", "gauge", "Messages in inboxes.", &one(figures.pending as f64));
     let turns = figures.turns.map(|(state, count)| (format!("{{state=\"{state}\"}}"), count as f64));
     told("turns_open", "gauge", "Turns that are not settled.", &turns);

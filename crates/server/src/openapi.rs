@@ -76,7 +76,7 @@ fn build() -> Value {
         "info": {
             "title": "Polis",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "A society of agents. Errors are application/problem+json with a stable `code`. Another society of the same server is asked under /s/NAME before the path.",
+            "description": "The HTTP API of a society of agents. Errors are application/problem+json with a stable `code`. Routes of another society of the same server begin with /s/NAME.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
@@ -129,8 +129,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
         Some(schema) => json!({ media: { "schema": schema } }),
         None => json!({ media: {} }),
     };
-    let mut responses =
-        Map::from_iter([("200".to_owned(), json!({ "description": "What was asked for.", "content": content }))]);
+    let mut responses = Map::from_iter([("200".to_owned(), json!({ "description": "The result.", "content": content }))]);
     problems.sort_unstable();
     problems.dedup();
     for of_one in problems.chunk_by(|a, b| a.0 == b.0) {

@@ -49,7 +49,7 @@ impl Past {
             None => 0,
         };
         let detail = format!(
-            "event {seq} is of another history: the society was rewound or forked since. Forget what you have after event {shared}, and read on with after={shared}"
+            "event {seq} belongs to another history: the society was rewound or forked. Discard what you have after event {shared}, and continue with after={shared}"
         );
         Err(Problem::new(StatusCode::CONFLICT, "other_history", detail))
     }

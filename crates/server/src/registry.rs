@@ -195,7 +195,7 @@ impl Societies {
             return Err(Failure::new(CommandError::Stopping.code(), CommandError::Stopping.to_string()));
         }
         if works && working >= MAX_WORKING {
-            let message = format!("{MAX_WORKING} societies work here already, which is the most; start another server");
+            let message = format!("{MAX_WORKING} societies are running, the maximum; start another server");
             return Err(Failure::new("too_many_societies", message));
         }
         let opener = self.0.opener.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;

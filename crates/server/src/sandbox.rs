@@ -57,7 +57,7 @@ pub(crate) async fn live(State(state): State<SocietyState>) -> Response {
     if state.page.live_html {
         return frame(LIVE, LIVE_POLICY);
     }
-    let detail = "live pages of models are off; set `live_html = true` under `[page]` in polis.toml to allow them";
+    let detail = "live HTML documents are off; set `live_html = true` under `[page]` in polis.toml to allow them";
     Problem::new(StatusCode::FORBIDDEN, "live_html_off", detail).into_response()
 }
 

@@ -25,7 +25,7 @@ impl Tls {
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
             .map_err(|error| bad(certificate, &error))?;
         if chain.is_empty() {
-            return Err(bad(certificate, &"it holds no certificate"));
+            return Err(bad(certificate, &"it contains no certificate"));
         }
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, &error))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());

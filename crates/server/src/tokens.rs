@@ -103,12 +103,12 @@ pub enum BadTokens {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         #[source]
         error: io::Error,
     },
     /// It is not what this program writes.
-    #[error("{} holds no list of tokens ({what}); delete it, and make the tokens anew", path.display())]
+    #[error("{} is not a list of tokens ({what}); delete it, and create the tokens again", path.display())]
     Strange {
         /// The file.
         path: PathBuf,
@@ -116,16 +116,16 @@ pub enum BadTokens {
         what: String,
     },
     /// There is one of that name.
-    #[error("there is a token called `{0}` already; choose another name, or revoke it first")]
+    #[error("a token called `{0}` already exists; choose another name, or revoke it first")]
     Taken(String),
     /// There is none of that name.
-    #[error("there is no token called `{0}`; look with polis token list")]
+    #[error("there is no token called `{0}`; see polis token list")]
     Unknown(String),
     /// Not a name.
-    #[error("`{0}` is no name for a token; use 1 to 64 letters, digits, - and _, and not `owner`")]
+    #[error("`{0}` is not a valid token name; use 1 to 64 letters, digits, - and _, and not `owner`")]
     BadName(String),
     /// Enough is enough.
-    #[error("there are {MAX_TOKENS} tokens, which is the most; revoke some")]
+    #[error("there are already {MAX_TOKENS} tokens, the maximum; revoke some")]
     TooMany,
 }
 
@@ -310,7 +310,7 @@ impl Tokens {
                 further.known = match file.list() {
                     Ok(tokens) => tokens.iter().filter_map(KeptToken::known).collect(),
                     Err(error) => {
-                        tracing::error!(%error, "no further token opens the door");
+                        tracing::error!(%error, "only the owner's token is accepted");
                         Arc::default()
                     }
                 };

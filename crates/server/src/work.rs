@@ -33,7 +33,7 @@ pub(crate) const BUSY: &str = "agent_busy";
 /// What a client is told of that. What the other request is about is not theirs to know.
 pub(crate) fn busy(agent: &AgentId) -> String {
     format!(
-        "{agent} is busy with another request, which waits for somebody to answer it. This one is kept and comes after it; ask again later."
+        "{agent} is busy with another request that waits for somebody's answer. This one is kept and runs after it; ask again later."
     )
 }
 
@@ -294,7 +294,7 @@ fn step(effect: &Effect) -> Option<String> {
         Effect::Tool(call) => Some(format!("calls {}", call.tool)),
         Effect::Ask { envelope, .. } => Some(format!("asks {}", envelope.to)),
         Effect::Terminate { agent, .. } => Some(format!("sends {agent} away")),
-        Effect::Unit { behaviour, .. } => Some(format!("begins a part of the work ({behaviour})")),
+        Effect::Unit { behaviour, .. } => Some(format!("starts a part of the work ({behaviour})")),
         Effect::Keep(artifact) => Some(format!("keeps {}", artifact.name)),
         Effect::Sleep { .. } | Effect::Approval { .. } | Effect::Grant { .. } => None,
     }
@@ -309,10 +309,10 @@ pub(crate) fn asking(approval: &Approval) -> String {
             (question.clone(), call.as_ref(), visit)
         }
         Pending::InDoubt { call } => {
-            let doubt = "A write was begun and its result is not known. Look at the world: was it done?";
+            let doubt = "A write was started and its result is unknown. Check: was it done?";
             (doubt.to_owned(), Some(call), None)
         }
-        Pending::Parked { failure } => (format!("The work stands still: {}. Should it go on?", failure.message), None, None),
+        Pending::Parked { failure } => (format!("The work is parked: {}. Should it continue?", failure.message), None, None),
     };
     message.push_str(&format!("\n\nAgent: {}", approval.agent_id));
     if let Some(url) = visit {

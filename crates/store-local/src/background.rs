@@ -78,7 +78,7 @@ impl Background {
                 progress_sender.send_replace(Progress::Damaged(what.clone()));
                 tracing::error!(
                     what,
-                    "the history on the disk is damaged; nothing more is added to it, and what is whole can be read"
+                    "the history on the disk is damaged; nothing more is written, and intact data can be read"
                 );
             }
             Err(error) => tracing::warn!(%error, "the history could not be checked in the background"),

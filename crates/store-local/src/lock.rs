@@ -59,7 +59,7 @@ fn in_use(dir: &Path) -> String {
         _ => String::new(),
     };
     format!(
-        "the data directory `{}` is open in another polis{who}; talk to that one, stop it, or choose another directory",
+        "the data directory `{}` is open in another polis{who}; use that one, stop it, or choose another directory",
         dir.display()
     )
 }

@@ -119,7 +119,7 @@ pub(crate) fn create(dir: &Path) -> Result<(), LogError> {
     };
     let mode = build().map_err(from_sqlite)?;
     if mode != "wal" {
-        return Err(LogError::Failed(format!("SQLite cannot keep a WAL in this directory (it says `{mode}`)").into()));
+        return Err(LogError::Failed(format!("SQLite cannot use a WAL in this directory (journal mode `{mode}`)").into()));
     }
     let file = File::options().write(true).open(&unfinished).map_err(from_io)?;
     file.sync_all().map_err(from_io)?;
@@ -150,7 +150,7 @@ pub(crate) fn has_forks(version: u32) -> bool {
 
 /// The refusal of a database that is none of ours.
 pub(crate) fn foreign() -> LogError {
-    LogError::Failed(format!("{FILE} was not made by polis; choose another data directory").into())
+    LogError::Failed(format!("{FILE} was not created by polis; choose another data directory").into())
 }
 
 fn refuse_newer(version: u32) -> Result<(), LogError> {

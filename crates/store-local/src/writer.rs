@@ -65,7 +65,7 @@ impl Work {
             Self::Append { society, expected, .. } => {
                 LogError::Conflict { society: society.clone(), expected: *expected, actual: Seq(0) }
             }
-            _ => LogError::Failed("its files were taken away or replaced while they were open".into()),
+            _ => LogError::Failed("its files were removed or replaced while they were open".into()),
         }
     }
 }
@@ -537,7 +537,7 @@ fn create_society(connection: &Connection, name: &SocietyId) -> Result<CachedSoc
 
 fn check_key(key: i64) -> Result<(), LogError> {
     if key > row::LAST_SOCIETY {
-        return Err(LogError::Failed("this data directory holds as many societies as it can".into()));
+        return Err(LogError::Failed("this data directory has reached the maximum number of societies".into()));
     }
     Ok(())
 }

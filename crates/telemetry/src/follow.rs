@@ -118,7 +118,7 @@ impl Followed {
             task.abort();
             // An error means that it was cut, which is what was wanted.
             let _ = task.await;
-            tracing::warn!("the collector of telemetry took too long; the rest is sent after the next start");
+            tracing::warn!("the telemetry collector took too long; the rest is sent after the next start");
         }
     }
 }
@@ -221,7 +221,7 @@ impl Follower {
         let before = self.seen.0.saturating_sub(MOST_BEHIND);
         if self.tracer.oldest().is_some_and(|oldest| oldest.0 < before) {
             let gone = self.tracer.let_go(Seq(before));
-            self.shared.drop_spans(gone as u64, "something has been under way for too long");
+            self.shared.drop_spans(gone as u64, "a request has been open for too long");
         }
     }
 
@@ -233,7 +233,7 @@ impl Follower {
     async fn send(&mut self) -> Duration {
         if !self.batch.is_empty() {
             match self.shared.post.spans(&self.batch).await {
-                Ok(rejected) => self.shared.drop_spans(rejected, "the collector does not want them"),
+                Ok(rejected) => self.shared.drop_spans(rejected, "the collector rejected them"),
                 Err(Unsent::Refused(why)) => self.shared.drop_spans(self.batch.len() as u64, &why),
                 Err(Unsent::Later { why, after }) => {
                     self.shared.tell(&why);
@@ -259,7 +259,7 @@ impl Follower {
             Ok(()) => {}
             Err(Unsent::Refused(why) | Unsent::Later { why, .. }) => {
                 // Many collectors take traces alone.
-                tracing::debug!(%why, "the collector does not take metrics");
+                tracing::debug!(%why, "the collector rejected metrics");
             }
         }
     }
@@ -270,20 +270,20 @@ impl Shared {
     fn tell(&self, why: &str) {
         if !self.is_told.swap(true, Ordering::Relaxed) {
             let collector = self.settings.endpoint.as_str();
-            tracing::warn!(collector, why, "the collector of telemetry takes nothing; spans are kept in the log until it does");
+            tracing::warn!(collector, why, "the telemetry collector does not accept data; spans stay in the log until it does");
         }
     }
 
     fn drop_spans(&self, count: u64, why: &str) {
         if count > 0 && self.dropped.fetch_add(count, Ordering::Relaxed) == 0 {
-            tracing::warn!(count, why, "spans are dropped; further ones are dropped without a word");
+            tracing::warn!(count, why, "spans are dropped; further drops are not reported");
         }
     }
 }
 
 fn save(place: &Place, folder: &Path, id: &SocietyId) {
     if let Err(error) = place.write(folder, id) {
-        tracing::warn!(%error, "how far telemetry was sent cannot be noted; it will be sent again");
+        tracing::warn!(%error, "the telemetry position cannot be stored; spans will be sent again");
     }
 }
 

@@ -205,7 +205,7 @@ impl Meters {
             ("gen_ai.client.operation.duration", "s", "How long model calls took.", histogram(seconds)),
             ("polis.tokens", "{token}", "Tokens by agent.", sum(counted)),
             ("polis.cost", "USD", "What models cost, by agent.", sum(cost)),
-            ("polis.requests.active", "{request}", "Requests under way.", gauge(requests)),
+            ("polis.requests.active", "{request}", "Open requests.", gauge(requests)),
             ("polis.turns.active", "{turn}", "Turns under way.", gauge(turns)),
         ];
         let told = metrics.into_iter().filter(|(.., data)| !data.is_empty());

@@ -49,13 +49,13 @@ impl Post {
     pub(crate) fn new(settings: &Settings) -> Result<Self, BadCollector> {
         let base = settings.endpoint.trim().trim_end_matches('/');
         let bad = || {
-            let text = format!("`{base}` is no address of a collector; write for example http://127.0.0.1:4318");
+            let text = format!("`{base}` is not the address of a collector; write for example http://127.0.0.1:4318");
             BadCollector(text)
         };
         // It is shown to people, and nothing would be made of it.
         if base.split_once("://").is_some_and(|(_, rest)| rest.split('/').next().is_some_and(|host| host.contains('@'))) {
             return Err(BadCollector(
-                "the address of the collector holds a name or a key; write it into the headers".to_owned(),
+                "the address of the collector contains a user name or a key; use the headers instead".to_owned(),
             ));
         }
         let address = |path: &str| {
@@ -159,10 +159,10 @@ mod tests {
         assert_eq!(check("http://127.0.0.1:4318/", fine), Ok("http://127.0.0.1:4318/v1/traces".to_owned()));
         assert_eq!(check("https://h/otlp", fine), Ok("https://h/otlp/v1/traces".to_owned()));
         for bad in ["", "h:4318", "ftp://h", "http://", "http://h/?a=b"] {
-            assert!(check(bad, fine).unwrap_err().contains("is no address of a collector"), "{bad}");
+            assert!(check(bad, fine).unwrap_err().contains("is not the address of a collector"), "{bad}");
         }
         let said = check("https://me:secret@h", fine).unwrap_err();
-        assert!(said.contains("into the headers") && !said.contains("secret"), "{said}");
+        assert!(said.contains("use the headers") && !said.contains("secret"), "{said}");
         for bad in [("a b", "secret"), ("a", "secret\n")] {
             let said = check("http://h", bad).err().unwrap_or_default();
             assert!(bad.0 == "a" || said.contains("cannot be sent"), "{said}");

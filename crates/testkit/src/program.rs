@@ -25,7 +25,7 @@ pub enum Op {
     Call(Vec<(String, String)>),
     /// Ask another agent.
     Ask {
-        /// Whom.
+        /// The agent that is asked.
         agent: String,
         /// What it should do.
         program: Program,

@@ -102,7 +102,7 @@ impl Ruled {
                 Some(format!("a rule of polis.toml names the server `{server}`, which is not set up"))
             }
             (_, Some(tool)) if all_there && !names.iter().any(|name| matches(tool, name)) => {
-                Some(format!("a rule of polis.toml names the tool `{tool}`, which there is not"))
+                Some(format!("a rule of polis.toml names the tool `{tool}`, which does not exist"))
             }
             _ => None,
         };

@@ -56,7 +56,7 @@ pub enum WorkspaceError {
     Protected {
         /// The path as it was asked for.
         path: String,
-        /// Why not.
+        /// Why the path is protected.
         why: &'static str,
         /// What to do instead.
         instead: String,

@@ -11,7 +11,7 @@ use super::plan::{InternalPlan, InternalStep};
 /// What an agent is at (R352).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AgentStatus {
-    /// Nothing.
+    /// The agent has no work.
     #[default]
     Idle,
     /// It makes a plan.

@@ -42,9 +42,9 @@ pub enum PlanningStrategy {
 /// A strategy, and what decided it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Which.
+    /// The strategy that was chosen.
     pub strategy: PlanningStrategy,
-    /// Why.
+    /// The reason for the choice.
     pub reason: String,
     /// The plan, where a procedure gives it.
     pub plan: Option<InternalPlan>,

@@ -109,9 +109,9 @@ pub type Watcher = Arc<dyn Fn(Activity) + Send + Sync>;
 /// What somebody is seen doing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
-    /// Who.
+    /// The role that acts.
     pub agent: AgentType,
-    /// What.
+    /// What the role is doing.
     pub action: AgentAction,
     /// The component that is being written, or the tool that is called.
     pub component: Option<Arc<str>>,
@@ -167,11 +167,11 @@ pub struct AiMessage {
     /// Its name, if it may be replaced later.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub id: String,
-    /// Who speaks.
+    /// The author of the message.
     pub role: Speaker,
     /// What is said.
     pub content: String,
-    /// When.
+    /// When the message was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Timestamp>,
     /// For which role.

@@ -112,7 +112,7 @@ pub enum RoleOutcome {
     },
     /// It came to nothing.
     Failed {
-        /// Why.
+        /// The failure of the order.
         failure: Failure,
     },
 }

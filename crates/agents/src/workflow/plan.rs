@@ -42,9 +42,9 @@ pub enum PlanError {
     /// A dependency that is not in the plan.
     #[error("todos: \"{todo}\" depends on \"{missing}\", which is not in the plan; name ids of this plan, or leave it out")]
     Unknown {
-        /// Who depends.
+        /// The todo with the dependency.
         todo: String,
-        /// On what.
+        /// The id that is not in the plan.
         missing: String,
     },
     /// Todos that wait for each other.

@@ -122,7 +122,7 @@ pub struct TaskJudgement {
     pub id: String,
     /// Whether it is done.
     pub completed: bool,
-    /// Why.
+    /// The reasons for the judgement.
     pub feedback: String,
     /// The calls and messages that show it.
     #[serde(default)]

@@ -13,7 +13,7 @@ pub enum TodoStatus {
     Pending,
     /// Somebody works on it.
     Executing,
-    /// Done.
+    /// The executor completed it.
     Completed,
     /// Tried in vain, or not possible because another failed.
     Failed,

@@ -37,7 +37,7 @@ fn check(request: &ComponentAction) -> Result<(), ApiError> {
         return Err(ApiError::bad_request("bad_action", detail));
     }
     if request.data.to_string().len() > MAX_DATA_BYTES {
-        let detail = format!("`data` is longer than {MAX_DATA_BYTES} bytes; keep it as an artifact and name that");
+        let detail = format!("`data` is longer than {MAX_DATA_BYTES} bytes; store it as an artifact and refer to that");
         return Err(ApiError::new(413, "body_too_large", detail));
     }
     Ok(())

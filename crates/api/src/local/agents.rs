@@ -69,7 +69,7 @@ impl Local {
         let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
             let names: Vec<&str> = offered.iter().map(|operation| &*operation.name).collect();
             let detail = match names.is_empty() {
-                true => format!("{agent} offers no operations; say what you want with /api/send"),
+                true => format!("{agent} offers no operations; send a message with /api/send"),
                 false => format!("{agent} offers: {}", names.join(", ")),
             };
             ApiError::new(404, "unknown_operation", detail)

@@ -88,7 +88,7 @@ pub async fn settle(society: &Society, id: &str, decision: Decision) -> Result<(
             return Err(ApiError::new(409, "not_waiting", detail));
         }
         (Target::Effect(_), Decision::Cancelled) => {
-            let detail = "only a server's question can be cancelled; say no with {\"approved\": false}";
+            let detail = "only a server's question can be cancelled; deny with {\"approved\": false}";
             return Err(ApiError::new(409, "not_waiting", detail));
         }
         (Target::Effect(id), Decision::Verdict(verdict)) => return decided(society, id, verdict).await,
@@ -102,7 +102,7 @@ pub async fn settle(society: &Society, id: &str, decision: Decision) -> Result<(
         (Target::Effect(id), Decision::Again) => society.resolve(id, Resolution::Again).await,
         (Target::Turn(turn), Decision::Again) => society.resume(turn).await,
         (Target::Turn(_), _) => {
-            let detail = "a turn that stands still can only go on ({\"outcome\": \"again\"}) or be cancelled with its task";
+            let detail = "a parked turn can only be resumed ({\"outcome\": \"again\"}) or be cancelled with its task";
             return Err(ApiError::new(409, "not_waiting", detail));
         }
     };
@@ -120,7 +120,7 @@ async fn decided(society: &Society, id: EffectId, verdict: Verdict) -> Result<()
         if let (Some(matching), Some(Pending::Approval { call: Some(call), .. })) = (&verdict.matching, &what)
             && !matching.covers(verdict.arguments.as_ref().unwrap_or(&call.arguments))
         {
-            let why = format!("`where` does not cover this very call: {} where {matching}", call.tool);
+            let why = format!("`where` does not cover this call: {} where {matching}", call.tool);
             return Err(CommandError::Refused(Refusal::BadAnswer(why)).into());
         }
         if let (Some(arguments), Some(Pending::Approval { change: Some(form), .. })) = (&verdict.arguments, what) {

@@ -16,7 +16,7 @@ pub trait Registry: Send + Sync {
     /// Whether a society works in this process.
     fn works(&self, society: &SocietyId) -> bool;
 
-    /// Begins a society and has it work, unless it is there. Gives whether it was not.
+    /// Creates and starts a society, unless it exists. Gives whether it was not.
     async fn begin(&self, society: &SocietyId) -> Result<bool, ApiError>;
 
     /// Begins a society with the past of another, which may go on working meanwhile. Gives its name too.
@@ -77,5 +77,5 @@ impl Local {
 
 /// The error of an operation that needs more societies than there are.
 pub fn one_society() -> ApiError {
-    ApiError::new(409, "one_society", "this server has one society and makes no others")
+    ApiError::new(409, "one_society", "this server has one society and creates no others")
 }

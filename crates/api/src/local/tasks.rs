@@ -105,7 +105,7 @@ impl Local {
             return Ok(sent.into());
         }
         if is_open {
-            let detail = "the request is still under way; cancel it first, or wait until it has ended";
+            let detail = "the request is still running; cancel it first, or wait until it has ended";
             return Err(ApiError::new(409, "still_open", detail));
         }
         let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user());

@@ -56,7 +56,7 @@ fn names_of_files(folder: &Folder, findings: &mut Findings) {
         let Some(kind) = file.kind.filter(|_| !own.is_empty() && !alike(&file.owner, own)) else { continue };
         let named = format!("{}{}.rs", snake(own), kind.ending());
         let (wrong, remedy) = match file.owner.as_str() {
-            "" => ("the file does not say whose it is".to_owned(), format!("call it `{named}`")),
+            "" => ("the file name does not name its agent".to_owned(), format!("call it `{named}`")),
             owner => {
                 let theirs = snake(owner);
                 (
@@ -104,12 +104,13 @@ fn depth(tree: &Tree, at: usize, findings: &mut Findings) {
     let Some(parent) = folder.parent.map(|parent| &tree.folders[parent]) else { return };
     if folder.path.parent() != Some(&parent.path) {
         let between = folder.path.parent().and_then(|path| path.file_name()).unwrap_or_default().to_string_lossy();
-        let wrong = format!("`{}` is deeper in folders than in sub-threads: `{between}/` is no sub-thread", folder.name);
+        let wrong =
+            format!("`{}` is nested deeper in folders than in sub-threads: `{between}/` is not a sub-thread", folder.name);
         findings.add(path, 1, Rule::FolderDepth, wrong, format!("move the folder `{}/` into `{}/`", folder.name, parent.name));
     }
     if let Some((file, found)) = agent.filter(|(_, found)| found.part == Part::Agent) {
-        let wrong = format!("`{}` is an agent of its own, inside the folder of `{}`", found.spot.name, parent.name);
-        let remedy = format!("move its folder beside `{}/`, or make it a SubThreadAgent", parent.name);
+        let wrong = format!("`{}` is a separate agent inside the folder of `{}`", found.spot.name, parent.name);
+        let remedy = format!("move its folder next to `{}/`, or make it a SubThreadAgent", parent.name);
         findings.add(&file.path, found.spot.line, Rule::FolderDepth, wrong, remedy);
     }
 }
@@ -149,7 +150,7 @@ fn homes(file: &File, findings: &mut Findings) {
             (None, Kind::Agent) => snake(found.spot.name.strip_suffix("Agent").unwrap_or(&found.spot.name)),
             (None, _) => "[agent]".to_owned(),
         };
-        let wrong = format!("`{}` is in a file for other things", found.spot.name);
+        let wrong = format!("`{}` is in the wrong file", found.spot.name);
         findings.add(&file.path, found.spot.line, Rule::FileOfPart, wrong, format!("move it to `{owner}{}.rs`", home.ending()));
     }
 }

@@ -68,13 +68,13 @@ fn bases(file: &File, findings: &mut Findings) {
     for spot in
         file.source.traits.iter().filter(|spot| ["Agent", "Handler", "Unit"].iter().any(|ending| spot.name.ends_with(ending)))
     {
-        let wrong = format!("the trait `{}` is a base of its own", spot.name);
+        let wrong = format!("the trait `{}` is a base trait of your own", spot.name);
         findings.add(
             &file.path,
             spot.line,
             Rule::OwnBase,
             wrong,
-            "implement the library's traits; put what is shared into functions",
+            "implement the library's traits; put shared code into functions",
         );
     }
 }

@@ -55,7 +55,7 @@ fn names(tree: &Tree, registered: &[Phase<'_>], findings: &mut Findings) {
     for phase in registered {
         let Some(name) = phase.name else { continue };
         if words::means_completed(name) {
-            let wrong = format!("`{name}` is what everybody calls `{COMPLETED}`");
+            let wrong = format!("`{name}` is usually called `{COMPLETED}`");
             findings.add(
                 &phase.file.path,
                 phase.line,
@@ -84,7 +84,7 @@ fn ways(registered: &[Phase<'_>], targets: &[Phase<'_>], findings: &mut Findings
             continue;
         }
         if words::means_completed(name) {
-            let wrong = format!("`{name}` is what everybody calls `{COMPLETED}`");
+            let wrong = format!("`{name}` is usually called `{COMPLETED}`");
             findings.add(&target.file.path, target.line, Rule::PhaseEnd, wrong, format!("lead to `{COMPLETED}`"));
         } else if all_known {
             let wrong = format!("this leads to `{name}`, which has no handler");

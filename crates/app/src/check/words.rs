@@ -332,7 +332,7 @@ pub(crate) fn judge(name: &str, defined: &Defined) -> Option<Fault> {
     let broad = matches!(&words[..], [word] if BROAD.contains(&word.as_str()));
     let wrong = match refused {
         Some(word) => format!("`{name}`: `{word}` could be anything"),
-        None if says_nothing => format!("`{name}` names a part of the machinery, not what is done"),
+        None if says_nothing => format!("`{name}` is a technical term and does not say what is done"),
         None if broad => format!("`{name}` alone does not say what is done with it"),
         None => return None,
     };

@@ -46,7 +46,7 @@ pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit,
     };
     let request = polis_api::Terminate { children, reason: args.reason.join(" "), now: args.now };
     let terminated = tell(config, async |api| api.terminate(&agent, request).await).await?;
-    let how = if terminated.ok { "is gone" } else { "goes when it has done what waits for it" };
+    let how = if terminated.ok { "is gone" } else { "terminates when it has finished its queue" };
     out::note(&format!("polis: {agent} {how}"));
     Ok(Exit::Done)
 }
@@ -68,7 +68,7 @@ async fn tell<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Resul
     let done = operation(transport.api()).await;
     if let (Transport::InProcess(_), Ok(_)) = (&transport, &done) {
         out::note(
-            "polis: noted in the log; nothing runs here now, and the society turns to it when it next does (polis serve, polis chat)",
+            "polis: recorded in the log; no society is running, so it is handled at the next start (polis serve, polis chat)",
         );
     }
     transport.close(false).await;

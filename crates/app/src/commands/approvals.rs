@@ -19,7 +19,7 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, Troub
         out::note("nothing waits for a person");
     }
     if matches!(transport, Transport::InProcess(_)) {
-        out::note("if polis was killed in the middle of a write, that is found, and asked about, when the society runs next");
+        out::note("if polis was killed during a write, you are asked about it when the society runs again");
     }
     for one in waiting {
         out::line(&one.in_words())?;

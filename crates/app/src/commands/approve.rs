@@ -23,9 +23,9 @@ pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, 
         .as_deref()
         .map(serde_json::from_str)
         .transpose()
-        .map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is no JSON: {error}")))?;
+        .map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is not JSON: {error}")))?;
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-        return Err(Trouble::usage("bad_arguments", "--arguments is no JSON object; give all arguments by their names"));
+        return Err(Trouble::usage("bad_arguments", "--arguments is not a JSON object; give all arguments by name"));
     }
     let always = options.always.map(|always| match always {
         Always::Agent => polis_domain::Always::Agent,
@@ -81,7 +81,7 @@ async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
     let found = find(&transport, id).await;
     if let Transport::Http(_) = transport {
         found?.answer(&transport, word).await?;
-        out::note("polis: said");
+        out::note("polis: recorded");
         return Ok(Exit::Done);
     }
     transport.close(false).await;
@@ -90,9 +90,10 @@ async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
 
 async fn find(transport: &Transport, id: &str) -> Result<Waiting, Trouble> {
     let waiting = person::list(transport).await?;
-    waiting.into_iter().find(|waiting| waiting.id == id).ok_or_else(|| {
-        Trouble::new("not_open", format!("nothing with the id `{id}` waits for a person; polis approvals lists what does"))
-    })
+    waiting
+        .into_iter()
+        .find(|waiting| waiting.id == id)
+        .ok_or_else(|| Trouble::new("not_open", format!("nothing with the id `{id}` is pending; see polis approvals")))
 }
 
 /// Answers, and lets the society work until the request has ended or needs a person again.

@@ -76,7 +76,7 @@ async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, Trouble
         return Ok(id);
     }
     if start.len() < 6 || !start.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(bad(format!("`{start}` is no id of an artifact; give at least its first 6 digits from `polis artifacts`")));
+        return Err(bad(format!("`{start}` is not an artifact id; give at least its first 6 digits from `polis artifacts`")));
     }
     let mut found: Vec<_> = all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
     found.retain(|id| id.to_string().starts_with(start));
@@ -84,7 +84,7 @@ async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, Trouble
     found.dedup();
     match found[..] {
         [id] => Ok(id),
-        [] => Err(Trouble::new("unknown_artifact", format!("no artifact begins with `{start}`; look with `polis artifacts`"))),
+        [] => Err(Trouble::new("unknown_artifact", format!("no artifact begins with `{start}`; see `polis artifacts`"))),
         _ => Err(bad(format!("{} artifacts begin with `{start}`; give more digits", found.len()))),
     }
 }
@@ -126,7 +126,7 @@ impl Drop for Draft {
 }
 
 fn broken(error: io::Error) -> Trouble {
-    Trouble::new("server_gone", format!("the content broke off: {error}; get it again"))
+    Trouble::new("server_gone", format!("the content is incomplete: {error}; get it again"))
 }
 
 /// Removes what no log names. The society must not run: between keeping a content and naming it some time passes.
@@ -134,7 +134,7 @@ async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit
     let opened = match Transport::open(config, Purpose::Look).await? {
         Transport::InProcess(here) => here.opened,
         Transport::Http(_) => {
-            let message = "a polis runs on this data and may be about to name what it keeps; stop it and try again";
+            let message = "a polis is running on this data and may be about to reference what it stores; stop it and try again";
             return Err(Trouble::new("data_locked", message));
         }
     };

@@ -29,7 +29,7 @@ pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
 pub(crate) async fn console(config: &Config, transport: &Transport, stop: &CancellationToken) -> Result<Exit, Trouble> {
     let terminal = stdin().is_terminal();
     if terminal {
-        out::note("Talk to root, or with @name to any agent. /quit ends.");
+        out::note("Talk to root, or with @name to any agent. /quit exits.");
     }
     let mut lines = Lines::start();
     let mut events = transport.events(transport.last().await?).await?;

@@ -61,7 +61,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, Troub
 async fn store(config: &Config) -> Result<String, String> {
     let data = config.data.display();
     match Transport::open(config, Purpose::Look).await {
-        Err(trouble) if trouble.code == "no_data" => Ok(format!("{data} is new; the first run makes it")),
+        Err(trouble) if trouble.code == "no_data" => Ok(format!("{data} does not exist yet; the first run creates it")),
         Err(trouble) => Err(trouble.to_string()),
         Ok(transport) => {
             let Health { status, store, .. } = transport.api().health().await.map_err(|error| error.to_string())?;
@@ -92,8 +92,8 @@ fn folder(config: &Config) -> Result<String, String> {
     trust.check_data().map_err(|trouble| trouble.to_string())?;
     let (count, pending) = (trust.contents().files.len(), trust.pending());
     match (trust.is_everything(), count, pending.len()) {
-        (_, 0, _) => Ok("nothing here steers polis: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
-        (true, ..) => Ok(format!("{} count without a check: POLIS_TRUST=all", out::count(count, "file"))),
+        (_, 0, _) => Ok("nothing to trust here: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
+        (true, ..) => Ok(format!("{} used without a check: POLIS_TRUST=all", out::count(count, "file"))),
         (false, _, 0) => Ok(format!("{} trusted as they are now", out::count(count, "file"))),
         _ => Err(trust.explanation().replacen("polis: ", "", 1)),
     }
@@ -125,7 +125,7 @@ async fn servers(config: &Config) -> Vec<Finding> {
         finding(match state {
             ToolServerState::Connected => Ok(format!("{name}: {detail}, {tools} tools")),
             ToolServerState::Off => Ok(format!("{name}: not enabled")),
-            ToolServerState::Starting => Err(format!("{name}: it is not ready yet; `polis tools` says when it is")),
+            ToolServerState::Starting => Err(format!("{name}: not ready yet; check `polis tools` again")),
             ToolServerState::Down => Err(format!("{name}: {detail}; POLIS_LOG=polis_tools=debug shows what it says")),
         })
     };
@@ -138,7 +138,7 @@ async fn collector(config: &Config) -> Option<Finding> {
         Ok(None) => return None,
         Ok(Some((endpoint, telemetry))) => match telemetry.check().await {
             Ok(()) => Ok(format!("spans and metrics go to {endpoint}, which answers")),
-            Err(why) => Err(format!("{endpoint} takes nothing: {why}; OTLP over HTTP is usually at port 4318")),
+            Err(why) => Err(format!("{endpoint} does not accept data: {why}; OTLP over HTTP is usually at port 4318")),
         },
         Err(trouble) => Err(trouble.to_string()),
     };
@@ -161,14 +161,16 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
         keys.dedup();
         keys.truncate(4);
         let advice = format!("set one of {} …, start Ollama, or choose with --model vendor/name", keys.join(", "));
-        return vec![finding(Ok(format!("offline: it needs no key and understands little; for real answers {advice}")))];
+        return vec![finding(Ok(format!(
+            "offline: needs no key, but understands only a few kinds of requests; for a real model {advice}"
+        )))];
     }
     let default = [models.default_name().to_string()];
     let names = if config.models.is_empty() { &default[..] } else { &config.models };
     let mut findings = Vec::new();
     for name in names {
         let found = match call {
-            false => Ok(format!("{name} is set up; `polis doctor --call` asks it for a word")),
+            false => Ok(format!("{name} is set up; `polis doctor --call` sends it a test request")),
             true => match models.check(name).await {
                 Ok(checked) => {
                     let cost = checked.usage.cost_nanos as f64 / 1e9;

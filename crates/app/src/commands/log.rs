@@ -25,7 +25,7 @@ pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
         (_, None) => Ok(Exit::Done),
         (Transport::Http(_), Some(stop)) => follow(&transport, args, seen, &stop).await,
         (Transport::InProcess(_), Some(_)) => {
-            out::note("polis: nothing runs here, so nothing more will happen");
+            out::note("polis: no society is running here, so no more events will come");
             Ok(Exit::Done)
         }
     }

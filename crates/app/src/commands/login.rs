@@ -13,14 +13,14 @@ pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, Trouble
     match args {
         Login::Login { server } => {
             let show =
-                |address: &str| out::note(&format!("polis: open this in your browser to log in at {server}:\n{address}"));
+                |address: &str| out::note(&format!("polis: open this in your browser to log in to {server}:\n{address}"));
             config.trust.claim_data()?;
             mcp::login(find(config, server)?, &config.logins(), show).await.map_err(failed)?;
             out::line(&format!("logged in at {server}"))?;
         }
         Login::Logout { server } => {
             let was_there = mcp::logout(find(config, server)?, &config.logins()).map_err(failed)?;
-            out::line(&format!("{} at {server}", if was_there { "logged out" } else { "nobody was logged in" }))?;
+            out::line(&format!("{} at {server}", if was_there { "logged out" } else { "not logged in" }))?;
         }
     }
     Ok(Exit::Done)

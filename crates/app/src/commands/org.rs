@@ -42,7 +42,7 @@ pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, Trouble> {
         next.extend(living(Some(agent.id.as_str())).into_iter().rev().map(|child| (depth + 1, child)));
     }
     if !org.terminations.is_empty() {
-        out::line("gone")?;
+        out::line("terminated")?;
     }
     for gone in &org.terminations {
         shown(&format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, short(&gone.reason, REASON)))?;
@@ -63,9 +63,9 @@ pub(crate) async fn export(config: &Config, args: &Export) -> Result<Exit, Troub
     let created = OpenOptions::new().write(true).create_new(true).open(file);
     let saved = created.and_then(|mut file| writeln!(file, "{written:#}").and_then(|()| file.sync_all()));
     saved.map_err(|error| {
-        Trouble::new("not_written", format!("{}: {error}; name a file that is not there yet", file.display()))
+        Trouble::new("not_written", format!("{}: {error}; name a file that does not exist yet", file.display()))
     })?;
-    out::note(&format!("polis: the organisation is in {}", file.display()));
+    out::note(&format!("polis: organisation written to {}", file.display()));
     Ok(Exit::Done)
 }
 
@@ -77,9 +77,9 @@ pub(crate) async fn import(config: &Config, args: &Import) -> Result<Exit, Troub
     let made = transport.api().import(document, ImportRequest { root: args.root }).await;
     transport.close(false).await;
     let Imported { roles, agents, changed, left } = made?;
-    out::note(&format!("polis: new are {} and {}, made by you and now", count(roles, "role"), count(agents, "agent")));
+    out::note(&format!("polis: created {} and {}", count(roles, "role"), count(agents, "agent")));
     if changed.is_some() {
-        out::note("polis: root's role is from now on as the file says");
+        out::note("polis: root's role replaced with the file's");
     }
     left.iter().for_each(|what| out::note(&format!("polis: not imported: {what}")));
     Ok(Exit::Done)

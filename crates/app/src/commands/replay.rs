@@ -13,11 +13,11 @@ use crate::wiring::{self, Store};
 
 pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, Trouble> {
     if config.url.is_some() {
-        let message = "a replay runs the code of this program, so it needs the data directory itself; give --data, not --url";
+        let message = "a replay runs the code of this program, so it needs the data directory; use --data, not --url";
         return Err(Trouble::usage("bad_url", message));
     }
     let log = open_log(&config.data).await.map_err(|error| match error {
-        LogError::Locked(message) => Trouble::new("data_locked", format!("{message}; a replay needs it for itself")),
+        LogError::Locked(message) => Trouble::new("data_locked", format!("{message}; a replay needs exclusive access")),
         error => error.into(),
     })?;
     if log.head(&config.society).await? == Seq(0) {
@@ -51,7 +51,7 @@ fn tell(json: bool, replayed: &Replayed) -> Result<(), Trouble> {
         divergences.len()
     ))?;
     if !divergences.is_empty() {
-        out::note("polis: the code or the state is not what wrote this log (diverged)");
+        out::note("polis: the code or the state differs from what wrote this log (diverged)");
     }
     Ok(())
 }

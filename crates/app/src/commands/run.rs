@@ -82,7 +82,7 @@ async fn one_request(
         Ok(ended) => ended,
         Err(trouble) => {
             out::note(&format!(
-                "polis: the request is in the log as {task} and goes on once this is settled; do not ask again"
+                "polis: the request is in the log as {task} and continues once this is settled; do not submit it again"
             ));
             return Err(trouble);
         }

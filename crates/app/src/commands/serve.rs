@@ -39,7 +39,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
         Ok(listener) => listener,
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::trouble(&Trouble::new(taken.code(), taken.to_string()));
-            out::note("polis: going on without HTTP, in this console");
+            out::note("polis: continuing in this console, without HTTP");
             return in_console(config, &store, &stop).await;
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
@@ -58,7 +58,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
         Some(token) => out::line(&format!("{scheme}://{address}/?token={}", token.as_str()))?,
         None => {
             out::note(
-                "polis: WARNING: --no-auth: everybody on this machine can use this society, its tools and your model's key",
+                "polis: WARNING: --no-auth: every user of this machine can use this society, its tools and your model's key",
             );
             out::line(&format!("{scheme}://{address}/"))?;
         }
@@ -72,7 +72,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
             // One that cannot work stops no other.
             out::trouble(&Trouble::new(
                 failure.code.to_string(),
-                format!("the society {society} does not work: {}", failure.message),
+                format!("the society {society} cannot run: {}", failure.message),
             ));
         }
     }
@@ -129,7 +129,7 @@ fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
         _ => None,
     };
     if let Some(bad) = config.http.cors.iter().find(|origin| !is_origin(origin)) {
-        let message = format!("[server] cors: `{bad}` is no origin; write for example https://example.org, without a path");
+        let message = format!("[server] cors: `{bad}` is not an origin; write for example https://example.org, without a path");
         return Err(Trouble::usage("bad_config", message));
     }
     let mut rates = Rates::default();
@@ -210,7 +210,7 @@ async fn sum_up(state: &SocietyState) {
             let unfinished = match (open_turns, pending_messages) {
                 (0, 0) => "nothing is unfinished".to_owned(),
                 _ => format!(
-                    "{} and {} go on at the next start",
+                    "{} and {} continue at the next start",
                     out::count(open_turns, "turn"),
                     out::count(pending_messages, "pending message")
                 ),

@@ -23,7 +23,8 @@ pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> 
     if args.prompt {
         let prompt = thread.meta.get("workflow").and_then(|order| order.pointer("/prompt/Ok")).and_then(Value::as_str);
         let none = || {
-            let message = format!("no prompt was rendered for {}; look below it with `polis show --tree`", args.address);
+            let message =
+                format!("no prompt was rendered for {}; find the threads below it with `polis show --tree`", args.address);
             Trouble::new("no_prompt", message)
         };
         out::line(prompt.ok_or_else(none)?)?;

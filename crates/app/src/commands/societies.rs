@@ -35,7 +35,7 @@ pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, Troub
     let made = transport.api().rewind(polis_api::Rewind { to: args.to }).await?;
     tell(args.json, Some(args.to), &made, |made| {
         let kept = made.kept.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{} goes on from event {}; what it was is kept as {kept}", made.society, made.at)
+        format!("{} continues from event {}; its previous history is kept as {kept}", made.society, made.at)
     })
 }
 
@@ -50,7 +50,7 @@ fn tell(
     }
     if let Some(asked) = asked.filter(|asked| *asked != made.at.0) {
         out::note(&format!(
-            "polis: event {asked} was written together with others; event {} is the last whole place before it",
+            "polis: event {asked} is inside an append; event {} is the last complete position before it",
             made.at
         ));
     }
@@ -61,7 +61,7 @@ fn tell(
         } else {
             String::new()
         };
-        out::note(&format!("polis: open there, and to go on when it works: {}{doubt}", out::count(made.open_turns, "turn")));
+        out::note(&format!("polis: open turns that continue when it runs: {}{doubt}", out::count(made.open_turns, "turn")));
     }
     out::line(&words(made))?;
     Ok(Exit::Done)

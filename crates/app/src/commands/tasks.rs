@@ -33,16 +33,16 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble
     }
     for DeadLetter { agent, task, turn, failure, at } in dead_letters {
         let when = describe::time(at);
-        out::line(&format!("{task}  {agent}  set aside at {when}: {failure}; event {turn} has the message"))?;
+        out::line(&format!("{task}  {agent}  dead-lettered at {when}: {failure}; event {turn} has the message"))?;
     }
     if plans.is_empty() {
-        out::note("polis: no agent keeps a plan; what is short is done without one");
+        out::note("polis: no agent has a plan; short requests have none");
     }
     for AgentPlan { task_id, agent_id, is_open, plan, .. } in plans {
         let standing = match plan.status {
             Some(StepStatus::Completed) => "done",
             Some(_) => "failed",
-            None if is_open => "under way",
+            None if is_open => "open",
             None => "ended before it was done",
         };
         let how = plan.strategy.as_ref().map(|how| format!("  {}: {}", how.name, how.reason)).unwrap_or_default();

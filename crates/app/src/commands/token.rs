@@ -10,7 +10,7 @@ use crate::{out, token};
 
 pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, Trouble> {
     if !config.data.is_dir() {
-        let message = format!("there is no data directory {}; begin with polis run or polis serve", config.data.display());
+        let message = format!("there is no data directory {}; create one with polis run or polis serve", config.data.display());
         return Err(Trouble::new("no_data", message));
     }
     let file = token::further(&config.data);
@@ -19,7 +19,7 @@ pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, Trouble> {
         TokenCommand::List => list(&file, args.json),
         TokenCommand::Revoke { name } => {
             file.revoke(name).map_err(token::trouble)?;
-            out::note(&format!("polis: the token {name} opens nothing any more"));
+            out::note(&format!("polis: token {name} revoked"));
             Ok(Exit::Done)
         }
     }
@@ -33,7 +33,7 @@ fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit
         out::line(&json!({ "name": name, "scopes": scopes.to_string(), "token": made.as_str() }).to_string())?;
     } else {
         out::line(made.as_str())?;
-        out::note("polis: this is the only time that it is shown");
+        out::note("polis: it is shown only this once");
     }
     Ok(Exit::Done)
 }
@@ -49,7 +49,7 @@ fn list(file: &TokenFile, as_json: bool) -> Result<Exit, Trouble> {
         out::line(&format!("{}  {}", token.name, token.scopes))?;
     }
     if tokens.is_empty() {
-        out::note("polis: there is only the owner's token, in the file `token`; polis token new makes others");
+        out::note("polis: there is only the owner's token, in the file `token`; create others with polis token new");
     }
     Ok(Exit::Done)
 }

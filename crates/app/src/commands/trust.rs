@@ -25,17 +25,17 @@ fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
     let trust = Trust::open(typed, &config::data(typed))?;
     let place = visible(&trust.folder().display().to_string());
     if trust.contents().files.is_empty() && !trust.foreign_data() {
-        out::note(&format!("polis: nothing in {place} steers polis, so there is nothing to trust"));
+        out::note(&format!("polis: {place} has no files that need trust"));
         return Ok(Exit::Done);
     }
     if trust.pending().is_empty() && !trust.foreign_data() {
-        out::note(&format!("polis: {place} is trusted as it is now; polis trust revoke takes that back"));
+        out::note(&format!("polis: {place} is already trusted as it is now; undo with polis trust revoke"));
         return Ok(Exit::Done);
     }
     trust::check(&trust)?;
     trust::present(&trust);
     if !options.yes && !trust::is_terminal() {
-        let message = format!("nobody was asked, so {place} is not trusted; add --yes if you have read the above");
+        let message = format!("not confirmed, so {place} is not trusted; add --yes if you have read the above");
         return Err(Trouble { exit: Exit::NeedsPerson, ..Trouble::new(UNTRUSTED, message) });
     }
     if !options.yes {
@@ -49,7 +49,7 @@ fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
         }
     }
     trust.accept()?;
-    out::note(&format!("polis: {place} is trusted as it is now; a change is asked about again"));
+    out::note(&format!("polis: {place} is trusted as it is now; you are asked again when it changes"));
     Ok(Exit::Done)
 }
 
@@ -82,7 +82,7 @@ fn list(as_json: bool) -> Result<Exit, Trouble> {
         out::line(&format!("{}  a data directory of another user", visible(path)))?;
     }
     if is_empty {
-        out::note("polis: no folder is trusted; polis trust in a folder shows what is there and trusts it");
+        out::note("polis: no folder is trusted; run polis trust in a folder to review and trust it");
     }
     Ok(Exit::Done)
 }
@@ -106,10 +106,10 @@ fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
         accepted || files
     })?;
     if !was_there {
-        return Err(Trouble::new("not_trusted", format!("{} was not trusted; polis trust list shows what is", visible(&name))));
+        return Err(Trouble::new("not_trusted", format!("{} was not trusted; see polis trust list", visible(&name))));
     }
     out::note(&format!(
-        "polis: {} is trusted no longer; a polis that runs there keeps the servers that it has started until it is restarted",
+        "polis: {} is no longer trusted; a polis that is running there keeps its started servers until it restarts",
         visible(&name)
     ));
     Ok(Exit::Done)

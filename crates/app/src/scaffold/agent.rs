@@ -34,7 +34,7 @@ impl Names {
         for typed in sub_threads {
             let sub_thread = name(typed)?;
             if sub_thread == agent || named.contains(&sub_thread) {
-                let message = format!("`{sub_thread}` is named twice; each agent and sub-thread has a name of its own");
+                let message = format!("`{sub_thread}` is named twice; each agent and sub-thread needs its own name");
                 return Err(Trouble::usage("bad_business_name", message));
             }
             named.push(sub_thread);
@@ -55,7 +55,7 @@ pub(crate) fn agent(
         Place::Crate { modules, manifest } => {
             if let Some(agent) = agent_of(&modules) {
                 let message = format!(
-                    "{} is the folder of an agent; a new one goes beside it, a sub-thread of its own into it by hand",
+                    "{} is the folder of an agent; create a new agent next to it, or add a sub-thread to it by hand",
                     agent.display()
                 );
                 return Err(Trouble::usage("bad_folder", message));
@@ -191,7 +191,7 @@ fn name(typed: &str) -> Result<String, Trouble> {
     }
     let name = words::snake(bare);
     if !name.is_ascii() {
-        let why = format!("`{typed}`: phases and files of modules have names in ASCII letters; say in English what it does");
+        let why = format!("`{typed}`: phases and module files need ASCII names; say in English what it does");
         return Err(refused(why));
     }
     if CRATES.contains(&name.as_str()) {
@@ -216,17 +216,17 @@ mod tests {
         }
         for (typed, why) in [
             ("helper", "`helper` could be anything"),
-            ("Agent", "machinery"),
-            ("sub_thread", "machinery"),
+            ("Agent", "technical term"),
+            ("sub_thread", "technical term"),
             ("data", "does not say what is done"),
             ("order_mgmt", "`mgmt` is an abbreviation; write `management`"),
             ("order-tracking", "write `order_tracking`"),
             ("../order", "neither in snake_case"),
             ("match", "name of a module"),
             ("completed", "name of a module"),
-            ("", "machinery"),
-            ("订单跟踪", "in ASCII letters"),
-            ("émission_suivi", "in ASCII letters"),
+            ("", "technical term"),
+            ("订单跟踪", "need ASCII names"),
+            ("émission_suivi", "need ASCII names"),
             ("polis", "a crate that the agent uses"),
             ("Tokio", "a crate that the agent uses"),
             ("polis_testkit", "a crate that the agent uses"),

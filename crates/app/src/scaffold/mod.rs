@@ -35,7 +35,7 @@ impl Draft {
         for (path, text) in &self.files {
             write(path, text).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => in_the_way(path),
-                _ => Trouble::new("not_written", format!("{}: {error}; nothing that was there is changed", path.display())),
+                _ => Trouble::new("not_written", format!("{}: {error}; existing files are unchanged", path.display())),
             })?;
         }
         self.format();
@@ -66,5 +66,5 @@ fn in_the_way(path: &Path) -> Trouble {
     // What is in the way of a file may be another one where a folder of it should be.
     let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
     let path = path.ancestors().find(is_there).unwrap_or(path);
-    Trouble::new("already_there", format!("{} is there already; choose another name or folder", path.display()))
+    Trouble::new("already_there", format!("{} already exists; choose another name or folder", path.display()))
 }

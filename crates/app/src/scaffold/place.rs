@@ -50,7 +50,7 @@ impl Library {
         let checkout = whole
             .filter(|root| ["polis", "testkit"].iter().all(|name| root.join("crates").join(name).join("Cargo.toml").is_file()));
         checkout.map(Self::Checkout).ok_or_else(|| {
-            let message = format!("{named} is no checkout of Polis; clone its repository and say --polis FOLDER, or say --polis with its git address");
+            let message = format!("{named} is not a checkout of Polis; clone its repository and pass --polis FOLDER, or pass --polis with its git address");
             Trouble::usage("no_library", message)
         })
     }

@@ -21,7 +21,7 @@ pub(crate) fn role(name: &str, folder: &Path) -> Result<Draft, Trouble> {
     }
     let path = folder.join(FOLDER).join(format!("{id}.md"));
     let advice =
-        "say in it what the role is for; `polis check` reads it, and the society has it at once or from its next start"
+        "describe the role in it; `polis check` validates it, and a running society picks it up, otherwise the next start"
             .to_owned();
     Ok(Draft { files: vec![(path, role_file(&id, &words.join(" ")))], advice: vec![advice] })
 }

@@ -20,7 +20,7 @@ pub(crate) fn sop(name: &str, folder: &Path) -> Result<Draft, Trouble> {
     }
     let path = folder.join("sops").join(format!("{name}.md"));
     let advice = vec![
-        format!("change {} to what you do; polis check tells what is wrong with it", path.display()),
+        format!("edit {}; polis check reports errors in it", path.display()),
         format!("try it: polis run --strategy template \"{words}\""),
     ];
     Ok(Draft { files: vec![(path, text)], advice })

@@ -18,7 +18,7 @@ pub(crate) fn is_terminal() -> bool {
 /// Shows what would count, and asks once. Both answers are remembered for this content.
 pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
     if let Err(trouble) = check(trust) {
-        out::note(&format!("polis: {}; nothing of this folder counts until that is mended", trouble.message));
+        out::note(&format!("polis: {}; the files of this folder are ignored until that is fixed", trouble.message));
         return Ok(());
     }
     present(trust);
@@ -29,7 +29,7 @@ pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
             // Without a home the question comes again.
             let _ = trust.decline();
         }
-        None => out::note("polis: not trusted; the question comes again"),
+        None => out::note("polis: not trusted; you will be asked again"),
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ pub(crate) fn present(trust: &Trust) {
         }
         if told.is_empty() {
             let names: Vec<String> = pending.iter().map(|name| show::visible(name)).collect();
-            out::note(&format!("  {}: nothing that counts, such as a comment", names.join(", ")));
+            out::note(&format!("  {}: nothing that matters, such as a comment", names.join(", ")));
         }
     } else if !now.is_empty() {
         out::note(&format!("polis: {} has files that count only if you trust them:", place(trust)));
@@ -91,7 +91,7 @@ pub(crate) fn present(trust: &Trust) {
     }
     if trust.foreign_data() {
         out::note(&format!(
-            "  {DATA}: A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU: its log may hold roles, permissions and open work of another user"
+            "  {DATA}: A DATA DIRECTORY THAT YOU DID NOT CREATE: its log may hold roles, permissions and open work of another user"
         ));
     }
 }

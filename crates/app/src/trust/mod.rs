@@ -82,7 +82,7 @@ impl Trust {
             "" => false,
             "all" => true,
             other => {
-                let what = format!("POLIS_TRUST: `{other}` is not known; write all, or unset it");
+                let what = format!("POLIS_TRUST: unknown value `{other}`; write all, or unset it");
                 return Err(Trouble::usage("bad_trust", what));
             }
         };

@@ -157,9 +157,9 @@ fn changed_lines(before: &str, now: &str) -> String {
 
 fn kind(name: &str) -> &'static str {
     match name.split('/').next().unwrap_or_default() {
-        "roles" => "a role: what its agents are told and which tools they have",
+        "roles" => "a role: its agents' instructions and tools",
         "sops" => "a procedure that agents follow",
-        "prompts" | "agents" => "a prompt that agents are given",
+        "prompts" | "agents" => "a prompt for agents",
         "components" => "a script that runs in the page, with your token",
         _ => "settings that cannot be read",
     }
@@ -195,7 +195,7 @@ fn server_item(server: &Value) -> String {
     }
     text.push_str(&wanted_variables(server));
     if server["trusted"] == true {
-        text.push_str("; what it says about its own tools is believed");
+        text.push_str("; its hints about its own tools are believed");
     }
     for (tool, said) in server["tools"].as_object().into_iter().flatten() {
         let _ = write!(text, "; tool {tool}: {}", flat(said));

@@ -148,7 +148,7 @@ fn commands_run_with_little_memory_and_too_little_is_said_at_the_start() {
     home.write("polis.toml", &settings(&model, "memory_mb = 15"));
     let refused = run(&home, "go");
     refused.fails(2, "bad_config");
-    assert!(refused.stderr.contains("`memory_mb` is 15, with which no shell starts; 16 is the least"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`memory_mb` is 15, too little to start a shell; the minimum is 16"), "{}", refused.stderr);
     let doctor = home.polis(&["doctor"]);
     assert!(
         doctor.code == 1 && doctor.stdout.contains("BAD  tools      in [tools] of polis.toml `memory_mb`"),

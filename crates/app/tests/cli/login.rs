@@ -20,7 +20,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     let (home, remote) = (Home::new(), Remote::closed(3_600));
     home.write("polis.toml", &format!("[mcp.remote]\nurl = \"{}\"\ntools.session.effect = \"read\"\n", remote.url()));
     let before = home.polis(&["tools"]).ok();
-    let hint = "server remote: down, 0 tools; it wants you to log in: run `polis tools login remote`\n";
+    let hint = "server remote: down, 0 tools; it requires a login: run `polis tools login remote`\n";
     assert!(before.contains(hint), "{before}");
     assert!(!home.data().exists(), "looking makes nothing");
 
@@ -41,7 +41,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     stderr.read_to_string(&mut said).unwrap();
     let done = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(done.stdout).unwrap(), "logged in at remote\n", "{said}");
-    assert!(said.contains("polis: open this in your browser to log in at remote:"), "{said}");
+    assert!(said.contains("polis: open this in your browser to log in to remote:"), "{said}");
     assert!(is_clean(&said), "{said}");
 
     let after = home.polis(&["tools"]).ok();
@@ -59,7 +59,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     secrets_are_only_in(&home.data(), "logins");
 
     assert_eq!(home.polis(&["tools", "logout", "remote"]).ok(), "logged out at remote\n");
-    assert_eq!(home.polis(&["tools", "logout", "remote"]).ok(), "nobody was logged in at remote\n");
+    assert_eq!(home.polis(&["tools", "logout", "remote"]).ok(), "not logged in at remote\n");
     home.polis(&["tools", "login", "nobody"]).fails(2, "unknown_server");
 }
 
@@ -69,7 +69,7 @@ fn a_login_that_is_refused_or_cannot_be_had_says_why() {
     home.write("polis.toml", "[mcp.gone]\nurl = \"http://127.0.0.1:9/mcp\"\n[mcp.here]\ncommand = \"sh\"\n");
     home.polis(&["tools", "login", "gone"]).fails(1, "login_failed");
     let program = home.polis(&["tools", "login", "here"]);
-    assert!(program.stderr.contains("nobody logs in there"), "{}", program.stderr);
+    assert!(program.stderr.contains("it has no login"), "{}", program.stderr);
     program.fails(1, "login_failed");
 }
 

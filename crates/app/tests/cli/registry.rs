@@ -215,5 +215,5 @@ fn a_role_with_a_model_that_cannot_be_is_made_with_a_warning() {
     let mut command = home.command(&["run", "make it"]);
     model.set(&mut command);
     let told = super::support::Done::from(command.output().unwrap()).ok();
-    assert!(told.contains("modelThatCannotBe") && told.contains("names no vendor"), "{told}");
+    assert!(told.contains("modelThatCannotBe") && told.contains("names no known vendor"), "{told}");
 }

@@ -123,7 +123,7 @@ fn a_run_beside_a_server_goes_through_it() {
     let home = Home::new();
     let served = home.serve(&[]);
     let done = home.polis(&["run", "hello"]);
-    assert!(done.stderr.contains(&format!("asking the one that runs at {}", served.url())), "{}", done.stderr);
+    assert!(done.stderr.contains(&format!("using the server at {}", served.url())), "{}", done.stderr);
     assert!(done.ok().contains("offline model"));
     let (_, agents) = served.get("/api/agents");
     assert_eq!(agents["agents"][0]["id"], json!("root"));

@@ -129,7 +129,7 @@ fn a_new_agent_goes_beside_others_and_what_is_in_the_way_is_named() {
     };
     for folder in ["order_tracking", "order_tracking/parcel_search"] {
         let done = inside(folder);
-        assert!(done.stderr.contains("goes beside it"), "{folder}: {}", done.stderr);
+        assert!(done.stderr.contains("next to it"), "{folder}: {}", done.stderr);
         done.fails(2, "bad_folder");
     }
     inside("").ok();
@@ -137,6 +137,6 @@ fn a_new_agent_goes_beside_others_and_what_is_in_the_way_is_named() {
 
     home.write("invoice_writing", "mine");
     let done = home.polis(&["new", "agent", "invoice_writing"]);
-    assert!(done.stderr.contains("./invoice_writing is there already"), "{}", done.stderr);
+    assert!(done.stderr.contains("./invoice_writing already exists"), "{}", done.stderr);
     done.fails(1, "already_there");
 }

@@ -116,7 +116,7 @@ fn with_a_taken_port_the_console_goes_on_on_a_terminal() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("(port_taken)") && said.contains("going on without HTTP"), "{said}");
+    assert!(said.contains("(port_taken)") && said.contains("continuing in this console, without HTTP"), "{said}");
 }
 
 /// D13: what waits for a person holds nothing up; the summary tells what goes on later.
@@ -134,7 +134,7 @@ fn a_server_that_stops_tells_its_streams_why_and_sums_up_what_is_unfinished() {
     let stream = served.stream("/api/events");
     let (code, said) = served.stop();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("1 turn and 1 pending message go on at the next start"), "{said}");
+    assert!(said.contains("1 turn and 1 pending message continue at the next start"), "{said}");
     let told: Vec<String> = stream.lines().map(Result::unwrap).collect();
     let word = told.iter().position(|line| line == "event: stopping").unwrap_or_else(|| panic!("{told:?}"));
     assert_eq!(told[word + 1], r#"data: {"reason":"stopped"}"#);
@@ -149,7 +149,7 @@ fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
     served.post("/api/submit", &json!({ "text": "x" }));
     model.wait();
     served.signal(Signal::INT);
-    assert!(served.said().any(|line| line.contains("once more stops at once")));
+    assert!(served.said().any(|line| line.contains("press Ctrl-C again to stop immediately")));
     // From then on nothing new is taken in; what comes while it is being said still may be.
     let mut tries = (0..100).map(|_| served.post("/api/submit", &json!({ "text": "y" })));
     let (status, refused) = tries.find(|(status, _)| *status != 200).unwrap();

@@ -41,7 +41,7 @@ fn a_fork_and_the_society_go_their_own_ways() {
         theirs[place]["event"]["societyForked"]["from"] == "main" && ours[place..].iter().all(|event| !theirs.contains(event))
     );
     let words = home.polis(&["fork", "--at", &(place - 1).to_string()]);
-    assert!(words.stderr.contains("written together with others"), "{}", words.stderr);
+    assert!(words.stderr.contains("is inside an append"), "{}", words.stderr);
     assert!(words.ok().starts_with("main-1 shares everything up to event"));
     assert_eq!(names(&home), ["main", "main-1", "other"]);
     home.polis(&["fork", "other"]).fails(1, "society_exists");
@@ -63,7 +63,7 @@ fn a_rewound_society_goes_on_from_there_and_what_it_was_is_kept() {
     home.polis(&["run", "what is 3 + 4?"]).ok();
     let whole = log(&home, "main");
     let told = home.polis(&["rewind", "--to", &place.to_string()]).ok();
-    assert_eq!(told, format!("main goes on from event {place}; what it was is kept as main-1\n"));
+    assert_eq!(told, format!("main continues from event {place}; its previous history is kept as main-1\n"));
     assert_eq!(log(&home, "main-1"), whole);
     assert_eq!(home.last().0, place.0 + 1);
     home.polis(&["run", "what is 4 + 5?"]).ok();

@@ -17,7 +17,7 @@ fn recorded() -> (Home, String) {
     let mut command = home.command(&["run", "--record", TAPE, "what is in a.txt?"]);
     model.set(&mut command);
     let done = Done::from(command.output().unwrap());
-    assert!(done.stderr.contains("is recorded in tape.jsonl"), "{}", done.stderr);
+    assert!(done.stderr.contains("recording requests and replies in tape.jsonl"), "{}", done.stderr);
     let tape = std::fs::read_to_string(home.path().join(TAPE)).unwrap();
     assert_eq!(tape.lines().count(), 3, "{tape}");
     assert!(!tape.contains(KEY), "a key is never in it");
@@ -35,7 +35,11 @@ fn a_recorded_run_with_tool_calls_gives_the_same_answer_without_model_key_or_net
     assert_eq!(answer, "it says: hello from the file\n\n");
     forget(&home);
     let done = home.polis(&["run", "--replay", TAPE, "what is in a.txt?"]);
-    assert!(done.stderr.contains("the cassette tape.jsonl answers; no key is needed and no model is asked"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("answering from the cassette tape.jsonl; no key is needed and no model is called"),
+        "{}",
+        done.stderr
+    );
     assert!(done.stderr.contains("12 tokens in, 34 out"), "{}", done.stderr);
     assert!(!done.stderr.contains("offline") && !done.stderr.contains("not used"), "{}", done.stderr);
     assert_eq!(done.ok(), answer);

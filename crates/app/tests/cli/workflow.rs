@@ -205,10 +205,10 @@ fn a_request_keeps_its_own_policy_also_behind_another_and_with_a_server() {
     let served = home.serve(&["--model", "offline"]);
     assert_eq!(home.polis(&args).code, 3);
     let task = served.get("/api/tasks").1["tasks"][0]["id"].as_str().unwrap().to_owned();
-    has(&home.polis(&["tasks"]).ok(), &["under way"]);
+    has(&home.polis(&["tasks"]).ok(), &["root  open"]);
     home.polis(&["cancel", &task]).ok();
     let listed = home.polis(&["tasks"]).ok();
-    assert!(listed.contains("root  ended before it was done") && !listed.contains("under way"), "{listed}");
+    assert!(listed.contains("root  ended before it was done") && !listed.contains("root  open"), "{listed}");
 }
 
 /// How often a person was asked.

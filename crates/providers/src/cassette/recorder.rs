@@ -30,7 +30,7 @@ impl Recorder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut tape = options.open(file).map_err(broken)?;
-        tape.try_lock().map_err(|_| broken(io::Error::other("another one is recording to it")))?;
+        tape.try_lock().map_err(|_| broken(io::Error::other("another process is recording to it")))?;
         let (_, whole) = read(file)?;
         tape.set_len(whole as u64).map_err(broken)?;
         if whole == 0 {
@@ -83,7 +83,7 @@ impl Tape {
         if let Ok(open) = &mut *file
             && let Err(error) = open.write_all(&line(interaction)).and_then(|()| open.flush())
         {
-            *file = Err(format!("the cassette cannot be written any more: {error}"));
+            *file = Err(format!("the cassette can no longer be written: {error}"));
         }
     }
 }
@@ -151,7 +151,7 @@ mod tests {
         drop(recorder.stream(ModelRequest::default()).await.unwrap());
         let refused = recorder.stream(ModelRequest::default()).await.err().unwrap();
         assert!(
-            matches!(&refused, ModelError::Rejected { reason } if reason.starts_with("the cassette cannot be written any more"))
+            matches!(&refused, ModelError::Rejected { reason } if reason.starts_with("the cassette can no longer be written"))
         );
     }
 }

@@ -58,7 +58,7 @@ impl Replayer {
         }
         let file = self.file.display();
         if times > 0 {
-            return Err(format!("{file} has this request {times} times, and it is asked once more: {}", asked.last_words()));
+            return Err(format!("{file} has this request {times} times, and it was asked once more: {}", asked.last_words()));
         }
         let wanted = rendering(asked);
         let mut nearest: Option<(f64, &Track, Vec<String>)> = None;
@@ -78,7 +78,7 @@ impl Replayer {
                 if track.used { ", used already" } else { "" },
                 difference(&recorded, &wanted)
             ),
-            None => format!("{file} has no request at all, and this is asked: {}", asked.last_words()),
+            None => format!("{file} has no requests, and this was asked: {}", asked.last_words()),
         })
     }
 }
@@ -90,7 +90,7 @@ impl Model for Replayer {
             self.take(&Asked::from(&request)).map_err(|reason| ModelError::Rejected { reason })?;
         let last = match end {
             End::Done | End::Cut => None,
-            End::Dropped => Some(ModelError::Cut { reason: "nobody waited for the rest when it was recorded".to_owned() }),
+            End::Dropped => Some(ModelError::Cut { reason: "the recording of this reply is incomplete".to_owned() }),
             End::Error(refusal) if deltas.is_empty() => return Err(refusal.into()),
             End::Error(refusal) => Some(refusal.into()),
         };

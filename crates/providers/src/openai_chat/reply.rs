@@ -155,7 +155,7 @@ impl Reader for ChatReader {
             match text(choice.finish_reason)?.as_deref() {
                 None | Some("") => {}
                 Some("error") => {
-                    let reason = "it says that it ended in an error, and not in which".to_owned();
+                    let reason = "it reported an error without details".to_owned();
                     return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
                 }
                 Some(word) => {

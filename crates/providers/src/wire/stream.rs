@@ -59,7 +59,7 @@ enum Stage {
 
 /// What to say when nothing came for too long.
 pub(super) fn silent(waited: Duration) -> String {
-    format!("nothing came for {} s", waited.as_secs_f32())
+    format!("no data for {} s", waited.as_secs_f32())
 }
 
 impl ReplyStream {
@@ -102,7 +102,7 @@ impl ReplyStream {
         match self.reader.read(event, &mut self.ready) {
             Ok(_) if event.name == "error" => self.fail(failed(event.data.to_string())),
             Ok(Progress::More) => {}
-            Ok(Progress::Last) => self.done("it said that it was done, but not why it stopped"),
+            Ok(Progress::Last) => self.done("it ended without a reason"),
             Err(ChunkError::Reported(error)) => self.fail(error),
             Err(ChunkError::Unreadable(error)) => match ending {
                 Ending::Open => self.fail(failed(format!("a chunk cannot be read: {error}: {}", shortened(&event.data)))),
@@ -150,7 +150,7 @@ impl ReplyStream {
         if !self.ready.iter().all(is_empty) {
             self.went_on = now;
         } else if now.duration_since(self.went_on) > limit {
-            self.end(&format!("nothing was said for {} s", limit.as_secs_f32()));
+            self.end(&format!("no output for {} s", limit.as_secs_f32()));
         }
     }
 

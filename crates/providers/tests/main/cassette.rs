@@ -124,7 +124,7 @@ async fn the_same_request_is_answered_in_order_and_not_once_more() {
         assert_eq!(all(&replayer, asking("x")).await.unwrap()[0], Ok(Delta::Content(want.to_owned())));
     }
     let refused = all(&replayer, asking("x")).await.unwrap_err();
-    assert!(refused.ends_with("tape.jsonl has this request 2 times, and it is asked once more: user: x"), "{refused}");
+    assert!(refused.ends_with("tape.jsonl has this request 2 times, and it was asked once more: user: x"), "{refused}");
 }
 
 #[tokio::test]
@@ -235,7 +235,7 @@ async fn what_was_dropped_half_way_is_recorded_as_such_and_a_later_try_is_prefer
 
     let replayer = Replayer::open(&tape(&folder)).unwrap();
     assert_eq!(replayer.unused(), [""; 0]);
-    let cut = Err("the reply broke off: nobody waited for the rest when it was recorded".to_owned());
+    let cut = Err("the reply was interrupted: the recording of this reply is incomplete".to_owned());
     assert_eq!(all(&replayer, asking("x")).await.unwrap(), [Ok(Delta::Content("ha".to_owned())), cut]);
 
     all(&recorder, asking("x")).await.unwrap();
@@ -293,9 +293,9 @@ async fn a_cassette_is_its_owners_alone() {
 fn what_is_no_cassette_is_refused_with_the_line_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     for (text, want) in [
-        ("my notes\n", "line 1: this is no cassette: it does not begin with {\"cassette\":1}"),
-        ("my notes", "line 1: this is no cassette: it does not begin with {\"cassette\":1}"),
-        ("{\"cassette\":2}\n", "line 1: it has version 2, and this Polis reads version 1"),
+        ("my notes\n", "line 1: this is not a cassette: it does not begin with {\"cassette\":1}"),
+        ("my notes", "line 1: this is not a cassette: it does not begin with {\"cassette\":1}"),
+        ("{\"cassette\":2}\n", "line 1: it has version 2, but this Polis reads version 1"),
         ("{\"cassette\":1}\n\nnot json\n", "line 3: expected ident at line 1 column 2"),
     ] {
         std::fs::write(tape(&folder), text).unwrap();

@@ -140,7 +140,7 @@ async fn an_error_inside_a_stream_that_began_well_is_an_error() {
         (r#"{"code":"InvalidParameter","message":"no"}"#, "model_rejected: the provider rejects the request: no"),
         (
             r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"error"}]}"#,
-            "model_failed: the provider failed: it says that it ended in an error, and not in which",
+            "model_failed: the provider failed: it reported an error without details",
         ),
     ];
     for (chunk, want) in cases {
@@ -196,7 +196,7 @@ async fn done_without_a_reason_to_stop_is_cut() {
     check(
         "done",
         response(200, SSE, events(&[HI, "[DONE]"]).as_bytes(), 99),
-        "model_cut: the reply broke off: it said that it was done, but not why it stopped",
+        "model_cut: the reply was interrupted: it ended without a reason",
     )
     .await;
 }
@@ -206,7 +206,7 @@ async fn a_reply_that_stands_still_is_cut() {
     let begun = [head(200, SSE, ""), chunks(events(&[HI]).as_bytes(), 99)].concat();
     let server = Server::start(vec![Step::Send(begun), Step::Hang, Step::Close]).await;
     let error = ask(&server.model_with(|options| options.idle_timeout = Duration::from_millis(30))).await.unwrap_err();
-    assert_eq!(told(&error), "model_cut: the reply broke off: nothing came for 0.03 s");
+    assert_eq!(told(&error), "model_cut: the reply was interrupted: no data for 0.03 s");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn a_reply_that_never_begins_is_cut() {
     for begun in [Vec::new(), head(200, SSE, "")] {
         let server = Server::start(vec![Step::Send(begun), Step::Hang, Step::Close]).await;
         let model = server.model_with(|options| options.first_timeout = Duration::from_millis(30));
-        assert_eq!(told(&ask(&model).await.unwrap_err()), "model_cut: the reply broke off: nothing came for 0.03 s");
+        assert_eq!(told(&ask(&model).await.unwrap_err()), "model_cut: the reply was interrupted: no data for 0.03 s");
     }
 }
 

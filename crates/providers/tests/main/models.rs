@@ -79,7 +79,7 @@ async fn models_without_tools_are_lent_ours_by_name() {
         assert_eq!(collect(models.stream(request).await.unwrap()).await.unwrap().text, want, "{model}");
     }
     let unknown = open(None, &[]).await.with_emulated_tools(&["nobody/*".to_owned()]).err().map(|error| error.to_string());
-    assert!(unknown.is_some_and(|why| why.starts_with("`nobody/*` names no vendor that we know")));
+    assert!(unknown.is_some_and(|why| why.starts_with("`nobody/*` names no known vendor")));
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_vendor_that_is_not_set_up_is_refused_with_what_to_set() {
     assert!(ask(&models, "").await.unwrap().contains("offline model"));
     let refused = ask(&models, "mistral/m").await.unwrap_err().to_string();
     assert_eq!(refused, "the provider rejects the request: mistral needs a key; set MISTRAL_API_KEY");
-    assert!(ask(&models, "nobody/m").await.unwrap_err().to_string().contains("`nobody/m` names no vendor"));
+    assert!(ask(&models, "nobody/m").await.unwrap_err().to_string().contains("`nobody/m` names no known vendor"));
 }
 
 /// A server that answers everything with one JSON value.
@@ -134,7 +134,7 @@ async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
     let Seen::Request { head, .. } = server.seen().await else { panic!("no request") };
     assert!(head.starts_with("GET /v1/models HTTP/1.1") && head.contains("authorization: Bearer sk-secret"), "{head}");
     assert_eq!(models.list("offline").await.unwrap()[0].model, "offline");
-    assert!(models.list("nobody").await.unwrap_err().to_string().contains("names no vendor"));
+    assert!(models.list("nobody").await.unwrap_err().to_string().contains("names no known vendor"));
     assert!(models.list("mistral").await.unwrap_err().to_string().contains("MISTRAL_API_KEY"));
     let page = Server::start(vec![Step::Send(response(200, "text/html", b"<html>", 9))]).await;
     let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &page.base_url)]).await;

@@ -67,7 +67,7 @@ fn describe(base: &Base, roles: &[OrgRole]) -> Value {
     let skills: Vec<Value> = std::iter::once(general).chain(roles).collect();
     json!({
         "name": "Polis",
-        "description": "A durable society of AI agents. What it is asked survives a crash and goes on; a person is asked where one must decide.",
+        "description": "A durable team of AI agents. Requests survive a crash and continue; a person is asked where a decision is needed.",
         "supportedInterfaces": [{ "url": format!("{}/a2a", base.0), "protocolBinding": "JSONRPC", "protocolVersion": VERSION }],
         "version": env!("CARGO_PKG_VERSION"),
         "capabilities": {
@@ -76,7 +76,7 @@ fn describe(base: &Base, roles: &[OrgRole]) -> Value {
             "extendedAgentCard": false,
             "extensions": [{
                 "uri": KNOWS_MESSAGES,
-                "description": "The same message with the same messageId is done once, also after a crash; the task that it began is told again.",
+                "description": "A message with the same messageId is processed once, also after a crash; a repeat returns the same task.",
                 "required": false,
             }],
         },

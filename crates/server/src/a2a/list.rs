@@ -33,7 +33,7 @@ impl Filter {
         };
         let after = match text("statusTimestampAfter") {
             None => None,
-            Some(time) => Some(iso::read(&time).ok_or_else(|| Fault::invalid("`statusTimestampAfter` is no time in UTC"))?),
+            Some(time) => Some(iso::read(&time).ok_or_else(|| Fault::invalid("`statusTimestampAfter` is not a time in UTC"))?),
         };
         let bad = || Fault::invalid("`pageToken` must be what `nextPageToken` was");
         let token = match text("pageToken") {

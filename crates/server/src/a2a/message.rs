@@ -51,7 +51,7 @@ impl Message {
             read.take(part)?;
         }
         if read.text.trim().is_empty() && !read.files.is_empty() {
-            "Look at what is attached.".clone_into(&mut read.text);
+            "See the attachments.".clone_into(&mut read.text);
         }
         Ok(Self { whole, ..read })
     }

@@ -124,17 +124,17 @@ impl Call {
         if let Some(id) = named {
             let settled = settled(&self.peer.state.society, &id, task).await.map_err(refused)?;
             let Some(settled) = settled else {
-                return Err(Fault::invalid(format!("nothing with the approvalId {id} was asked about for this task")));
+                return Err(Fault::invalid(format!("this task has no approval {id}")));
             };
             if settled.is_like(&decision(&settled.approval, &message)?) {
                 return Ok(());
             }
-            let what = format!("{id} was settled otherwise before, and that stands");
+            let what = format!("{id} was already settled differently");
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         if standing.is_over() {
             let what = format!(
-                "the task is {}; begin another, with the same contextId if it belongs to this one",
+                "the task is {}; start another, with the same contextId if it belongs to this one",
                 standing.status_name()
             );
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
@@ -176,7 +176,7 @@ fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
     let yes_or_no = || match &*low {
         yes if YES.contains(&yes) => Ok(DecisionRequest { approved: Some(true), ..DecisionRequest::default() }),
         no if NO.contains(&no) => Ok(DecisionRequest { approved: Some(false), ..DecisionRequest::default() }),
-        _ => Err(unclear("say `yes` or `no`, or send a data part {\"approved\": …, \"reason\": …}")),
+        _ => Err(unclear("send `yes` or `no`, or a data part {\"approved\": …, \"reason\": …}")),
     };
     let answer = |answer: Value| DecisionRequest { answer: Some(answer), ..DecisionRequest::default() };
     let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..DecisionRequest::default() };
@@ -190,10 +190,10 @@ fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
             "done" => outcome(DecisionOutcome::Done),
             "not_done" => outcome(DecisionOutcome::NotDone),
             "again" => outcome(DecisionOutcome::Again),
-            _ => return Err(unclear("say `done`, `not_done` or `again`")),
+            _ => return Err(unclear("send `done`, `not_done` or `again`")),
         },
         Pending::Parked { .. } if low == "again" => outcome(DecisionOutcome::Again),
-        Pending::Parked { .. } => return Err(unclear("say `again`, or cancel the task")),
+        Pending::Parked { .. } => return Err(unclear("send `again`, or cancel the task")),
         _ => yes_or_no()?,
     };
     Decision::try_from(request).map_err(Fault::invalid)

@@ -35,7 +35,7 @@ impl Call {
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| fault(&error.into()))?;
         if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
-            let what = "the task is over, nothing more will happen to it; GetTask tells what came of it";
+            let what = "the task has ended; GetTask returns its result";
             return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         self.stream(id, (task, head), false, permit).await

@@ -92,8 +92,8 @@ fn how(approval: &Approval) -> &'static str {
         Pending::Question { wanted: Wanted::Form { .. }, .. } => {
             "Send a data part {\"answer\": {…}} that fits the form to this task."
         }
-        Pending::InDoubt { .. } => "Send `done`, `not_done` or `again` to this task, as what you found.",
-        Pending::Parked { .. } => "Send `again` to this task to let it try again, or cancel it.",
+        Pending::InDoubt { .. } => "Send `done`, `not_done` or `again` to this task, according to what you found.",
+        Pending::Parked { .. } => "Send `again` to this task to resume it, or cancel it.",
         _ => "Send `yes` or `no` to this task, or a data part {\"approved\": …, \"reason\": …}.",
     }
 }

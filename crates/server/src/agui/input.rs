@@ -109,10 +109,7 @@ impl Input {
         }
         let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?.join("\n\n");
         if words.trim().is_empty() {
-            return Err((
-                "no_message",
-                "the thread has no new message of the user; say something, or connect to it".to_owned(),
-            ));
+            return Err(("no_message", "the thread has no new message of the user; send one, or connect to it".to_owned()));
         }
         let mut instructions = Vec::new();
         for message in self.messages.iter().filter(|message| !is_known && matches!(&*message.role, "system" | "developer")) {
@@ -145,7 +142,7 @@ fn text_of(content: &Value) -> Result<String, (&'static str, String)> {
                 (kind, _) => {
                     let kind = kind.unwrap_or("unknown");
                     let message =
-                        format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                        format!("parts of the kind `{kind}` are not supported; send text, or upload it as an artifact");
                     Err(("unsupported_content", message))
                 }
             };

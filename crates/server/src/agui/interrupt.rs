@@ -44,7 +44,7 @@ pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<
         Pending::Question { question, wanted, deadline, .. } => ("input_required", question.clone(), answer(wanted), *deadline),
         Pending::InDoubt { call } => {
             let message = format!(
-                "`{}` was begun, and nobody knows whether it was done. Look, and say: done, not_done, or again to do it again.",
+                "`{}` was started, and it is unknown whether it was done. Check, then answer done, not_done, or again to repeat it.",
                 call.tool
             );
             let outcome = json!({ "type": "string", "enum": ["done", "not_done", "again"] });
@@ -53,7 +53,7 @@ pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<
         }
         Pending::Parked { failure } => {
             let properties = json!({ "outcome": { "type": "string", "enum": ["again"] } });
-            ("polis:parked", format!("It stands still: {failure}"), object(&properties, &["outcome"]), None)
+            ("polis:parked", format!("It is parked: {failure}"), object(&properties, &["outcome"]), None)
         }
     };
     let metadata = json!({ "polis": serde_json::to_value(approval).unwrap_or_default() });
@@ -76,12 +76,13 @@ fn object(properties: &Value, required: &[&str]) -> Value {
 fn agreement(has_call: bool) -> Value {
     let mut properties = json!({ "approved": { "type": "boolean" }, "reason": { "type": "string" } });
     if let (true, Some(properties)) = (has_call, properties.as_object_mut()) {
-        let edited = json!({ "type": "object", "description": "Other arguments for the call, all of them; not merged." });
+        let edited =
+            json!({ "type": "object", "description": "The complete new arguments for the call; they are not merged." });
         properties.insert("editedArgs".to_owned(), edited);
         let always = json!({
             "type": "string",
             "enum": ["agent", "task", "tool", "reads"],
-            "description": "Do not ask again about calls like this one: by this agent, for this request, or by anybody; or about any tool of its server that only reads."
+            "description": "Do not ask again about similar calls: by this agent, for this request, or by any agent; or about any tool of its server that only reads."
         });
         properties.insert("always".to_owned(), always);
         let matching = json!({ "type": "object", "description": "With `always`: which calls, as {\"argument\": {\"is\"|\"like\"|\"atMost\": …}}; what `details.always` proposes without it." });
@@ -108,7 +109,7 @@ pub(crate) fn decision(approval: &Approval, resume: &Resume) -> Result<Decision,
         }
         (Pending::Question { server: Some(_), .. }, Status::Cancelled) => json!({ "outcome": "cancelled" }),
         (Pending::Approval { .. } | Pending::Question { .. }, Status::Cancelled) => {
-            json!({ "approved": false, "reason": "whoever was asked turned away" })
+            json!({ "approved": false, "reason": "the person dismissed the question" })
         }
         (Pending::Approval { .. }, Status::Resolved) => spoken_of(&resume.payload),
         (Pending::Question { .. }, Status::Resolved) => match &resume.payload {

@@ -93,7 +93,8 @@ pub(crate) async fn connect(
 
 async fn known(state: &SocietyState, name: &str) -> Result<Addressee, Problem> {
     addressee(state, name).await?.ok_or_else(|| {
-        let detail = format!("nobody is called `{name}`; /api/agents lists who is there, and `polis` is the society itself");
+        let detail =
+            format!("there is no agent or role `{name}`; /api/agents lists the agents, and `polis` is the society itself");
         Problem::new(StatusCode::NOT_FOUND, "unknown_agent", detail)
     })
 }
@@ -201,7 +202,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) ->
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();
     if !missing.is_empty() {
         let message =
-            format!("{} must be answered as well: all that waits on a thread is answered at once", missing.join(", "));
+            format!("{} must be answered as well: all interrupts of a thread are answered together", missing.join(", "));
         return refused(run, "interrupts_pending", &message);
     }
     let mut decided = Vec::new();
@@ -222,7 +223,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &Input) ->
         let settled = match decision {
             Decision::Say(word) => settle(&state.society, &id, word).await,
             Decision::CallOff(task) => {
-                Ok(state.society.cancel(Target::Task(task), "called off where its doubtful part was to be settled").await?)
+                Ok(state.society.cancel(Target::Task(task), "cancelled instead of settling a write in doubt").await?)
             }
         };
         if let Err(problem) = settled {

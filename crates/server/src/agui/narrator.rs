@@ -561,7 +561,7 @@ impl Narrator {
                     let body = Body::ToolCallResult {
                         message_id: format!("result_{call}").into(),
                         tool_call_id: call,
-                        content: "the reply broke off; this call is not made".to_owned(),
+                        content: "the reply was interrupted; this call is not run".to_owned(),
                         role: Role::Tool,
                     };
                     self.tell(owner.clone(), body);

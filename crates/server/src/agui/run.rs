@@ -220,7 +220,7 @@ impl Run {
             }
             Ok(None) => {
                 self.begin();
-                self.narrator.fail("stopping", "the server stops; the work goes on, connect again");
+                self.narrator.fail("stopping", "the server is stopping; the work continues, connect again");
             }
             Err(error) => {
                 self.begin();

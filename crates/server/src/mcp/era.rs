@@ -96,7 +96,7 @@ impl Era {
 }
 
 fn unsupported(version: &str) -> Fault {
-    let message = format!("version `{version}` of the protocol is not spoken here");
+    let message = format!("version `{version}` of the protocol is not supported");
     Fault::new(UNSUPPORTED_VERSION, message).with_data(json!({ "supported": VERSIONS, "requested": version }))
 }
 
@@ -106,7 +106,7 @@ fn check_mirror(name: &str, header: Option<&str>, body: Option<&str>) -> Result<
     match (told, body) {
         (Some(told), Some(body)) if told == body => Ok(()),
         (None, _) => Err(Fault::new(HEADER_MISMATCH, format!("the header {name} is missing or cannot be read"))),
-        (Some(_), _) => Err(Fault::new(HEADER_MISMATCH, format!("the header {name} does not say what the body says"))),
+        (Some(_), _) => Err(Fault::new(HEADER_MISMATCH, format!("the header {name} does not match the body"))),
     }
 }
 

@@ -42,15 +42,15 @@ pub(super) fn templates() -> Value {
         {
             "uriTemplate": "polis://tasks/{taskId}",
             "name": "task",
-            "title": "What passed about a request",
+            "title": "The messages of a request",
             "description": "The messages between the person and the society about one request.",
             "mimeType": "application/json",
         },
         {
             "uriTemplate": "polis://artifacts/{id}",
             "name": "artifact",
-            "title": "A content that agents made or were given",
-            "description": "By the id that messages name it with.",
+            "title": "An artifact",
+            "description": "By its id, as messages reference it.",
         },
     ])
 }
@@ -150,7 +150,7 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
     let (api, id) = (peer.api(), artifact_id(id)?);
     let Artifact { bytes: total, media_type, .. } = api.artifact(&id).await?;
     if total > MAX_ARTIFACT_BYTES {
-        let detail = format!("it has {total} bytes, too many to be told; get it at /api/artifacts/{id}");
+        let detail = format!("it has {total} bytes, too many to return here; get it at /api/artifacts/{id}");
         return Err(Problem::bad_request("artifact_too_large", detail));
     }
     let mut content = api.content(&id, 0..total)?;

@@ -28,10 +28,10 @@ const LONGEST_WAIT: f64 = 3_600.0;
 const WAIT: &str = "waitSeconds";
 
 /// Said to a model whose request waits for a person.
-const DECIDE: &str = "a person must decide; show them what `approvals` says, then call `approve` with the id and their word";
+const DECIDE: &str = "a person must decide; show them `approvals`, then call `approve` with the id and their decision";
 
 /// Said to a model that did not wait to the end.
-const LATER: &str = "it goes on; call `status` with the taskId later";
+const LATER: &str = "still running; call `status` with the taskId later";
 
 /// What a tool gave, or why it did nothing.
 type Done = Result<Value, Problem>;
@@ -79,24 +79,24 @@ pub(super) fn list() -> Value {
     json!([
         {
             "name": "submit",
-            "title": "Give the society something to do",
-            "description": "Gives the society a new request and waits for its answer. The request is kept for good: it goes on when nobody waits.",
+            "title": "Submit a request",
+            "description": "Submits a new request to the society and waits for its answer. The request is durable: it continues even if no client waits.",
             "inputSchema": waiting(schema::<Submit>(), USUAL_WAIT),
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
         {
             "name": "send",
-            "title": "Say something to an agent",
-            "description": "Says something to one agent, within a request of before or as a new one, and waits for the answer. `status` lists the agents.",
+            "title": "Send a message to an agent",
+            "description": "Sends a message to one agent, within an existing request or as a new one, and waits for the answer. `status` lists the agents.",
             "inputSchema": waiting(schema::<Send>(), USUAL_WAIT),
             "outputSchema": standing,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
         {
             "name": "status",
-            "title": "See where requests stand",
-            "description": "Tells where a request stands, with its answer once there is one; without a taskId, which requests are under way, who the agents are, and what waits for a person.",
+            "title": "Get the state of requests",
+            "description": "Returns the state of a request, with its answer once there is one; without a taskId, the open requests, the agents, and what waits for a person.",
             "inputSchema": waiting(schema::<StatusRequest>(), 0.0),
             "outputSchema": { "type": "object", "required": ["tasks", "approvals"], "properties": {
                 "tasks": { "type": "array", "items": standing },
@@ -108,7 +108,7 @@ pub(super) fn list() -> Value {
         {
             "name": "approve",
             "title": "Decide what waits for a person",
-            "description": "Gives a person's word on what waits for one. Only say what the person has told you. Give `approved` for what wants a yes or a no, `answer` for a question, `outcome` for a write whose result is not known.",
+            "description": "Passes on a person's decision on a pending item. Only pass on what the person has decided. Give `approved` for an approval, `answer` for a question, `outcome` for a write whose result is unknown.",
             "inputSchema": joined(schema::<ApprovalArgument>(), schema::<DecisionRequest>()),
             "outputSchema": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" } } },
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
@@ -350,7 +350,7 @@ fn read<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Problem
 fn named<T: DeserializeOwned>(arguments: &mut Map<String, Value>, name: &str) -> Result<T, Problem> {
     match arguments.remove(name) {
         Some(Value::String(id)) if !id.is_empty() => read(Map::from_iter([(name.to_owned(), Value::String(id))])),
-        _ => Err(Problem::bad_request("bad_arguments", format!("`{name}` is missing; `status` lists what there is"))),
+        _ => Err(Problem::bad_request("bad_arguments", format!("`{name}` is missing; see `status`"))),
     }
 }
 

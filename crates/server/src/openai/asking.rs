@@ -95,7 +95,7 @@ pub(super) async fn begin(state: &SocietyState, caller: &Caller, mut asking: Ask
         return hand_back(state, &asking, &results, &words).await;
     }
     if words.trim().is_empty() {
-        return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's, and say something"));
+        return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's and must not be empty"));
     }
     let _conversing = state.conversing.clone().lock_owned().await;
     let place = match asking.task.take() {
@@ -214,7 +214,7 @@ async fn hand_back(
     let task =
         state.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
     let unknown = || {
-        let message = "no call of these waits any more; each call is answered once";
+        let message = "none of these calls is pending; each call is answered once";
         ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
     };
     let task = task.await?.ok_or_else(unknown)?;

@@ -68,7 +68,7 @@ pub(crate) async fn chat(
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
     if request.n.is_some_and(|n| n != 1) {
-        return Err(ApiError::invalid("unsupported_value", "n", "there is one answer; leave n out"));
+        return Err(ApiError::invalid("unsupported_value", "n", "there is only one answer; remove n"));
     }
     if !request.functions.is_null() {
         return Err(ApiError::invalid("unsupported_parameter", "functions", "describe functions in `tools`"));
@@ -131,7 +131,7 @@ fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
                 Some(call) => Item::Result { call: call.clone(), output: text },
                 None => return Err(ApiError::invalid("bad_message", param, "a tool's message needs its tool_call_id")),
             },
-            role => return Err(ApiError::invalid("bad_message", param, format!("nobody has the role `{role}` here"))),
+            role => return Err(ApiError::invalid("bad_message", param, format!("unknown role `{role}`"))),
         })
     };
     messages.iter().enumerate().map(item).collect()
@@ -145,8 +145,7 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
         match (kind, text) {
             ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text.to_owned()),
             _ => {
-                let message =
-                    format!("a part of the kind `{kind}` cannot be taken here; send text, or put it in as an artifact");
+                let message = format!("parts of the kind `{kind}` are not supported; send text, or upload it as an artifact");
                 Err(ApiError::invalid("unsupported_content", format!("{param}[{place}]"), message))
             }
         }
@@ -155,7 +154,7 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => Ok(parts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?.join("\n")),
-        _ => Err(ApiError::invalid("unsupported_content", param, "a content is a text or a list of parts")),
+        _ => Err(ApiError::invalid("unsupported_content", param, "content must be a text or a list of parts")),
     }
 }
 
@@ -170,8 +169,7 @@ pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError
             Ok(vec![format!("Answer with JSON that fits this schema, and nothing else: {schema}")])
         }
         Some(kind) => {
-            let message =
-                format!("an answer cannot have the format `{kind}`; text, json_object and json_schema can be asked for");
+            let message = format!("unknown format `{kind}`; use text, json_object or json_schema");
             Err(ApiError::invalid("unsupported_value", "response_format", message))
         }
     }

@@ -145,7 +145,7 @@ impl Completion {
                 let calls = self.run.lent_calls().into_iter().map(LentCall::new).collect();
                 self.end(Ending::ToolCalls(calls));
             }
-            Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "somebody called the request off"))),
+            Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "the request was cancelled"))),
             Outcome::Interrupt { .. } => match waiting(&self.state, &self.task).await {
                 Ok(waiting) => {
                     self.is_new = true;

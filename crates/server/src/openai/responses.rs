@@ -67,7 +67,7 @@ pub(crate) async fn create(
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
     if !request.conversation.is_null() {
-        let message = "conversations are not kept apart from requests; go on with previous_response_id";
+        let message = "conversations are not supported; continue with previous_response_id";
         return Err(ApiError::invalid("unsupported_parameter", "conversation", message));
     }
     let task = match &request.previous_response_id {
@@ -111,7 +111,7 @@ pub(crate) async fn create(
     said.whole(completion, output).await.map(IntoResponse::into_response)
 }
 
-/// A response as it stands.
+/// A response in its current state.
 pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     let envelopes = state.society.messages(&task).await?;
@@ -166,10 +166,10 @@ async fn used_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -
     Ok(run.used_until(to).await?)
 }
 
-/// Calls off what a response is about.
+/// Cancels the request of a response.
 pub(crate) async fn cancel(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    match state.society.cancel(Target::Task(task), "called off by the client").await {
+    match state.society.cancel(Target::Task(task), "cancelled by the client").await {
         // It is over already, which is as good.
         Ok(()) | Err(CommandError::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
@@ -197,7 +197,7 @@ fn read_id(id: &str) -> Option<(Seq, TaskId)> {
 /// The request behind a response, and what was said in it up to there.
 async fn known(state: &SocietyState, id: &str) -> Result<Known, ApiError> {
     let missing = || {
-        let message = format!("there is no response `{id}` to go on with");
+        let message = format!("there is no response `{id}` to continue");
         ApiError::invalid("previous_response_not_found", "previous_response_id", message)
     };
     let (seq, task) = read_id(id).ok_or_else(missing)?;
@@ -234,7 +234,7 @@ fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
                     "system" | "developer" => Item::Instruction(text),
                     "assistant" => Item::Assistant(text),
                     "user" => Item::User(text),
-                    role => return Err(ApiError::invalid("bad_message", param, format!("nobody has the role `{role}` here"))),
+                    role => return Err(ApiError::invalid("bad_message", param, format!("unknown role `{role}`"))),
                 });
             }
             (Some("function_call_output"), _) => {
@@ -248,7 +248,7 @@ fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
             // The client repeats what was said to it; what comes of it counts.
             (Some("function_call" | "reasoning"), _) => {}
             (kind, _) => {
-                let message = format!("an item of the kind `{}` cannot be taken here", kind.unwrap_or("unknown"));
+                let message = format!("items of the kind `{}` are not supported", kind.unwrap_or("unknown"));
                 return Err(ApiError::invalid("unsupported_content", param, message));
             }
         }

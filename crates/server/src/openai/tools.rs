@@ -37,23 +37,23 @@ pub(super) fn lent(tools: Vec<ClientTool>, choice: &Value) -> Result<Vec<Value>,
         Value::String(choice) if choice == "auto" => {}
         Value::String(choice) if choice == "none" => return Ok(Vec::new()),
         _ => {
-            let message = "agents choose for themselves which tools they use; leave tool_choice out, or say auto or none";
+            let message = "agents choose their tools themselves; remove tool_choice, or use auto or none";
             return Err(ApiError::invalid("unsupported_value", "tool_choice", message));
         }
     }
     if tools.len() > MAX_TOOLS {
-        return Err(ApiError::invalid("too_many_tools", "tools", format!("at most {MAX_TOOLS} tools are taken")));
+        return Err(ApiError::invalid("too_many_tools", "tools", format!("at most {MAX_TOOLS} tools are allowed")));
     }
     let one = |(place, tool): (usize, ClientTool)| {
         let param = format!("tools[{place}]");
         if tool.kind != "function" {
-            let message = format!("a tool of the kind `{}` cannot be taken; only functions can", tool.kind);
+            let message = format!("tools of the kind `{}` are not supported; only functions are", tool.kind);
             return Err(ApiError::invalid("unsupported_tool", param, message));
         }
         let function = match tool.function {
             Some(function) => function,
             None => Function::deserialize(&tool.flat)
-                .map_err(|error| ApiError::invalid("bad_tool", param.clone(), format!("this is no function: {error}")))?,
+                .map_err(|error| ApiError::invalid("bad_tool", param.clone(), format!("this is not a function: {error}")))?,
         };
         let Function { name, description, parameters } = function;
         if name.is_empty() || name.len() > 64 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {

@@ -6,7 +6,7 @@ use polis_api::{Approval, Decision, Pending};
 
 /// What a person reads when the society waits for them.
 pub(super) fn notice(waiting: &[Approval]) -> String {
-    let mut lines = vec!["Polis waits for your word before it goes on:".to_owned()];
+    let mut lines = vec!["Polis needs your decision before it continues:".to_owned()];
     for approval in waiting {
         let id = &approval.id;
         let (what, how) = match &approval.pending {
@@ -14,14 +14,14 @@ pub(super) fn notice(waiting: &[Approval]) -> String {
                 let arguments = call.as_ref().map(|call| format!("\n  `{} {}`", call.tool, call.arguments)).unwrap_or_default();
                 (format!("{question}{arguments}"), format!("`approve {id}` or `deny {id} why`"))
             }
-            Pending::Question { question, .. } => (question.clone(), format!("`answer {id} your words`, or `deny {id}`")),
+            Pending::Question { question, .. } => (question.clone(), format!("`answer {id} TEXT`, or `deny {id}`")),
             Pending::InDoubt { call } => {
-                let what = format!("`{} {}` was begun, and nobody knows whether it was done", call.tool, call.arguments);
-                (what, format!("look, then `done {id}`, `not_done {id}` or `again {id}`"))
+                let what = format!("`{} {}` was started, and it is unknown whether it was done", call.tool, call.arguments);
+                (what, format!("`done {id}`, `not_done {id}` or `again {id}`, after checking"))
             }
-            Pending::Parked { failure } => (format!("it stands still: {failure}"), format!("`again {id}`")),
+            Pending::Parked { failure } => (format!("it is parked: {failure}"), format!("`again {id}`")),
         };
-        lines.push(format!("- {what}\n  Say {how}."));
+        lines.push(format!("- {what}\n  Reply {how}."));
     }
     lines.join("\n")
 }

@@ -122,7 +122,7 @@ fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
     drop(connection);
     let before = files(dir.path());
     match LocalLog::open(dir.path()) {
-        Err(LogError::Failed(error)) => assert!(error.to_string().contains("not made by polis"), "{error}"),
+        Err(LogError::Failed(error)) => assert!(error.to_string().contains("not created by polis"), "{error}"),
         other => panic!("{:?}", other.map(|_| "opened")),
     }
     assert_eq!(files(dir.path()), before);

@@ -33,9 +33,9 @@ pub struct Plan {
 /// One request of a person.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Whom.
+    /// The agent that receives the request.
     pub agent: AgentId,
-    /// What.
+    /// The program that the agent runs.
     pub program: Program,
     /// Whether the person may call it off.
     pub cancel: bool,

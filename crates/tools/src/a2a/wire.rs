@@ -92,7 +92,7 @@ impl Wire {
             return Err(bad());
         }
         if agent.token_env.is_some() && is_plain_http(card.as_str()) {
-            return Err("its `url` is plain http, over which the token would be sent in clear; use https".to_owned());
+            return Err("its `url` is plain http, which would send the token unencrypted; use https".to_owned());
         }
         if !card.path().ends_with(".json") {
             let path = format!("{}{CARD}", card.path().trim_end_matches('/'));
@@ -122,7 +122,7 @@ impl Wire {
         let url: Url = url.parse().map_err(|_| Trouble::strange("its card has an address that cannot be read"))?;
         if url.origin() != self.card.origin() {
             let what = format!(
-                "its card sends us to {}; write that address in polis.toml if it is right",
+                "its card names the address {}; write that address in polis.toml if it is right",
                 url.origin().ascii_serialization()
             );
             return Err(Trouble::new(Kind::Final, what));
@@ -143,7 +143,7 @@ impl Wire {
         }
         match answer.get_mut("result") {
             Some(result) => Ok(result.take()),
-            None => Err(Trouble::strange("its answer is no JSON-RPC")),
+            None => Err(Trouble::strange("its answer is not JSON-RPC")),
         }
     }
 
@@ -176,7 +176,8 @@ impl Wire {
             let token = std::env::var(variable).ok().filter(|token| !token.trim().is_empty());
             let token = token.ok_or_else(|| Trouble::new(Kind::Final, format!("the variable {variable} is not set")))?;
             let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-            let mut value = value.map_err(|_| Trouble::new(Kind::Final, format!("the variable {variable} holds no token")))?;
+            let mut value =
+                value.map_err(|_| Trouble::new(Kind::Final, format!("the variable {variable} does not contain a token")))?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
@@ -212,7 +213,7 @@ async fn read(response: Response<Body>) -> Result<Value, Trouble> {
     match (status.is_success(), told) {
         (true, Ok(told)) => Ok(told),
         (false, Ok(told)) if told.get("jsonrpc").is_some() => Ok(told),
-        (true, Err(_)) => Err(Trouble::strange("its answer is no JSON")),
+        (true, Err(_)) => Err(Trouble::strange("its answer is not JSON")),
         (false, told) => {
             let detail = told.ok().and_then(|told| text(&told, "detail").map(shortened)).unwrap_or_default();
             let kind = match status.as_u16() {

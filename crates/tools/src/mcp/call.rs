@@ -131,7 +131,7 @@ async fn once(
 }
 
 fn farewell(id: Option<RequestId>) -> CancelledNotificationParam {
-    CancelledNotificationParam::new(id, Some("nobody waits for it any more".to_owned()))
+    CancelledNotificationParam::new(id, Some("it is no longer needed".to_owned()))
 }
 
 /// Waits while the server shows signs of life, but not for ever. The time that it waits for us does not count.

@@ -113,7 +113,7 @@ async fn once(
             if is_plain_http(&url) && (secret_url || secret_header.is_some()) {
                 let what = secret_header.map_or_else(|| "the variables in it".to_owned(), |name| format!("the header {name}"));
                 return Err(
-                    format!("its url is plain http, over which {what} would be sent in clear; use https (plain_http)").into()
+                    format!("its url is plain http, which would send {what} unencrypted; use https (plain_http)").into()
                 );
             }
             if !url.starts_with("https://") && !url.starts_with("http://") {

@@ -53,7 +53,7 @@ impl Ear {
         match call.ask(|host| async move { host.ask_model(&self.server, request).await }).await {
             Some(Ok(reply)) => Ok(asked::sampled(&params, reply)),
             Some(Err(failure)) => Err(no(failure.to_string())),
-            None => Err(no("nobody lends a model for this call".to_owned())),
+            None => Err(no("no model is available for this call".to_owned())),
         }
     }
 
@@ -75,7 +75,7 @@ async fn unless_cancelled<T>(
 ) -> Result<T, ErrorData> {
     tokio::select! {
         biased;
-        () = context.ct.cancelled() => Err(no("nobody waits for it any more".to_owned())),
+        () = context.ct.cancelled() => Err(no("it is no longer needed".to_owned())),
         answer = answer => answer,
     }
 }

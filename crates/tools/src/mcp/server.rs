@@ -188,8 +188,8 @@ impl Server {
     /// Remembers what the server wants of a login, and says what a person can do.
     fn unwelcome(&self, wants: Wants) -> String {
         let (what, challenge) = match wants {
-            Wants::Login(challenge) => ("it wants you to log in", challenge),
-            Wants::Rights(challenge) => ("it wants more rights than your login has", Some(challenge)),
+            Wants::Login(challenge) => ("it requires a login", challenge),
+            Wants::Rights(challenge) => ("it requires more rights than your login has", Some(challenge)),
         };
         let Some(login) = &self.login else {
             return "it does not accept the Authorization that is set for it (401)".to_owned();
@@ -301,7 +301,7 @@ impl Server {
             tokio::select! {
                 () = self.suspicion.notified() => {
                     if !is_alive(peer, options.pulse).await {
-                        return format!("it does not answer any more, not even within {} s", options.pulse.as_secs_f32());
+                        return format!("it no longer answers, not even within {} s", options.pulse.as_secs_f32());
                     }
                     continue;
                 }
@@ -315,7 +315,7 @@ impl Server {
                     changed();
                 }
                 Ok(Err(error)) => tracing::warn!(server = self.settings.name, "the new list of tools cannot be read: {error}"),
-                Err(_) => return "it never came to the end of its new list of tools".to_owned(),
+                Err(_) => return "its new list of tools never ended".to_owned(),
             }
         }
     }

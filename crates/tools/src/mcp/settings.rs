@@ -136,7 +136,7 @@ impl ServerSettings {
                 let name = &self.name;
                 tracing::warn!(
                     server = name,
-                    "{} is not told to it as a root: it holds the data or the configuration of polis",
+                    "{} is not offered to it as a root: it contains the data or the configuration of polis",
                     root.display()
                 );
             }
@@ -214,7 +214,7 @@ fn expanded(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Str
     while let Some((before, after)) = rest.split_once("${") {
         let (inner, behind) = after.split_once('}').ok_or_else(|| "a `${` is never closed by `}`".to_owned())?;
         if inner.contains("${") {
-            return Err("a `${` stands inside another".to_owned());
+            return Err("a `${` is nested in another".to_owned());
         }
         let (name, otherwise) = match inner.split_once(":-") {
             Some((name, otherwise)) => (name, Some(otherwise.to_owned())),

@@ -46,13 +46,13 @@ impl Calls {
     /// several agents or tasks run, none is taken.
     pub(super) fn caller(&self) -> Result<Arc<UnderWay>, String> {
         let all = self.all();
-        let Some(last) = all.last() else { return Err("no call is under way; ask while one is".to_owned()) };
+        let Some(last) = all.last() else { return Err("no call is running; ask while one is".to_owned()) };
         let is_one =
             |call: &Arc<UnderWay>| (&call.context.agent, &call.context.task) == (&last.context.agent, &last.context.task);
         if all.iter().all(is_one) {
             return Ok(last.clone());
         }
-        Err("calls of several agents are under way, so nobody can say for which of them this is asked".to_owned())
+        Err("calls of several agents are running, so it is unknown for which of them this is asked".to_owned())
     }
 
     /// Progress of a call is a sign of life.

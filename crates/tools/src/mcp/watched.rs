@@ -91,7 +91,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
         };
         match &message {
             JsonRpcMessage::Request(_) if self.open.fetch_add(1, Ordering::Relaxed) >= MAX_OPEN => {
-                tracing::warn!("a server asks more than it takes answers for; it is cut off");
+                tracing::warn!("a server sends questions faster than it reads answers; it is disconnected");
                 return None;
             }
             JsonRpcMessage::Notification(it) if matches!(it.notification, ServerNotification::CancelledNotification(_)) => {

@@ -51,7 +51,7 @@ fn a_data_directory_of_somebody_else_is_asked_about_too() {
     copy(&stranger.data(), &home.data());
     let seen = at_terminal(checked(&home, ASK), "n\n");
     assert_eq!(seen.code, Some(2), "{}", seen.seen);
-    has(&seen.seen, &["A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU", "(untrusted_folder)"]);
+    has(&seen.seen, &["A DATA DIRECTORY THAT YOU DID NOT CREATE", "(untrusted_folder)"]);
     let seen = at_terminal(checked(&home, &["trust"]), "y\n");
     assert_eq!(seen.code, Some(0), "{}", seen.seen);
     run_checked(&home, ASK).ok();
@@ -108,7 +108,7 @@ fn folders_are_listed_and_revoked() {
     has(&run_checked(&home, &["trust", "list"]).ok(), &[home.path().canonicalize().unwrap().to_str().unwrap(), ".mcp.json"]);
     let listed: serde_json::Value = serde_json::from_str(&run_checked(&home, &["trust", "list", "--json"]).ok()).unwrap();
     assert_eq!(listed["folders"].as_array().unwrap().len(), 1);
-    has(&run_checked(&home, &["trust"]).stderr, &["is trusted as it is now"]);
+    has(&run_checked(&home, &["trust"]).stderr, &["is already trusted as it is now"]);
     has(&run_checked(&home, &["doctor"]).stdout, &["ok   folder     1 file trusted as they are now"]);
     was_started(&home);
     let path = home.path().display().to_string();
@@ -118,7 +118,7 @@ fn folders_are_listed_and_revoked() {
     assert!(!was_started(&home));
     has(&run_checked(&home, &["doctor"]).stdout, &["BAD  folder", "(untrusted_folder)"]);
     assert!(!was_started(&home), "a doctor starts nothing that is not trusted");
-    has(&run_checked(&Home::new(), &["trust"]).stderr, &["there is nothing to trust"]);
+    has(&run_checked(&Home::new(), &["trust"]).stderr, &["has no files that need trust"]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn what_polis_writes_at_your_word_counts_and_nothing_else() {
 fn only_a_clear_answer_is_remembered() {
     let home = with_program();
     let seen = at_terminal(checked(&home, ASK), "maybe\nperhaps\nwhy\n");
-    has(&seen.seen, &["the question comes again"]);
+    has(&seen.seen, &["you will be asked again"]);
     let seen = at_terminal(checked(&home, ASK), "maybe\ny\n");
     assert!(was_started(&home), "{}", seen.seen);
 }

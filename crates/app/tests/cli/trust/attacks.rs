@@ -89,7 +89,7 @@ fn a_data_directory_that_somebody_else_began_is_refused() {
     home.polis(&["log"]).ok();
 
     let trusted = run_checked(&home, &["trust", "--yes"]);
-    has(&trusted.stderr, &["A DATA DIRECTORY THAT WAS NOT BEGUN BY YOU"]);
+    has(&trusted.stderr, &["A DATA DIRECTORY THAT YOU DID NOT CREATE"]);
     trusted.ok();
     let done = run_checked(&home, ASK);
     assert!(!done.stderr.contains("trust"), "{}", done.stderr);
@@ -146,7 +146,10 @@ fn a_broken_file_of_a_stranger_stops_nothing() {
     home.polis(ASK).fails(2, "bad_config");
     let seen = at_terminal(checked(&home, ASK), "y\n");
     assert_eq!(seen.code, Some(0), "{}", seen.seen);
-    has(&seen.seen, &[".mcp.json line 1, column 1: this is not JSON", "nothing of this folder counts until that is mended"]);
+    has(
+        &seen.seen,
+        &[".mcp.json line 1, column 1: this is not JSON", "the files of this folder are ignored until that is fixed"],
+    );
     assert!(!seen.seen.contains("[y/N]"), "{}", seen.seen);
     run_checked(&home, &["trust", "--yes"]).fails(2, "bad_config");
 }

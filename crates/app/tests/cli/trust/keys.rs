@@ -93,7 +93,7 @@ fn other_ways_to_a_secret_variable_are_closed_too() {
     command.env("OPENAI_API_KEY", "CANARY-1").env("POLIS_TOKEN", "CANARY-2").env("GOOGLE_API_KEY", "CANARY-3");
     let done = Done::from(command.output().unwrap());
     assert_eq!(done.stderr.matches("(variable_withheld)").count(), 3, "{}", done.stderr);
-    has(&done.stderr, &["the A2A agent helper wants the variable OPENAI_API_KEY", "[telemetry] wants", "GOOGLE_API_KEY"]);
+    has(&done.stderr, &["the A2A agent helper needs the variable OPENAI_API_KEY", "[telemetry] needs", "GOOGLE_API_KEY"]);
     assert!(!there.heard().contains("CANARY"));
 }
 
@@ -116,9 +116,9 @@ fn nothing_secret_is_sent_over_plain_http_to_another_machine() {
     home.write("polis.toml", "[mcp.far]\nurl = \"http://tools.invalid/mcp\"\nheaders = { Authorization = \"Bearer x\" }\n");
     has(
         &home.polis(&["tools"]).stdout,
-        &["server far: down", "the header Authorization would be sent in clear", "(plain_http)"],
+        &["server far: down", "would send the header Authorization unencrypted", "(plain_http)"],
     );
-    has(&home.polis(&["tools", "login", "far"]).stderr, &["Authorization of yours"]);
+    has(&home.polis(&["tools", "login", "far"]).stderr, &["already have an Authorization"]);
     home.write("polis.toml", "[mcp.far]\nurl = \"http://tools.invalid/mcp\"\n");
     has(&home.polis(&["tools", "login", "far"]).stderr, &["(plain_http)"]);
 }

@@ -12,7 +12,7 @@ fn prompt_of(served: &Served, role: &str) -> String {
 
 fn until(mut lines: impl Iterator<Item = String>, parts: &[&str]) -> String {
     let is_it = |line: &str| parts.iter().all(|part| line.contains(part));
-    let line = lines.find(|line| is_it(line) || line.contains("is from now on as its file says"));
+    let line = lines.find(|line| is_it(line) || line.contains("updated from its file"));
     line.filter(|line| is_it(line)).unwrap_or_else(|| panic!("{parts:?} was not said, or a role was brought in before"))
 }
 
@@ -45,7 +45,7 @@ fn a_changed_role_and_a_planted_one_do_not_count_until_they_are_trusted() {
     std::fs::remove_file(home.path().join("roles/aaa.md")).unwrap();
     std::fs::remove_file(home.path().join("roles/root.md")).unwrap();
     run_checked(&home, &["trust", "--yes"]).ok();
-    until(&mut said, &["role worker is from now on as its file says"]);
+    until(&mut said, &["role worker updated from its file"]);
     assert_eq!((prompt_of(&served, "worker").as_str(), prompt_of(&served, "root")), ("Do whatever you like.", root));
     run_checked(&home, &["trust", "revoke"]).ok();
     home.write("roles/worker.md", "Even more.");
@@ -58,7 +58,7 @@ fn with_the_check_off_a_planted_role_counts() {
     let mut served = home.serve_with(&["--model", "offline"], |_| {});
     let mut said = served.said();
     home.write("roles/root.md", "You are mine.");
-    until(&mut said, &["role root is from now on as its file says"]);
+    until(&mut said, &["role root updated from its file"]);
     assert_eq!(prompt_of(&served, "root"), "You are mine.");
 }
 
@@ -132,7 +132,7 @@ fn a_trusted_script_whose_place_leads_elsewhere_is_not_started() {
     std::os::unix::fs::symlink(elsewhere.path().join("evil.sh"), home.path().join("server.sh")).unwrap();
     let done = run_checked(&home, ASK);
     assert!(!was_started(&home), "{}", done.stderr);
-    has(&done.stderr, &["server.sh is not what was trusted", "changed_since_trusted"]);
+    has(&done.stderr, &["server.sh is not trusted as it is now", "changed_since_trusted"]);
 }
 
 /// A folder whose server is a script that loads another.
@@ -156,7 +156,7 @@ fn code_that_a_trusted_script_loads_is_bound_as_well() {
         home.write(path, text);
         let done = run_checked(&home, ASK);
         assert!(!was_started(&home) && !home.path().join("EVIL").exists(), "{}", done.stderr);
-        has(&done.stderr, &[&format!("{path} is not what was trusted"), "changed_since_trusted"]);
+        has(&done.stderr, &[&format!("{path} is not trusted as it is now"), "changed_since_trusted"]);
         match before {
             Some(text) => home.write(path, &text),
             None => std::fs::remove_file(home.path().join(path)).unwrap(),
@@ -182,7 +182,7 @@ fn a_server_that_is_started_again_is_compared_again() {
     home.write("srv/lib.sh", "echo > EVIL\n");
     crate::cli::machine::until(|| {
         was_started(&home);
-        served.get("/api/tools").1.to_string().contains("srv/lib.sh is not what was trusted")
+        served.get("/api/tools").1.to_string().contains("srv/lib.sh is not trusted as it is now")
     });
     assert!(!was_started(&home) && !home.path().join("EVIL").exists());
     // What is trusted meanwhile counts without a restart.
@@ -197,10 +197,10 @@ fn a_program_of_a_folder_that_is_trusted_no_longer_is_not_started_again() {
         command.env_remove("POLIS_TRUST");
     });
     crate::cli::machine::until(|| was_started(&home));
-    has(&run_checked(&home, &["trust", "revoke"]).stderr, &["until it is restarted"]);
+    has(&run_checked(&home, &["trust", "revoke"]).stderr, &["until it restarts"]);
     crate::cli::machine::until(|| {
         was_started(&home);
-        served.get("/api/tools").1.to_string().contains(".mcp.json is not what was trusted")
+        served.get("/api/tools").1.to_string().contains(".mcp.json is not trusted as it is now")
     });
     assert!(!was_started(&home));
 }

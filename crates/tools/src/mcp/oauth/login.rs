@@ -25,7 +25,7 @@ pub async fn login(settings: &ServerSettings, logins: &Path, show: impl FnOnce(&
     let begun = begin(settings, &url, &Kept::new(logins, &settings.name, &url)).await.map_err(McpError::Failed)?;
     show(&begun.address);
     let ended = tokio::time::timeout(PATIENCE, begun.end()).await;
-    ended.unwrap_or_else(|_| Err("nobody came back from the browser".to_owned())).map_err(McpError::Failed)
+    ended.unwrap_or_else(|_| Err("the login was not finished in the browser".to_owned())).map_err(McpError::Failed)
 }
 
 /// Forgets the login at a server; says whether there was one.
@@ -39,15 +39,15 @@ fn address(settings: &ServerSettings) -> Result<String, McpError> {
         Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
             let url = variables(url).map_err(McpError::Failed)?;
             if is_plain_http(&url) {
-                let what = "its url is plain http, over which a login would be sent in clear; use https (plain_http)";
+                let what = "its url is plain http, which would send a login unencrypted; use https (plain_http)";
                 return Err(McpError::Failed(what.to_owned()));
             }
             Ok(url)
         }
         Reach::Http { .. } => {
-            Err(McpError::Failed("its `headers` have an Authorization of yours already; take it out to log in".to_owned()))
+            Err(McpError::Failed("its `headers` already have an Authorization; remove it to log in".to_owned()))
         }
-        Reach::Command { .. } => Err(McpError::Failed("it is a program of this machine; nobody logs in there".to_owned())),
+        Reach::Command { .. } => Err(McpError::Failed("it is a local program; it has no login".to_owned())),
     }
 }
 

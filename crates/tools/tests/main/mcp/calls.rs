@@ -147,7 +147,7 @@ async fn servers_are_told_the_roots_that_are_named_for_them_and_no_more() {
     let messages = json!([{ "role": "user", "content": { "type": "text", "text": "hi" } }]);
     let sample = json!({ "method": "sampling/createMessage", "params": { "messages": messages, "maxTokens": 5 } });
     let no = good(&servers, "good__ask", sample).await;
-    assert!(no.contains("nobody lends a model for this call"), "{no}");
+    assert!(no.contains("no model is available for this call"), "{no}");
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let elicit = json!({ "method": "elicitation/create", "params": { "message": "who?", "requestedSchema": schema } });
     let no = good(&servers, "good__ask", elicit).await;

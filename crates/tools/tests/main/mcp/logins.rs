@@ -33,10 +33,7 @@ async fn a_server_that_wants_a_login_says_so_comes_up_after_it_and_later_without
     let (remote, home) = (Remote::closed(3_600), tempfile::tempdir().unwrap());
     let servers = opened(&remote, home.path()).await;
     let down = servers.servers().remove(0);
-    assert_eq!(
-        (down.state, down.detail.as_str()),
-        (ServerState::Down, "it wants you to log in: run `polis tools login remote`")
-    );
+    assert_eq!((down.state, down.detail.as_str()), (ServerState::Down, "it requires a login: run `polis tools login remote`"));
     let said = bad(&servers, "remote__session", json!({})).await;
     assert!(said.contains("run `polis tools login remote`; nothing was done"), "{said}");
     log_in(&remote, home.path()).await.unwrap();
@@ -89,7 +86,7 @@ async fn a_login_that_is_taken_back_takes_the_server_down_until_the_next_one() {
     good(&servers, "remote__session", json!({})).await;
     remote.revoke();
     let said = bad(&servers, "remote__session", json!({})).await;
-    assert!(said.contains("it wants you to log in: run `polis tools login remote`; nothing was done"), "{said}");
+    assert!(said.contains("it requires a login: run `polis tools login remote`; nothing was done"), "{said}");
     until("it is down", || states(&servers)[0].1 == ServerState::Down).await;
     log_in(&remote, home.path()).await.unwrap();
     connected(&servers).await;
@@ -101,12 +98,12 @@ async fn where_nobody_can_log_in_the_reason_is_given() {
     let home = tempfile::tempdir().unwrap();
     let none = |_: &str| panic!("there is nothing to open");
     let program = login(&acting("good"), home.path(), none).await.unwrap_err().to_string();
-    assert!(program.contains("nobody logs in there"), "{program}");
+    assert!(program.contains("it has no login"), "{program}");
     let remote = Remote::closed(3_600);
     let headers = [("authorization".to_owned(), "Bearer mine".to_owned())].into();
     let own = ServerSettings::new("own", Reach::Http { url: remote.url(), headers });
     let by_hand = login(&own, home.path(), none).await.unwrap_err().to_string();
-    assert!(by_hand.contains("an Authorization of yours already"), "{by_hand}");
+    assert!(by_hand.contains("already have an Authorization"), "{by_hand}");
     let servers = open_with([own], McpOptions { logins: Some(home.path().join("logins")), ..options() }).await;
     let down = servers.servers().remove(0).detail;
     assert_eq!(down, "it does not accept the Authorization that is set for it (401)");
