@@ -1,5 +1,7 @@
 //! What the user typed. What it means is decided in `config.rs` and by each command.
 
+#[cfg(feature = "authoring")]
+mod authoring;
 mod trust;
 
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::budget::RequestBudget;
 use crate::planning::AskAboutPlans;
+#[cfg(feature = "authoring")]
+pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable society of AI agents.
@@ -109,11 +113,9 @@ pub(crate) enum Command {
     Rewind(Rewind),
     /// Run every settled turn again against the log, calling nothing, and say where code or state differs
     Replay(Replay),
-    /// Report what breaks the rules of names and layout for agents: docs/naming.md
-    Check(Check),
-    /// Write the beginning of something, by those rules
-    #[command(subcommand)]
-    New(New),
+    #[cfg(feature = "authoring")]
+    #[command(flatten)]
+    Authoring(Authoring),
 }
 
 /// What the society works with, for commands that let it work.
@@ -560,26 +562,6 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Check {
-    /// The folder to look at, with all below it [default: the working directory]
-    pub(crate) dir: Option<PathBuf>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum New {
-    /// An agent: its folder, files, prompts and a test that passes
-    Agent(NewAgent),
-    /// A procedure that agents follow: sops/NAME.md
-    Sop(NewSop),
-    /// A role: a file in roles/
-    Role(NewRole),
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Tasks {
     /// A request
     pub(crate) task: Option<String>,
@@ -590,26 +572,6 @@ pub(crate) struct Tasks {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct NewSop {
-    /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
-    pub(crate) name: String,
-
-    /// Where the folder sops is, or is to be [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NewRole {
-    /// Its name, such as reviewer or "Code Reviewer"
-    pub(crate) name: String,
-
-    /// Where the folder roles/ is [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Compress {
     /// Which agent
     pub(crate) agent: String,
@@ -617,25 +579,6 @@ pub(crate) struct Compress {
     /// Undo the last compression instead
     #[arg(long)]
     pub(crate) undo: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NewAgent {
-    /// What it does, such as order_tracking or OrderTracking
-    pub(crate) name: String,
-
-    /// A sub-thread that it starts; may be said several times
-    #[arg(long, value_name = "NAME")]
-    pub(crate) sub: Vec<String>,
-
-    /// Where: modules if this is in a crate, else a project in a new folder [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-
-    /// The library for a new project: a checkout of Polis or its git address [default: the checkout that this program was
-    /// built from]
-    #[arg(long, value_name = "WHERE", env = "POLIS_SOURCE")]
-    pub(crate) polis: Option<String>,
 }
 
 impl Command {
@@ -672,9 +615,9 @@ impl Command {
             | Self::Cancel(_)
             | Self::Societies(_)
             | Self::Fork(_)
-            | Self::Rewind(_)
-            | Self::Check(_)
-            | Self::New(_) => None,
+            | Self::Rewind(_) => None,
+            #[cfg(feature = "authoring")]
+            Self::Authoring(_) => None,
         }
     }
 }
