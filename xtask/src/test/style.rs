@@ -1,4 +1,4 @@
-//! The steps that ask rustfmt and clippy.
+//! The steps that ask rustfmt and clippy, and the compiler about sets of features.
 
 use anyhow::{Context, Result, ensure};
 
@@ -10,6 +10,11 @@ pub(super) fn format(workspace: &Workspace) -> Result<Done> {
 }
 
 pub(super) fn lints(workspace: &Workspace) -> Result<Done> {
+    ask(workspace, "clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], "cargo clippy")
+}
+
+/// Builds the sets of features that nothing else builds, and looks at what the embeddable core depends on.
+pub(super) fn features(workspace: &Workspace) -> Result<Done> {
     for (args, what) in FEATURES {
         succeed(workspace.cargo().arg("check").args(*args), what)?;
     }
@@ -18,7 +23,7 @@ pub(super) fn lints(workspace: &Workspace) -> Result<Done> {
     ensure!(output.status.success(), "cargo tree failed");
     let heavy = heavy_of(&String::from_utf8_lossy(&output.stdout));
     ensure!(heavy.is_empty(), "the core (`polis` without features) depends on {}", heavy.join(", "));
-    ask(workspace, "clippy", &["--workspace", "--all-targets", "--", "-D", "warnings"], "cargo clippy")
+    Ok(Done::Passed)
 }
 
 /// Builds with other features than those of the workspace as a whole.
