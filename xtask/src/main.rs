@@ -21,7 +21,7 @@ use workspace::Workspace;
 const CHORES: &str = "\
 cargo xtask <chore>
 
-  test                        everything that must hold before a change goes in
+  test [--quick] [WORDS]      everything that must hold before a change goes in; with words, the steps that have one in their name
   tidy [--report]             import directions, file rules, lints, ARCHITECTURE.md; figures about the structure
   acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
   deny                        licences, sources and duplicate versions of dependencies, against deny.toml

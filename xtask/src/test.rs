@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "tools that the tests need", run: tools::install },
     Step { name: "format", run: style::format },
     Step { name: "lints", run: style::lints },
+    Step { name: "feature sets", run: style::features },
     Step { name: "tidy", run: |workspace| tidy::run(workspace).map(passed) },
     Step { name: "dependencies", run: dependencies },
     Step { name: "tests", run: suite::run },

@@ -15,5 +15,5 @@ pub use converse::Converse;
 pub use plan::PlanTool;
 pub use remote::Remote;
 pub use role::RoleAgent;
-pub use role_file::{BadRoleFile, read_role, role_file};
+pub use role_file::{BadRoleFile, ROLES_FOLDER, read_role, role_file, role_files};
 pub use root::{ROOT_PROMPT, root_role};

@@ -1,8 +1,12 @@
-//! Roles that people write: Markdown with front matter. Reads a text; knows no folder.
+//! Roles that people write: Markdown with front matter, one file each in a folder.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polis_domain::Role;
+
+/// The folder of role files, from the working directory.
+pub const ROLES_FOLDER: &str = "roles";
 
 /// The keys that a role's front matter may have.
 const KEYS: &str = "id, name, model, tools, children, rounds, contextMessages";
@@ -24,6 +28,20 @@ pub struct BadRoleFile {
 
 fn bad(line: usize, wrong: impl Into<String>, remedy: impl Into<String>) -> BadRoleFile {
     BadRoleFile { line, wrong: wrong.into(), remedy: remedy.into() }
+}
+
+/// The role files in a folder, in order. A folder that cannot be read has none.
+pub fn role_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(|path| is_role(path) && path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// Whether a file is one of a role by its name.
+fn is_role(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    path.extension().is_some_and(|ending| ending == "md") && !stem.eq_ignore_ascii_case("readme") && !stem.starts_with('.')
 }
 
 /// Reads a role from the text of its file; `stem` is the file's name without `.md`, and the role's id where none is given. Its

@@ -1,5 +1,7 @@
 //! What the user typed. What it means is decided in `config.rs` and by each command.
 
+#[cfg(feature = "authoring")]
+mod authoring;
 mod trust;
 
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::budget::RequestBudget;
 use crate::planning::TypedPlanApproval;
+#[cfg(feature = "authoring")]
+pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable runtime for teams of AI agents.
@@ -109,11 +113,9 @@ pub(crate) enum Command {
     Rewind(Rewind),
     /// Run every settled turn again against the log, without any call, and report where code or state differs
     Replay(Replay),
-    /// Report violations of the naming and layout rules for agents: docs/naming.md
-    Check(Check),
-    /// Generate an agent, an SOP or a role
-    #[command(subcommand)]
-    New(New),
+    #[cfg(feature = "authoring")]
+    #[command(flatten)]
+    Authoring(Authoring),
 }
 
 /// What a society runs with, for commands that run one.
@@ -560,26 +562,6 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Check {
-    /// The folder to check, including subfolders [default: the working directory]
-    pub(crate) dir: Option<PathBuf>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum New {
-    /// An agent: its folder, files, prompts and a passing test
-    Agent(NewAgent),
-    /// A procedure for agents: sops/NAME.md
-    Sop(NewSop),
-    /// A role: a file in roles/
-    Role(NewRole),
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Tasks {
     /// A request
     pub(crate) task: Option<String>,
@@ -590,26 +572,6 @@ pub(crate) struct Tasks {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct NewSop {
-    /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
-    pub(crate) name: String,
-
-    /// The folder that contains sops/, or will contain it [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NewRole {
-    /// Its name, such as reviewer or "Code Reviewer"
-    pub(crate) name: String,
-
-    /// The folder that contains roles/ [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Compress {
     /// The agent
     pub(crate) agent: String,
@@ -617,25 +579,6 @@ pub(crate) struct Compress {
     /// Undo the last compression instead
     #[arg(long)]
     pub(crate) undo: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct NewAgent {
-    /// What it does, such as order_tracking or OrderTracking
-    pub(crate) name: String,
-
-    /// A sub-thread that it starts; may be given several times
-    #[arg(long, value_name = "NAME")]
-    pub(crate) sub: Vec<String>,
-
-    /// The folder: modules if it is in a crate, otherwise a project in a new folder [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-
-    /// The library for a new project: a checkout of Polis or its git address [default: the checkout that this program was
-    /// built from]
-    #[arg(long, value_name = "WHERE", env = "POLIS_SOURCE")]
-    pub(crate) polis: Option<String>,
 }
 
 impl Command {
@@ -672,9 +615,9 @@ impl Command {
             | Self::Cancel(_)
             | Self::Societies(_)
             | Self::Fork(_)
-            | Self::Rewind(_)
-            | Self::Check(_)
-            | Self::New(_) => None,
+            | Self::Rewind(_) => None,
+            #[cfg(feature = "authoring")]
+            Self::Authoring(_) => None,
         }
     }
 }

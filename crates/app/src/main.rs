@@ -2,7 +2,6 @@
 
 mod address;
 mod budget;
-mod check;
 mod cli;
 mod commands;
 mod config;
@@ -21,7 +20,6 @@ mod progress;
 mod purpose;
 mod remotes;
 mod roles;
-mod scaffold;
 mod servers;
 mod signals;
 mod sops;
@@ -39,6 +37,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+#[cfg(feature = "authoring")]
+use crate::cli::Authoring;
 use crate::cli::{Command, Typed};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, mcp, models, org, replay, run, serve, show,
@@ -72,8 +72,10 @@ fn main() -> ExitCode {
 async fn obey(typed: Typed) -> Result<Exit, Trouble> {
     // What has to do with sources needs no society and no settings.
     match &typed.command {
-        Command::Check(args) => return commands::check::check(args),
-        Command::New(args) => return commands::new::new(args),
+        #[cfg(feature = "authoring")]
+        Command::Authoring(Authoring::Check(args)) => return commands::check::check(args),
+        #[cfg(feature = "authoring")]
+        Command::Authoring(Authoring::New(args)) => return commands::new::new(args),
         Command::Trust(options) => return trusting::trust(&typed, options),
         _ => {}
     }
@@ -115,8 +117,8 @@ async fn obey(typed: Typed) -> Result<Exit, Trouble> {
         Command::Fork(args) => societies::fork(&config, &args).await,
         Command::Rewind(args) => societies::rewind(&config, &args).await,
         Command::Replay(args) => replay::replay(&config, args.json).await,
-        Command::Check(args) => commands::check::check(&args),
-        Command::New(args) => commands::new::new(&args),
+        #[cfg(feature = "authoring")]
+        Command::Authoring(_) => Ok(Exit::Done),
         Command::Trust(_) => Ok(Exit::Done),
     }
 }

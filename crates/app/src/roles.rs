@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use polis_agents::{BadRoleFile, read_role};
+use polis_agents::{BadRoleFile, ROLES_FOLDER, read_role, role_files};
 use polis_domain::{Role, RoleId};
 use polis_engine::Society;
 
@@ -13,41 +13,24 @@ use crate::out;
 use crate::trust::{Stamp, Trust};
 use crate::wiring::ROLE;
 
-/// Where they are, from the working directory.
-pub(crate) const FOLDER: &str = "roles";
-
 /// How often the folder is looked at.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The files of roles in a folder, in order. What cannot be read is none.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> = entries.map(|entry| entry.path()).filter(|path| is_role(path) && path.is_file()).collect();
-    files.sort();
-    files
-}
-
-/// Whether a file is one of a role by its name.
-pub(crate) fn is_role(path: &Path) -> bool {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    path.extension().is_some_and(|ending| ending == "md") && !stem.eq_ignore_ascii_case("readme") && !stem.starts_with('.')
-}
-
 /// Reads one file.
-pub(crate) fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
+fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
     read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, ROLE)
 }
 
 /// Where roles are written, first the user's own, then those of the folder.
 fn folders(trust: &Trust) -> Vec<PathBuf> {
-    trust.user().map(|user| user.join(FOLDER)).into_iter().chain([FOLDER.into()]).collect()
+    trust.user().map(|user| user.join(ROLES_FOLDER)).into_iter().chain([ROLES_FOLDER.into()]).collect()
 }
 
 /// Makes the society's roles what the files say. What is wrong with a file is told, and the society goes on without it; a file
 /// that is gone changes nothing.
 pub(crate) async fn apply(society: &Society, trust: &Trust) {
     let mut seen = BTreeSet::new();
-    for path in folders(trust).iter().flat_map(|folder| files(folder)) {
+    for path in folders(trust).iter().flat_map(|folder| role_files(folder)) {
         let trouble = |what: String| out::note(&format!("polis: {}: {what} (bad_role)", path.display()));
         let text = match trust.read(&path) {
             Ok(Some(text)) => text,
@@ -117,6 +100,6 @@ pub(crate) fn state(trust: &Trust) -> RoleFiles {
         let about = std::fs::metadata(&path).ok()?;
         Some((path, (about.modified().ok(), about.len())))
     };
-    let files = folders(trust).iter().flat_map(|folder| files(folder)).filter_map(of).collect();
+    let files = folders(trust).iter().flat_map(|folder| role_files(folder)).filter_map(of).collect();
     RoleFiles { stamp: trust.stamp(), files }
 }

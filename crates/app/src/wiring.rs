@@ -1,6 +1,5 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
-use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,9 +8,9 @@ use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
-use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
+use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
-use polis_providers::{CassetteError, Models, Offline, Pace, Prices, Recorder, Replayer, vendors};
+use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
@@ -164,7 +163,7 @@ pub(crate) async fn open_for(
     };
     let config = &config.with_kin(&config.society, &forebears);
     let idle = || Thinking {
-        model: Arc::new(Offline::default()),
+        model: Arc::new(NoModel),
         about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, ..About::default() },
         replayer: None,
     };
@@ -308,6 +307,15 @@ fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
     Prices::read(&text).map_err(|error| bad(error.to_string()))
 }
 
+/// A person who reads along wants to keep up; a program does not.
+#[cfg(feature = "offline")]
+fn pace() -> polis_providers::Pace {
+    use std::io::IsTerminal;
+
+    let is_watched = std::io::stdout().is_terminal() || std::io::stderr().is_terminal();
+    if is_watched { polis_providers::Pace::HUMAN } else { polis_providers::Pace::Instant }
+}
+
 async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
     let bad = |error: CassetteError| Trouble::usage("bad_cassette", error.to_string());
     if let Some(Tape::Replay(file)) = &config.tape {
@@ -316,9 +324,9 @@ async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
         let about = About { model: "cassette".to_owned(), ..About::default() };
         return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
     }
-    // Whoever reads along wants to; a program does not.
-    let is_watched = stdout().is_terminal() || stderr().is_terminal();
-    let models = models(config).await?.with_pace(if is_watched { Pace::HUMAN } else { Pace::Instant });
+    let models = models(config).await?;
+    #[cfg(feature = "offline")]
+    let models = models.with_pace(pace());
     let about = about(&models);
     let mut model: Arc<dyn Model> = Arc::new(models);
     if let Some(Tape::Record(file)) = &config.tape {

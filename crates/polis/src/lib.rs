@@ -1,8 +1,21 @@
 //! A durable society of AI agents, for people who embed it. Everything here is re-exported; nothing is decided here.
 //!
 //! A society needs five things from the world (its [`Ports`]): a log, a model, tools, a way to tell whoever watches, and a
-//! clock. With a scripted model and a log in memory it runs in a test; with `polis_store_local::LocalLog` and
-//! `polis_providers::vendors::open` it is the society that the `polis` program runs.
+//! clock. With a scripted model and a log in memory it runs in a test; with the adapters below it is the society that the
+//! `polis` program runs.
+//!
+//! # Features
+//!
+//! The core has no adapter: no database, no HTTP client, no server. Each feature re-exports one as a module.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `store-local` | `polis::store_local`: the log in SQLite, artifacts in files |
+//! | `providers` | `polis::providers`: models over HTTP; `vendors::open` opens one by its name |
+//! | `offline` | the model that needs no key, among the `providers` |
+//! | `tools` | `polis::tools`: files, commands in a sandbox, web pages, MCP servers |
+//!
+//! # A first society
 //!
 //! ```
 //! use polis::{Cast, Converse, Options, Ports, Role, Society};
@@ -137,6 +150,13 @@
 //! # Ok(())
 //! # }
 //! ```
+
+#[cfg(feature = "providers")]
+pub use polis_providers as providers;
+#[cfg(feature = "store-local")]
+pub use polis_store_local as store_local;
+#[cfg(feature = "tools")]
+pub use polis_tools as tools;
 
 pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;

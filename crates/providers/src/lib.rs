@@ -1,7 +1,7 @@
-//! Models over HTTP, one folder a dialect; and one that needs no key.
+//! Models over HTTP, one folder a dialect; behind the feature `offline` (on by default) one that needs no key.
 //!
 //! [`vendors::open`] turns `vendor/name` and the environment into a [`polis_ports::Model`]. [`Remote`] speaks to one address
-//! in one [`Dialect`], [`Offline`] to nobody. Nothing here retries or knows of agents.
+//! in one [`Dialect`]. Nothing here retries or knows of agents.
 
 mod anthropic;
 mod api_key;
@@ -13,7 +13,6 @@ pub mod fuzzing;
 mod gemini;
 mod guarded;
 mod models;
-mod offline;
 mod ollama;
 mod openai_chat;
 mod openai_responses;
@@ -29,9 +28,10 @@ pub use cassette::{CassetteError, Recorder, Replayer};
 pub use emulate::Emulated;
 pub use guarded::Guarded;
 pub use models::{Checked, Listed, Models};
-pub use offline::{Offline, Pace};
 pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 pub use polis_http::HttpClient;
+#[cfg(feature = "offline")]
+pub use polis_offline::{Offline, Pace};
 pub use prices::{BadPrices, Price, Prices};
 pub use rate::Rate;
 pub use remote::{BadAddress, Dialect, Remote, RemoteOptions};

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{Emulated, Guarded, Offline, Pace, Price, Prices, Rate, Remote};
+use crate::{Emulated, Guarded, Price, Prices, Rate, Remote};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -98,8 +98,9 @@ impl Models {
     }
 
     /// The same models, with the offline one at this pace.
-    pub fn with_pace(mut self, pace: Pace) -> Self {
-        self.vendors.insert(vendors::OFFLINE, Ok(Arc::new(Offline { pace })));
+    #[cfg(feature = "offline")]
+    pub fn with_pace(mut self, pace: crate::Pace) -> Self {
+        self.vendors.insert(vendors::OFFLINE, Ok(Arc::new(crate::Offline { pace })));
         self
     }
 

@@ -10,7 +10,7 @@ use polis_ports::Model;
 
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote::{BadAddress, Dialect, Remote, RemoteOptions};
-use crate::{ApiKey, BadKey, Guarded, Models, Offline, Rate};
+use crate::{ApiKey, BadKey, Guarded, Models, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -216,6 +216,11 @@ pub enum OpenError {
         /// What is wrong.
         bad: BadKey,
     },
+    /// Nobody else can be asked, and the feature `offline` is off.
+    #[error(
+        "this program was built without the offline model; set a vendor's key, for example OPENAI_API_KEY, or name a model"
+    )]
+    NoOffline,
     /// The key would be sent in clear.
     #[error(
         "{address} ({variable}, or base_url in the settings) is plain http, which would send the key in {key} unencrypted; use https, \
@@ -347,16 +352,27 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
             (None, Some(ollama)) => first_local(ollama).await.unwrap_or((OFFLINE, OFFLINE.into())),
             (None, None) => (OFFLINE, OFFLINE.into()),
         };
-        if let Some(Err(error)) = opened.get(vendor) {
-            return Err(error.clone());
-        }
         let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
         let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(Guarded::new(name, remote, Rate::default())) };
         let mut vendors: BTreeMap<_, _> =
             opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
-        vendors.insert(OFFLINE, Ok(Arc::new(Offline::default())));
+        vendors.insert(OFFLINE, offline());
+        if let Some(Err(error)) = vendors.get(vendor) {
+            return Err(error.clone());
+        }
         Ok(Models::new(default, vendors, remotes))
     }
+}
+
+/// The offline model, if this program has it.
+#[cfg(feature = "offline")]
+fn offline() -> Result<Arc<dyn Model>, OpenError> {
+    Ok(Arc::new(crate::Offline::default()))
+}
+
+#[cfg(not(feature = "offline"))]
+fn offline() -> Result<Arc<dyn Model>, OpenError> {
+    Err(OpenError::NoOffline)
 }
 
 /// The first model of an Ollama that runs on this machine; most machines have none.

@@ -13,6 +13,7 @@ mod fetch_url;
 #[doc(hidden)]
 pub mod fuzzing;
 mod glob;
+mod ignored;
 mod list_files;
 pub mod mcp;
 mod now;

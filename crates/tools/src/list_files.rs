@@ -33,6 +33,8 @@ struct Arguments {
     #[serde(default)]
     hidden: Option<bool>,
     #[serde(default)]
+    ignored: Option<bool>,
+    #[serde(default)]
     counts: Option<bool>,
     #[serde(default)]
     offset: Option<usize>,
@@ -60,6 +62,7 @@ impl Tool for ListFiles {
                     "recursive": { "type": "boolean", "description": "Also what is in its folders; only the folder itself if left out" },
                     "pattern": { "type": "string", "description": "Only what fits, for example *.md, src/**/*.rs or *.{csv,tsv}" },
                     "hidden": { "type": "boolean", "description": "Also names that begin with a dot, such as .git" },
+                    "ignored": { "type": "boolean", "description": "With recursive, also what .gitignore files leave out" },
                     "counts": { "type": "boolean", "description": "Also the lines, words and characters of each text file" },
                     "offset": { "type": "integer", "minimum": 0, "description": "How many entries to leave out at the beginning" },
                 },
@@ -75,11 +78,12 @@ impl Tool for ListFiles {
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
-        let Arguments { path, recursive, pattern, hidden, counts, offset } = arguments(text)?;
+        let Arguments { path, recursive, pattern, hidden, ignored, counts, offset } = arguments(text)?;
         let walk = Walk {
             start: RelativePath::folder(path.as_deref().unwrap_or("."))?,
             recursive: recursive.unwrap_or_default(),
             hidden: hidden.unwrap_or_default(),
+            ignored: ignored.unwrap_or_default(),
             pattern: pattern.as_deref().map(Glob::new).transpose()?,
         };
         let workspace = self.workspace.clone();
@@ -186,6 +190,9 @@ fn totals(walked: &Walked, counted: Option<&[Option<Counts>]>) -> String {
     }
     if walked.unreadable > 0 {
         totals.push_str(&format!("; {} entries cannot be read", walked.unreadable));
+    }
+    if walked.ignored > 0 {
+        totals.push_str(&format!("; {} entries are left out by .gitignore", walked.ignored));
     }
     if walked.is_cut {
         totals.push_str("; there is more than can be walked through at once, so give a folder further down");

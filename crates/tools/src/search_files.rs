@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,6 +15,8 @@ use crate::workspace::{RelativePath, Workspace};
 
 /// Longest text to look for, in characters.
 const MAX_TEXT_CHARS: usize = 500;
+/// Largest regex, compiled.
+const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Most bytes of files that are read in one search.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
 /// Most lines that are shown, and how much of each.
@@ -43,7 +46,11 @@ struct Arguments {
     #[serde(default)]
     wildcard: Option<bool>,
     #[serde(default)]
+    regex: Option<bool>,
+    #[serde(default)]
     hidden: Option<bool>,
+    #[serde(default)]
+    ignored: Option<bool>,
 }
 
 impl SearchFiles {
@@ -70,7 +77,9 @@ impl Tool for SearchFiles {
                     "ignore_case": { "type": "boolean", "description": "Whether capitals do not matter" },
                     "whole_word": { "type": "boolean", "description": "Only where it is not part of a longer word" },
                     "wildcard": { "type": "boolean", "description": "Whether * in the text stands for anything on the line" },
+                    "regex": { "type": "boolean", "description": "Whether the text is a regular expression (Rust syntax: no look-around, no back-references)" },
                     "hidden": { "type": "boolean", "description": "Also in files and folders whose names begin with a dot" },
+                    "ignored": { "type": "boolean", "description": "Also in what .gitignore files leave out" },
                 },
                 "required": ["text"],
                 "additionalProperties": false,
@@ -85,12 +94,19 @@ impl Tool for SearchFiles {
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
-        let Arguments { text, path, pattern, ignore_case, whole_word, wildcard, hidden } = arguments(text)?;
-        let wanted = Wanted::new(&text, ignore_case == Some(true), whole_word == Some(true), wildcard == Some(true))?;
+        let Arguments { text, path, pattern, ignore_case, whole_word, wildcard, regex, hidden, ignored } = arguments(text)?;
+        let kind = match (wildcard.unwrap_or_default(), regex.unwrap_or_default()) {
+            (false, false) => Kind::Plain,
+            (true, false) => Kind::Wildcard,
+            (false, true) => Kind::Regex,
+            (true, true) => return Err(ToolError::BadArguments("wildcard and regex exclude each other".to_owned())),
+        };
+        let wanted = Wanted::new(&text, kind, ignore_case.unwrap_or_default(), whole_word.unwrap_or_default())?;
         let walk = Walk {
             start: RelativePath::folder(path.as_deref().unwrap_or("."))?,
             recursive: true,
             hidden: hidden.unwrap_or_default(),
+            ignored: ignored.unwrap_or_default(),
             pattern: pattern.as_deref().map(Glob::new).transpose()?,
         };
         let workspace = self.workspace.clone();
@@ -103,39 +119,46 @@ impl Tool for SearchFiles {
     }
 }
 
-/// The text that is looked for, in the chunks between its wildcards.
+/// How the text that is looked for is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Wildcard,
+    Regex,
+}
+
+/// What is looked for on each line.
 struct Wanted {
-    pieces: Vec<String>,
-    ignore_case: bool,
+    regex: Regex,
     whole_word: bool,
 }
 
 impl Wanted {
-    fn new(text: &str, ignore_case: bool, whole_word: bool, wildcard: bool) -> Result<Self, ToolError> {
-        let text = if ignore_case { text.to_lowercase() } else { text.to_owned() };
-        let pieces: Vec<String> = match wildcard {
-            true => text.split('*').filter(|piece| !piece.is_empty()).map(str::to_owned).collect(),
-            false => vec![text.clone()],
+    fn new(text: &str, kind: Kind, ignore_case: bool, whole_word: bool) -> Result<Self, ToolError> {
+        let pattern = match kind {
+            Kind::Plain => regex::escape(text),
+            Kind::Wildcard => {
+                text.split('*').filter(|piece| !piece.is_empty()).map(regex::escape).collect::<Vec<_>>().join(".*?")
+            }
+            Kind::Regex => text.to_owned(),
         };
-        if pieces.is_empty() || text.is_empty() || text.chars().count() > MAX_TEXT_CHARS || text.contains('\n') {
+        if pattern.is_empty() || text.chars().count() > MAX_TEXT_CHARS || text.contains('\n') {
             let why = format!("text must be one line of 1 to {MAX_TEXT_CHARS} characters, and not wildcards alone");
             return Err(ToolError::BadArguments(why));
         }
-        Ok(Self { pieces, ignore_case, whole_word })
+        let built = RegexBuilder::new(&pattern).case_insensitive(ignore_case).size_limit(MAX_REGEX_BYTES).build();
+        let regex = built.map_err(|error| ToolError::BadArguments(format!("text cannot be used as a regex: {error}")))?;
+        Ok(Self { regex, whole_word })
     }
 
-    /// How often a line has it; what is found does not overlap.
+    /// How often a line has it; what is found does not overlap, and nothing at all is not found.
     fn count(&self, line: &str) -> usize {
-        let lower;
-        let line = if self.ignore_case {
-            lower = line.to_lowercase();
-            &lower
-        } else {
-            line
-        };
         let (mut at, mut count) = (0, 0);
-        while let Some((start, end)) = self.next(line, at) {
-            if self.whole_word && !is_whole(line, start, end) {
+        while at <= line.len()
+            && let Some(found) = self.regex.find_at(line, at)
+        {
+            let (start, end) = (found.start(), found.end());
+            if found.is_empty() || (self.whole_word && !is_whole(line, start, end)) {
                 at = start + line[start..].chars().next().map_or(1, char::len_utf8);
             } else {
                 count += 1;
@@ -143,15 +166,6 @@ impl Wanted {
             }
         }
         count
-    }
-
-    fn next(&self, line: &str, at: usize) -> Option<(usize, usize)> {
-        let first = at + line[at..].find(&self.pieces[0])?;
-        let mut end = first + self.pieces[0].len();
-        for piece in &self.pieces[1..] {
-            end += line[end..].find(piece)? + piece.len();
-        }
-        Some((first, end))
     }
 }
 
@@ -227,6 +241,9 @@ fn search(workspace: &Workspace, walk: &Walk, wanted: &Wanted) -> Result<String,
     if unread + walked.unreadable > 0 {
         content.push_str(&format!("; {} files are too large or cannot be read", unread + walked.unreadable));
     }
+    if walked.ignored > 0 {
+        content.push_str(&format!("; {} entries are left out by .gitignore", walked.ignored));
+    }
     if walked.is_cut {
         content.push_str("; there is more than can be walked through at once, so give a folder further down");
     }
@@ -248,25 +265,36 @@ mod tests {
 
     #[test]
     fn occurrences_are_counted_once_each_and_as_asked() {
-        for ((text, ignore_case, whole_word, wildcard), line, want) in [
-            (("aa", false, false, false), "aaaa aa", 3),
-            (("Milk", false, false, false), "milk Milk MILK", 1),
-            (("Milk", true, false, false), "milk Milk MILK milkman", 4),
-            (("milk", true, true, false), "milk, Milk; MILK milkman buttermilk milk_2", 3),
-            (("苹果", false, true, false), "买苹果和苹果汁", 2),
-            (("a*c", false, false, true), "abc ac a b c", 3),
-            (("a*c", false, false, false), "abc a*c", 1),
-            (("é", true, false, false), "É é", 2),
+        use Kind::{Plain, Regex, Wildcard};
+        for ((text, kind, ignore_case, whole_word), line, want) in [
+            (("aa", Plain, false, false), "aaaa aa", 3),
+            (("Milk", Plain, false, false), "milk Milk MILK", 1),
+            (("Milk", Plain, true, false), "milk Milk MILK milkman", 4),
+            (("milk", Plain, true, true), "milk, Milk; MILK milkman buttermilk milk_2", 3),
+            (("苹果", Plain, false, true), "买苹果和苹果汁", 2),
+            (("a*c", Wildcard, false, false), "abc ac a b c", 3),
+            (("a*c", Plain, false, false), "abc a*c", 1),
+            (("é", Plain, true, false), "É é", 2),
+            ((r"\bm[ij]lk\d*", Regex, true, false), "Milk mjlk42 xmilk", 2),
+            (("x*", Regex, false, false), "axxb数x", 2),
+            (("fn|let", Regex, false, true), "fn let fnord", 2),
         ] {
-            let wanted = Wanted::new(text, ignore_case, whole_word, wildcard).unwrap();
+            let wanted = Wanted::new(text, kind, ignore_case, whole_word).unwrap();
             assert_eq!(wanted.count(line), want, "{text} in {line}");
         }
     }
 
     #[test]
     fn what_cannot_be_looked_for_is_refused() {
-        for (text, wildcard) in [("", false), ("a\nb", false), ("**", true), (&*"x".repeat(501), false)] {
-            assert!(Wanted::new(text, false, false, wildcard).is_err(), "{text:?}");
+        for (text, kind) in [
+            ("", Kind::Plain),
+            ("a\nb", Kind::Plain),
+            ("**", Kind::Wildcard),
+            (&*"x".repeat(501), Kind::Plain),
+            ("(a", Kind::Regex),
+            ("(a{1000}){1000}", Kind::Regex),
+        ] {
+            assert!(Wanted::new(text, kind, false, false).is_err(), "{text:?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use cap_std::fs::Dir;
 
 use crate::glob::Glob;
+use crate::ignored::Ignored;
 use crate::workspace::{RelativePath, Workspace, WorkspaceError};
 
 /// Most entries that are looked at in one walk.
@@ -16,6 +17,8 @@ pub(crate) struct Walk {
     pub(crate) start: RelativePath,
     pub(crate) recursive: bool,
     pub(crate) hidden: bool,
+    /// Also what `.gitignore` files leave out. A walk that is not recursive shows it anyway.
+    pub(crate) ignored: bool,
     pub(crate) pattern: Option<Glob>,
 }
 
@@ -27,6 +30,8 @@ pub(crate) struct Walked {
     pub(crate) is_cut: bool,
     /// Entries that cannot be named in UTF-8, or folders that cannot be opened.
     pub(crate) unreadable: usize,
+    /// Entries that `.gitignore` files leave out; one for a folder, whatever is in it.
+    pub(crate) ignored: usize,
 }
 
 /// One entry, by its path from the workspace's root.
@@ -54,7 +59,8 @@ impl Walk {
             return Ok(walked);
         }
         let folder = workspace.folder(&self.start)?;
-        let mut steps = Steps { walk: self, workspace, walked, visited: 0 };
+        let ignored = (self.recursive && !self.ignored).then(|| Ignored::above(workspace, &self.start));
+        let mut steps = Steps { walk: self, workspace, ignored, walked, visited: 0 };
         steps.enter(&folder, &self.start, "", 0);
         Ok(steps.walked)
     }
@@ -63,6 +69,7 @@ impl Walk {
 struct Steps<'a> {
     walk: &'a Walk,
     workspace: &'a Workspace,
+    ignored: Option<Ignored<'a>>,
     walked: Walked,
     visited: usize,
 }
@@ -86,9 +93,14 @@ impl Steps<'_> {
             }
         }
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        self.ignored.iter_mut().for_each(|ignored| ignored.enter(path));
         for (name, kind, bytes) in names {
             let below = path.join(&name);
             if (name.starts_with('.') && !self.walk.hidden) || self.workspace.must_be_open(&below).is_err() {
+                continue;
+            }
+            if self.ignored.as_ref().is_some_and(|ignored| ignored.leaves_out(&below, kind.is_dir())) {
+                self.walked.ignored += 1;
                 continue;
             }
             let what = if kind.is_symlink() {
@@ -117,5 +129,6 @@ impl Steps<'_> {
                 }
             }
         }
+        self.ignored.iter_mut().for_each(Ignored::leave);
     }
 }

@@ -278,6 +278,12 @@ impl RelativePath {
         self.0.rmatch_indices('/').map(|(end, _)| &self.0[..end])
     }
 
+    /// The folders above this one, innermost first, down to the root; the root has none.
+    pub(crate) fn ancestors(&self) -> impl Iterator<Item = Self> {
+        let root = (self.0 != ".").then(|| Self(".".to_owned()));
+        self.folders().map(|folder| Self(folder.to_owned())).chain(root)
+    }
+
     fn closed(&self, why: Why) -> WorkspaceError {
         WorkspaceError::Closed { path: self.to_string(), why: why.closed() }
     }

@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     use std::io::Write;
 
     // Scripts are confined by this program, started again.
-    if let Some(code) = polis_tools::sandbox::enter() {
+    if let Some(code) = polis::tools::sandbox::enter() {
         return code;
     }
     match program::main() {

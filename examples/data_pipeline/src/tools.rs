@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis::domain::{CallResult, EffectClass};
 use polis::ports::{CallContext, Tool, ToolError, ToolSpec};
-use polis_tools::sandbox::{Limits, Sandbox};
-use polis_tools::{Commands, PutArtifact, RunCommand, Workbench, Workspace, WriteFile};
+use polis::tools::sandbox::{Limits, Sandbox};
+use polis::tools::{Commands, PutArtifact, RunCommand, Workbench, Workspace, WriteFile};
 
 /// How long one script may run.
 const WALL: Duration = Duration::from_secs(120);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::check;
+use polis_authoring::check;
+
 use crate::cli::Check;
 use crate::out;
 use crate::trouble::{Exit, Trouble};

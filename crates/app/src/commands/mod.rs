@@ -6,6 +6,7 @@ pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod artifacts;
 pub(crate) mod chat;
+#[cfg(feature = "authoring")]
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod lists;
@@ -13,6 +14,7 @@ pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod models;
+#[cfg(feature = "authoring")]
 pub(crate) mod new;
 pub(crate) mod org;
 pub(crate) mod replay;

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use polis_authoring::scaffold::{self, Library, Names, ScaffoldError};
+
 use crate::cli::{New, NewAgent, NewRole, NewSop};
 use crate::out;
-use crate::scaffold::{self, Library, Names};
 use crate::trouble::{Exit, Trouble};
 
 pub(crate) fn new(options: &New) -> Result<Exit, Trouble> {
@@ -26,4 +27,13 @@ pub(crate) fn new(options: &New) -> Result<Exit, Trouble> {
     }
     draft.advice.iter().for_each(|advice| out::note(&format!("polis: {advice}")));
     Ok(Exit::Done)
+}
+
+impl From<ScaffoldError> for Trouble {
+    fn from(error: ScaffoldError) -> Self {
+        match error {
+            ScaffoldError::Usage { code, message } => Self::usage(code, message),
+            ScaffoldError::Failed { code, message } => Self::new(code, message),
+        }
+    }
 }

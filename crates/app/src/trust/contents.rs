@@ -7,12 +7,13 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use polis_agents::role::Sops;
+use polis_agents::{ROLES_FOLDER, role_files};
 use polis_ports::Hasher;
 use serde_json::Value;
 
 use super::loaded::{beside, named_by};
 use crate::config::FILE;
-use crate::{roles, servers, wiring};
+use crate::{servers, wiring};
 
 /// Largest governed file, and most files of one folder. A file beyond that is never trusted.
 pub(super) const MAX_BYTES: u64 = 4 << 20;
@@ -46,7 +47,7 @@ impl Contents {
         let mut paths = vec![PathBuf::from(FILE), PathBuf::from(servers::FILE)];
         paths.extend(data.into_iter().flat_map(|data| [data.join(FILE), data.join(servers::FILE)]));
         let below = |files: Vec<PathBuf>| files.into_iter().filter_map(|path| Some(path.strip_prefix(folder).ok()?.to_owned()));
-        paths.extend(below(roles::files(&folder.join(roles::FOLDER))));
+        paths.extend(below(role_files(&folder.join(ROLES_FOLDER))));
         paths.extend(below(Sops::files(&folder.join(wiring::SOPS))));
         for prompts in wiring::PROMPTS {
             paths.extend(below(with_ending(&folder.join(prompts), "md")));

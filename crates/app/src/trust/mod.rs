@@ -458,6 +458,7 @@ impl Trust {
 }
 
 /// Trusts files that Polis has just written into a folder at the user's word.
+#[cfg(feature = "authoring")]
 pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Trouble> {
     let (Some(store), Ok(folder)) = (user_folder().map(TrustStore::new), folder.canonicalize()) else { return Ok(()) };
     let name = folder.display().to_string();

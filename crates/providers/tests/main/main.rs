@@ -12,7 +12,6 @@ mod hostile;
 mod kept;
 mod many;
 mod models;
-mod offline;
 mod recordings;
 mod script;
 mod server;

@@ -1,7 +1,10 @@
-//! HTML as a person would read it: its text, headings, lists and links. Takes what comes and never fails.
+//! HTML as a person would read it: its text, headings, lists and links. Takes what comes and never fails. `html5gum` reads the
+//! tags, attributes and character references as browsers do.
 
-/// Longest tag that is looked through for quotes.
-const MAX_TAG_BYTES: usize = 2 << 10;
+use std::convert::Infallible;
+
+use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+
 /// What is left out with everything in it.
 const UNSEEN: &[&str] = &["script", "style", "noscript", "template", "svg", "iframe", "object"];
 /// What begins and ends a line.
@@ -37,62 +40,44 @@ const BLOCKS: &[&str] = &[
     "pre",
     "section",
     "table",
+    "title",
     "tr",
     "ul",
 ];
 
 /// The readable text of a page.
 pub(crate) fn readable(html: &str) -> String {
+    let mut emitter = DefaultEmitter::default();
+    emitter.naively_switch_states(true);
     let mut text = Text::default();
-    let mut rest = html;
-    while let Some(at) = rest.find('<') {
-        text.say(&rest[..at]);
-        rest = &rest[at..];
-        if let Some(comment) = rest.strip_prefix("<!--") {
-            rest = comment.find("-->").map_or("", |end| &comment[end + 3..]);
+    // The element that is left out, and how many of its name are open.
+    let mut unseen: Option<(Vec<u8>, usize)> = None;
+    for token in Tokenizer::new_with_emitter(html, emitter) {
+        let token = token.unwrap_or_else(|never: Infallible| match never {});
+        if let Some((name, open)) = &mut unseen {
+            match &token {
+                Token::StartTag(tag) if tag.name.0 == *name && !tag.self_closing => *open += 1,
+                Token::EndTag(tag) if tag.name.0 == *name => *open -= 1,
+                _ => {}
+            }
+            if *open == 0 {
+                unseen = None;
+            }
             continue;
         }
-        if !rest[1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)) {
-            text.say("<");
-            rest = &rest[1..];
-            continue;
-        }
-        let end = end_of_tag(rest);
-        let tag = Tag::read(&rest[1..end]);
-        rest = rest.get(end + 1..).unwrap_or_default();
-        if tag.name == "title" && !tag.closes {
-            let end = find_closing(rest, "title");
-            text.line();
-            text.say(&rest[..end]);
-            text.line();
-            rest = &rest[end..];
-        } else if UNSEEN.contains(&tag.name.as_str()) && !tag.closes && !tag.is_empty {
-            rest = &rest[find_closing(rest, &tag.name)..];
-        } else {
-            text.tag(&tag);
+        match token {
+            Token::StartTag(tag) if UNSEEN.iter().any(|name| name.as_bytes() == tag.name.0) => {
+                unseen = (!tag.self_closing).then_some((tag.name.0, 1));
+            }
+            Token::StartTag(tag) => text.start(&tag),
+            Token::EndTag(tag) => text.end(&String::from_utf8_lossy(&tag.name)),
+            Token::String(said) => text.say(&String::from_utf8_lossy(&said)),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
         }
     }
-    text.say(rest);
-    text.lines.push(std::mem::take(&mut text.open));
+    text.line();
     let kept: Vec<&str> = text.lines.iter().map(|line| line.trim()).filter(|line| !["", "-"].contains(line)).collect();
     kept.join("\n")
-}
-
-struct Tag {
-    name: String,
-    closes: bool,
-    is_empty: bool,
-    link: Option<String>,
-}
-
-impl Tag {
-    fn read(inside: &str) -> Self {
-        let closes = inside.starts_with('/');
-        let inside = inside.trim_start_matches('/');
-        let name = inside.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default().to_ascii_lowercase();
-        let link = if name == "a" && !closes { attribute(inside, "href") } else { None };
-        Self { name, closes, is_empty: inside.ends_with('/'), link }
-    }
 }
 
 #[derive(Default)]
@@ -104,13 +89,12 @@ struct Text {
 
 impl Text {
     /// Adds text, each run of white space as one space.
-    fn say(&mut self, raw: &str) {
-        let said = without_entities(raw);
+    fn say(&mut self, said: &str) {
         for (n, word) in said.split(|c: char| c.is_whitespace() && c != '\u{a0}').enumerate() {
             if n > 0 && !self.open.ends_with(' ') && !self.open.is_empty() {
                 self.open.push(' ');
             }
-            self.open.push_str(word);
+            self.open.extend(word.chars().filter(|c| !c.is_control()));
         }
     }
 
@@ -119,118 +103,41 @@ impl Text {
         self.lines.push(line);
     }
 
-    fn tag(&mut self, tag: &Tag) {
-        let name = tag.name.as_str();
-        if BLOCKS.contains(&name) {
+    fn start(&mut self, tag: &StartTag<()>) {
+        let name = String::from_utf8_lossy(&tag.name);
+        if BLOCKS.contains(&&*name) {
             self.line();
             let level = name.strip_prefix('h').and_then(|level| level.parse::<usize>().ok());
-            match (level, tag.closes) {
-                (Some(level), false) => self.open = format!("{} ", "#".repeat(level)),
-                (None, false) if name == "li" => self.open.push_str("- "),
-                _ => {}
+            match level {
+                Some(level) => self.open = format!("{} ", "#".repeat(level)),
+                None if name == "li" => self.open.push_str("- "),
+                None => {}
             }
-        } else if ["td", "th"].contains(&name) && tag.closes {
-            self.open.push_str(" | ");
         } else if name == "a" {
-            match self.link.take().filter(|_| tag.closes) {
-                Some(link) => self.open.push_str(&format!(" <{link}>")),
-                None => {
-                    self.link = tag.link.clone().filter(|link| !link.starts_with(['#']) && !link.starts_with("javascript:"))
-                }
-            }
+            self.link = link(tag);
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if BLOCKS.contains(&name) {
+            self.line();
+        } else if ["td", "th"].contains(&name) {
+            self.open.push_str(" | ");
+        } else if name == "a"
+            && let Some(link) = self.link.take()
+        {
+            self.open.push_str(&format!(" <{link}>"));
         }
     }
 }
 
-/// Where the tag at the beginning of `text` ends; quoted values may hold `>`.
-fn end_of_tag(text: &str) -> usize {
-    let mut quote = None;
-    for (at, byte) in text.bytes().enumerate().take(MAX_TAG_BYTES) {
-        match (quote, byte) {
-            (None, b'>') => return at,
-            (None, b'"' | b'\'') if text[..at].trim_end().ends_with('=') => quote = Some(byte),
-            (Some(open), byte) if open == byte => quote = None,
-            _ => {}
-        }
-    }
-    text.find('>').unwrap_or(text.len())
-}
-
-/// Where the closing tag begins, or the text ends.
-fn find_closing(text: &str, name: &str) -> usize {
-    let close = format!("</{name}");
-    let bytes = text.as_bytes();
-    bytes.windows(close.len()).position(|part| part.eq_ignore_ascii_case(close.as_bytes())).unwrap_or(text.len())
-}
-
-fn attribute(inside: &str, name: &str) -> Option<String> {
-    let lower = inside.to_ascii_lowercase();
-    let at = lower
-        .match_indices(name)
-        .map(|(at, _)| at)
-        .find(|&at| lower[..at].ends_with(char::is_whitespace) && lower[at + name.len()..].trim_start().starts_with('='))?;
-    let value = inside[at + name.len()..].trim_start().strip_prefix('=')?.trim_start();
-    let value = match value.chars().next()? {
-        quote @ ('"' | '\'') => value[1..].split(quote).next()?,
-        _ => value.split_whitespace().next()?,
-    };
+/// Where a link leads, unless it is a place in the same page or a script.
+fn link(tag: &StartTag<()>) -> Option<String> {
+    let value = String::from_utf8_lossy(&tag.attributes.get(&b"href"[..])?.value).into_owned();
     // Browsers take line breaks out of addresses; here one could pass as lines of the page.
-    let plain: String = without_entities(value).chars().filter(|c| !c.is_control()).collect();
-    Some(plain.trim().to_owned())
-}
-
-fn without_entities(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let named = rest[1..].bytes().take(10).position(|byte| byte == b';').map(|end| &rest[1..=end]);
-        match named.and_then(|name| Some((name, character(name)?))) {
-            Some((name, character)) => {
-                plain.push(character);
-                rest = &rest[name.len() + 2..];
-            }
-            None => {
-                plain.push('&');
-                rest = &rest[1..];
-            }
-        }
-    }
-    plain + rest
-}
-
-fn character(name: &str) -> Option<char> {
-    if let Some(number) = name.strip_prefix('#') {
-        let number = match number.strip_prefix(['x', 'X']) {
-            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-            None => number.parse().ok()?,
-        };
-        return char::from_u32(number).filter(|c| !c.is_control() || c.is_whitespace());
-    }
-    let known = [
-        ("amp", '&'),
-        ("lt", '<'),
-        ("gt", '>'),
-        ("quot", '"'),
-        ("apos", '\''),
-        ("nbsp", ' '),
-        ("mdash", '—'),
-        ("ndash", '–'),
-        ("hellip", '…'),
-        ("copy", '©'),
-        ("laquo", '«'),
-        ("raquo", '»'),
-        ("lsquo", '‘'),
-        ("rsquo", '’'),
-        ("ldquo", '“'),
-        ("rdquo", '”'),
-        ("middot", '·'),
-        ("bull", '•'),
-        ("times", '×'),
-        ("euro", '€'),
-    ];
-    known.iter().find(|(known, _)| *known == name).map(|(_, c)| *c)
+    let plain: String = value.chars().filter(|c| !c.is_control()).collect();
+    let plain = plain.trim();
+    (!plain.is_empty() && !plain.starts_with('#') && !plain.starts_with("javascript:")).then(|| plain.to_owned())
 }
 
 #[cfg(test)]
@@ -251,6 +158,9 @@ mod tests {
             ("a  \n b<!-- <p>no --> c", "a b c"),
             ("1 < 2 && 3 > 2 &unknown; &#25968;&#x636e;", "1 < 2 && 3 > 2 &unknown; 数据"),
             ("<tr><td>a</td><td>b</td></tr>", "a | b |"),
+            ("<p title='</p><a href=x>'>one</p>", "one"),
+            ("caf&eacute; &notin; &NotEqualTilde; &#27;[2J", "café ∉ ≂̸ [2J"),
+            ("<svg><svg></svg><p>no</p></svg>yes<svg/>", "yes"),
             ("<p", ""),
             ("<!-- open", ""),
             ("<script>open", ""),

@@ -111,3 +111,50 @@ async fn what_is_closed_is_neither_listed_nor_searched_nor_read_nor_written() {
     }
     assert!(!bench.path().join("data/new").exists());
 }
+
+#[tokio::test]
+async fn what_gitignore_leaves_out_is_not_walked_and_is_counted() {
+    let bench = bench();
+    bench.put(".gitignore", "/target\n*.log\n!keep.log\n[broken\n");
+    bench.put("target/debug/a.o", "x");
+    bench.put("a.log", "x");
+    bench.put("keep.log", "x");
+    bench.put("sub/.gitignore", "data/\n!b.log\n");
+    bench.put("sub/b.log", "x");
+    bench.put("sub/c.log", "x");
+    bench.put("sub/data/d.csv", "x");
+    bench.put("sub/target", "x");
+    assert_eq!(
+        bench.good("list_files", json!({ "recursive": true })).await,
+        "keep.log (1 bytes)\nsub/\nsub/b.log (1 bytes)\nsub/target (1 bytes)\n\
+         [total: 3 files with 3 bytes, 1 folders; 4 entries are left out by .gitignore]"
+    );
+    assert_eq!(
+        bench.good("list_files", json!({ "path": "sub", "recursive": true })).await,
+        "sub/b.log (1 bytes)\nsub/target (1 bytes)\n[total: 2 files with 2 bytes, 0 folders; 2 entries are left out by .gitignore]",
+        "the rules of the folders above hold"
+    );
+    for all in [json!({ "recursive": true, "ignored": true }), json!({ "recursive": true, "ignored": true, "pattern": "*" })] {
+        let listed = bench.good("list_files", all).await;
+        assert!(listed.ends_with("[total: 7 files with 7 bytes, 4 folders]"), "{listed}");
+    }
+    let listed = bench.good("list_files", json!({})).await;
+    assert!(listed.contains("a.log") && listed.contains("target/"), "one folder is shown as it is: {listed}");
+    let listed = bench.good("list_files", json!({ "path": "target", "recursive": true })).await;
+    assert!(listed.contains("target/debug/a.o"), "a folder that is named is looked into: {listed}");
+    let found = bench.good("search_files", json!({ "text": "x" })).await;
+    assert!(found.ends_with("in 3 of 3 text files; 4 entries are left out by .gitignore]"), "{found}");
+}
+
+#[tokio::test]
+async fn gitignore_files_beyond_the_limit_or_outside_the_workspace_do_not_count() {
+    let bench = bench();
+    bench.put(".gitignore", format!("*.txt\n#{}", "x".repeat(300 << 10)));
+    bench.put("a.txt", "x");
+    assert!(bench.good("list_files", json!({ "recursive": true })).await.starts_with("a.txt"));
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("rules"), "*.txt\n").unwrap();
+    std::fs::remove_file(bench.path().join(".gitignore")).unwrap();
+    symlink(outside.path().join("rules"), bench.path().join(".gitignore")).unwrap();
+    assert!(bench.good("list_files", json!({ "recursive": true })).await.starts_with("a.txt"));
+}

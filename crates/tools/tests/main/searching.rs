@@ -40,3 +40,16 @@ async fn what_is_shown_is_bounded_and_what_is_counted_is_not() {
     assert!(found.len() < 200_000, "{}", found.len());
     assert!(found.ends_with("…\n[cut: these are 200 of 1000 lines]\n[total: 1000 times on 1000 lines in 1 of 1 text files]"));
 }
+
+#[tokio::test]
+async fn a_regular_expression_is_looked_for_if_it_is_asked_for() {
+    let bench = bench();
+    bench.put("a.rs", "fn main() {}\nlet x = 12;\nfn other() {}\n");
+    assert_eq!(
+        bench.good("search_files", json!({ "text": r"^fn \w+|\d{2}", "regex": true })).await,
+        "a.rs:1: fn main() {}\na.rs:2: let x = 12;\na.rs:3: fn other() {}\n[total: 3 times on 3 lines in 1 of 1 text files]"
+    );
+    for bad in [json!({ "text": "(", "regex": true }), json!({ "text": "a", "regex": true, "wildcard": true })] {
+        assert!(bench.call("search_files", &bad.to_string()).await.is_err());
+    }
+}

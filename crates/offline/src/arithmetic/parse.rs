@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use num_rational::BigRational;
 
-use crate::offline::numerals;
+use crate::numerals;
 
 /// Longest request that is looked at, in bytes, and deepest nesting.
 const MAX_BYTES: usize = 2_000;
@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 60;
 
 /// Something to reckon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::offline) enum Expression {
+pub(crate) enum Expression {
     Number(BigRational, String),
     Percent(Box<Expression>),
     Minus(Box<Expression>),
@@ -24,7 +24,7 @@ pub(in crate::offline) enum Expression {
 
 /// What is done with two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::offline) enum Operator {
+pub(crate) enum Operator {
     Plus,
     Minus,
     Times,

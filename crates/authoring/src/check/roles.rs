@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use polis_agents::BadRoleFile;
+use polis_agents::{BadRoleFile, read_role};
 
 use super::tree::Tree;
 use super::{Findings, Rule};
-use crate::roles;
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     let mut known = BTreeMap::new();
     for (path, text) in &tree.roles {
-        match roles::read(path, text) {
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        match read_role(stem, text, "role") {
             Ok(role) => {
                 if let Some(first) = known.insert(role.id.clone(), path) {
                     let wrong = format!("role `{}` is also in {}", role.id, first.display());

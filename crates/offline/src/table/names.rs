@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::columns::Table;
 use super::words::{self, AGGREGATES, FILLERS, SYNONYMS};
-use crate::offline::files::distance;
+use crate::files::distance;
 
 /// A column, and where the question names it.
 #[derive(Debug, Clone, PartialEq, Eq)]

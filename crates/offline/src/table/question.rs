@@ -8,7 +8,7 @@ use super::columns::{Aggregate, Kind, Table};
 use super::leftover;
 use super::names::{self, Named};
 use super::words::{self, AGGREGATES, FILLERS, GROUPING, Relation, WHICH};
-use crate::offline::numerals;
+use crate::numerals;
 
 /// What is asked of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

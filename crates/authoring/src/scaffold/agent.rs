@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::Draft;
+use super::ScaffoldError;
 use super::place::{Library, Place, missing};
 use crate::check::words::{self, Defined, Fault};
-use crate::trouble::Trouble;
 
 /// Longest name, in characters: files carry it with an ending.
 const MAX_NAME: usize = 60;
@@ -21,21 +21,21 @@ macro_rules! template {
 
 /// The agent's name and those of its sub-threads, in `snake_case`, by the rules.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Names {
+pub struct Names {
     agent: String,
     sub_threads: Vec<String>,
 }
 
 impl Names {
     /// Takes names as people type them.
-    pub(crate) fn new(agent: &str, sub_threads: &[String]) -> Result<Self, Trouble> {
+    pub fn new(agent: &str, sub_threads: &[String]) -> Result<Self, ScaffoldError> {
         let agent = name(agent)?;
         let mut named = Vec::new();
         for typed in sub_threads {
             let sub_thread = name(typed)?;
             if sub_thread == agent || named.contains(&sub_thread) {
                 let message = format!("`{sub_thread}` is named twice; each agent and sub-thread needs its own name");
-                return Err(Trouble::usage("bad_business_name", message));
+                return Err(ScaffoldError::usage("bad_business_name", message));
             }
             named.push(sub_thread);
         }
@@ -44,11 +44,11 @@ impl Names {
 }
 
 /// What a new agent consists of, in this folder: modules of the crate that it is in, else a project.
-pub(crate) fn agent(
+pub fn agent(
     names: &Names,
     folder: &Path,
-    library: impl FnOnce() -> Result<Library, Trouble>,
-) -> Result<Draft, Trouble> {
+    library: impl FnOnce() -> Result<Library, ScaffoldError>,
+) -> Result<Draft, ScaffoldError> {
     let mut draft = Draft::default();
     let name = &names.agent;
     match Place::of(folder)? {
@@ -58,7 +58,7 @@ pub(crate) fn agent(
                     "{} is the folder of an agent; create a new agent next to it, or add a sub-thread to it by hand",
                     agent.display()
                 );
-                return Err(Trouble::usage("bad_folder", message));
+                return Err(ScaffoldError::usage("bad_folder", message));
             }
             let parent = ["lib.rs", "main.rs", "mod.rs"].map(|file| modules.join(file)).into_iter().find(|file| file.is_file());
             let parent = parent.map_or("the module above it".to_owned(), |parent| parent.display().to_string());
@@ -175,8 +175,8 @@ fn for_sub_thread(text: &str, sub_thread: &str) -> String {
 }
 
 /// A name by the rules, without the ending that some people type.
-fn name(typed: &str) -> Result<String, Trouble> {
-    let refused = |why: String| Trouble::usage("bad_business_name", format!("{why}; see docs/naming.md"));
+fn name(typed: &str) -> Result<String, ScaffoldError> {
+    let refused = |why: String| ScaffoldError::usage("bad_business_name", format!("{why}; see docs/naming.md"));
     let bare =
         typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);
     if !bare.is_empty() && !words::is_snake(bare) && !words::is_camel(bare) {
@@ -231,9 +231,9 @@ mod tests {
             ("Tokio", "a crate that the agent uses"),
             ("polis_testkit", "a crate that the agent uses"),
         ] {
-            let trouble = name(typed).unwrap_err();
-            assert!(trouble.message.contains(why), "{typed}: {trouble}");
-            assert_eq!(trouble.code, "bad_business_name");
+            let ScaffoldError::Usage { code, message } = name(typed).unwrap_err() else { panic!("{typed}") };
+            assert!(message.contains(why), "{typed}: {message}");
+            assert_eq!(code, "bad_business_name");
         }
         assert!(Names::new("order_tracking", &["OrderTracking".to_owned()]).is_err());
     }

@@ -104,18 +104,28 @@ fn entries(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&st
             total.unwrap_or_default()
         ),
     };
-    Ok(format!("{head}\n\n{table}\n{check}{}", cut_note(language, listing.is_cut())))
+    Ok(format!("{head}\n\n{table}\n{check}{}", left_out(language, &listing)))
 }
 
-fn cut_note(language: Language, is_cut: bool) -> String {
-    match is_cut {
+/// What the counts leave out.
+fn left_out(language: Language, listing: &files::Listing) -> String {
+    let ignored = match listing.ignored() {
+        0 => String::new(),
+        ignored => tell!(
+            language,
+            " What .gitignore leaves out ({ignored} entries) is not counted.",
+            "被 .gitignore 排除的 {ignored} 项没有计入。"
+        ),
+    };
+    let cut = match listing.is_cut() {
         true => tell!(
             language,
             " The folder is larger than one walk can see, so these are not all.",
             "文件夹太大，一次看不完，以上并非全部。"
         ),
         false => String::new(),
-    }
+    };
+    ignored + &cut
 }
 
 fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>) -> Step<String> {
@@ -188,7 +198,7 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
         1 => tell!(language, " One other file is no text.", "另有 1 个文件不是文本。"),
         others => tell!(language, " {others} other files are no text.", "另有 {others} 个文件不是文本。"),
     };
-    Ok(format!("{head}\n{check}{others}{}", cut_note(language, listing.is_cut())))
+    Ok(format!("{head}\n{check}{others}{}", left_out(language, &listing)))
 }
 
 /// Reads one of the files and counts for itself.

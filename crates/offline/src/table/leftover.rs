@@ -1,7 +1,7 @@
 //! What of a question nobody understood. A word that may stand for a condition is never passed over: it could turn the answer
 //! into one about something else.
 
-use crate::offline::language::is_han;
+use crate::language::is_han;
 
 /// English words that change nothing of what is asked.
 const HARMLESS: &[&str] = &[

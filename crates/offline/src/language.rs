@@ -11,8 +11,8 @@ pub(super) enum Language {
 macro_rules! tell {
     ($language:expr, $english:literal, $chinese:literal $(, $argument:expr)* $(,)?) => {
         match $language {
-            $crate::offline::language::Language::English => format!($english $(, $argument)*),
-            $crate::offline::language::Language::Chinese => format!($chinese $(, $argument)*),
+            $crate::language::Language::English => format!($english $(, $argument)*),
+            $crate::language::Language::Chinese => format!($chinese $(, $argument)*),
         }
     };
 }

@@ -32,6 +32,9 @@ use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest, estimate_
 use intent::Intent;
 use talk::{Spoken, Stop, Talk};
 
+/// The name under which the model can be asked for.
+pub const NAME: &str = "offline";
+
 /// The model that needs no network. The same request always gets the same reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offline {
@@ -161,7 +164,7 @@ fn plan(intent: &Intent, language: language::Language) -> Vec<String> {
 }
 
 fn deltas(request: &ModelRequest, spoken: Spoken) -> Vec<Delta> {
-    let mut deltas = vec![Delta::Model(crate::vendors::OFFLINE.into())];
+    let mut deltas = vec![Delta::Model(NAME.into())];
     deltas.extend(language::pieces(&spoken.reasoning).map(Delta::Reasoning));
     deltas.extend(language::pieces(&spoken.text).map(Delta::Content));
     let mut written = estimate_tokens(&spoken.text);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::columns::{Aggregate, Column, Figure, Kind, Table, iso, month_of};
 use super::question::{Filter, Key, Question, Top};
 use super::words::Relation;
-use crate::offline::language::{Language, tell};
-use crate::offline::number::{Exact, Point};
+use crate::language::{Language, tell};
+use crate::number::{Exact, Point};
 
 /// Most rows of a table, and of columns.
 const MAX_ROWS: usize = 25;

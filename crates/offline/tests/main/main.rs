@@ -1,4 +1,6 @@
 //! The model without a network, over tools that answer from a folder in memory.
+#![cfg(test)]
+#![allow(clippy::unwrap_used, reason = "a test may")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{CallResult, EffectClass, Finish, Reply, ToolCall};
+use polis_offline::{Offline, Pace};
 use polis_ports::{ChatMessage, Delta, Format, Model, ModelRequest, ToolSpec, collect};
-use polis_providers::{Offline, Pace};
 use serde_json::{Value, json};
 
 const TOOLS: &[&str] = &["read_file", "write_file", "list_files", "search_files", "now"];

@@ -2,24 +2,23 @@
 
 use std::path::Path;
 
-use polis_agents::role_file;
+use polis_agents::{ROLES_FOLDER, role_file};
 
 use super::Draft;
-use crate::roles::FOLDER;
-use crate::trouble::Trouble;
+use super::ScaffoldError;
 
 /// The file of a role of this name.
-pub(crate) fn role(name: &str, folder: &Path) -> Result<Draft, Trouble> {
+pub fn role(name: &str, folder: &Path) -> Result<Draft, ScaffoldError> {
     let words: Vec<_> = name.split(char::is_whitespace).filter(|word| !word.is_empty()).collect();
     let id = words.join("-").to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if id.is_empty() || id.starts_with('.') || !id.chars().all(fits) {
-        return Err(Trouble::usage(
+        return Err(ScaffoldError::usage(
             "bad_name",
             format!("`{name}` cannot be a role's name; use letters, digits, `-`, `_` or `.`"),
         ));
     }
-    let path = folder.join(FOLDER).join(format!("{id}.md"));
+    let path = folder.join(ROLES_FOLDER).join(format!("{id}.md"));
     let advice =
         "describe the role in it; `polis check` validates it, and a running society picks it up, otherwise the next start"
             .to_owned();

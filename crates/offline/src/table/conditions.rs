@@ -7,9 +7,9 @@ use super::leftover;
 use super::names::Named;
 use super::question::{Filter, Puzzle, Reader, trimmed};
 use super::words::{self, AGGREGATES, EMPTY, EXCLUDED, EXCLUDING, FILLED, FILLERS, LACKING, RELATIONS, Relation, TEMPORAL};
-use crate::offline::language::is_han;
-use crate::offline::number::{Exact, Point};
-use crate::offline::numerals;
+use crate::language::is_han;
+use crate::number::{Exact, Point};
+use crate::numerals;
 
 impl Reader<'_> {
     /// `rows without a price`, `where city is empty`, 没有价格的.

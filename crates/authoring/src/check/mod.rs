@@ -27,45 +27,69 @@ const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phase
 /// A rule, by the name that `docs/naming.md` has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Rule {
+pub enum Rule {
+    /// A name is abbreviated.
     Abbreviation,
+    /// A name does not say what is done.
     BusinessName,
+    /// An agent, handler or unit is in a file of another kind.
     FileOfPart,
+    /// A sub-thread's folder is not directly inside that of the agent that starts it.
     FolderDepth,
+    /// A file does not begin with the name of its folder.
     FolderName,
+    /// An agent or a sub-thread lacks one of its files.
     MissingPart,
+    /// A handler or unit serves another level than that of its file.
     MixedLevels,
+    /// A name is neither `snake_case` nor `CamelCase`, where it should be.
     NamingStyle,
+    /// An agent, handler or unit has a base other than the library's traits.
     OwnBase,
+    /// The last phase does not lead to `completed`.
     PhaseEnd,
+    /// A phase does not say what is done to what.
     PhaseName,
+    /// A phase leads to one that nothing handles.
     PhaseUnknown,
+    /// A prompt is not `prompt/[phase_name]_system_prompt.md`.
     PromptFile,
+    /// A prompt is for a phase that does not exist.
     PromptPhase,
+    /// A file in `roles/` cannot be read, or two are for the same role.
     RoleFile,
+    /// A file in `sops/` cannot be followed.
     Sop,
+    /// An agent starts a sub-thread without one of the two phases for it.
     TwoStepStart,
+    /// A type has the wrong ending, or is not called like its file.
     TypeName,
+    /// A file of an agent is not Rust.
     Unreadable,
 }
 
 /// Something that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// From the folder that was checked, with `/`.
-    pub(crate) file: String,
-    pub(crate) line: usize,
-    pub(crate) rule: Rule,
-    pub(crate) wrong: String,
-    pub(crate) remedy: String,
+    pub file: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Which rule.
+    pub rule: Rule,
+    /// What is wrong.
+    pub wrong: String,
+    /// What to do about it.
+    pub remedy: String,
 }
 
 /// What came of looking.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    pub(crate) findings: Vec<Finding>,
+pub struct Report {
+    /// In the order of files and lines.
+    pub findings: Vec<Finding>,
     /// How many folders of agents were found, those of sub-threads among them.
-    pub(crate) agents: usize,
+    pub agents: usize,
 }
 
 /// Each finding once, in the order of files and lines.
@@ -96,8 +120,8 @@ impl Rule {
         Self::Unreadable,
     ];
 
-    /// As it is printed.
-    pub(crate) fn id(self) -> &'static str {
+    /// Its name, as it is printed and as `docs/naming.md` has it.
+    pub fn id(self) -> &'static str {
         match self {
             Self::Abbreviation => "abbreviation",
             Self::BusinessName => "business_name",
@@ -123,7 +147,7 @@ impl Rule {
 }
 
 /// Looks at everything below a folder.
-pub(crate) fn look(root: &Path) -> io::Result<Report> {
+pub fn look(root: &Path) -> io::Result<Report> {
     let tree = Tree::read(root)?;
     let mut findings = Findings::default();
     for check in CHECKS {

@@ -6,7 +6,7 @@ use super::answer::answer;
 use super::columns::{Aggregate, Table};
 use super::csv;
 use super::question::{self, Puzzle};
-use crate::offline::language::{self, Language};
+use crate::language::{self, Language};
 
 const SALES: &str = "\
 date,city,product,price,qty

@@ -10,32 +10,61 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub(crate) use agent::{Names, agent};
-pub(crate) use place::Library;
-pub(crate) use role::role;
-pub(crate) use sop::sop;
+pub use agent::{Names, agent};
+pub use place::Library;
+pub use role::role;
+pub use sop::sop;
 
-use crate::trouble::Trouble;
+/// Why nothing was written. The codes stay the same.
+#[derive(Debug, thiserror::Error)]
+pub enum ScaffoldError {
+    /// What was asked for is wrong.
+    #[error("{message}")]
+    Usage {
+        /// The error's code.
+        code: &'static str,
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// It could not be written.
+    #[error("{message}")]
+    Failed {
+        /// The error's code.
+        code: &'static str,
+        /// What failed, and what to do.
+        message: String,
+    },
+}
+
+impl ScaffoldError {
+    fn usage(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Usage { code, message: message.into() }
+    }
+
+    fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Failed { code, message: message.into() }
+    }
+}
 
 /// What is to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub struct Draft {
     /// In order, with their texts.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// What is left to do by hand.
-    pub(crate) advice: Vec<String>,
+    pub advice: Vec<String>,
 }
 
 impl Draft {
     /// Writes everything, or nothing when something is in the way.
-    pub(crate) fn write(&self) -> Result<(), Trouble> {
+    pub fn write(&self) -> Result<(), ScaffoldError> {
         if let Some((path, _)) = self.files.iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
             return Err(in_the_way(path));
         }
         for (path, text) in &self.files {
             write(path, text).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => in_the_way(path),
-                _ => Trouble::new("not_written", format!("{}: {error}; existing files are unchanged", path.display())),
+                _ => ScaffoldError::failed("not_written", format!("{}: {error}; existing files are unchanged", path.display())),
             })?;
         }
         self.format();
@@ -62,9 +91,9 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
-fn in_the_way(path: &Path) -> Trouble {
+fn in_the_way(path: &Path) -> ScaffoldError {
     // What is in the way of a file may be another one where a folder of it should be.
     let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
     let path = path.ancestors().find(is_there).unwrap_or(path);
-    Trouble::new("already_there", format!("{} already exists; choose another name or folder", path.display()))
+    ScaffoldError::failed("already_there", format!("{} already exists; choose another name or folder", path.display()))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Value;
 
-use crate::trouble::Trouble;
+use super::ScaffoldError;
 
 /// The checkout that this program was built from.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -21,15 +21,17 @@ pub(super) enum Place {
 
 /// Where the library is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Library {
+pub enum Library {
+    /// A checkout of the repository, at this folder.
     Checkout(PathBuf),
+    /// A git address.
     Git(String),
 }
 
 impl Place {
     /// What this folder is.
-    pub(super) fn of(folder: &Path) -> Result<Self, Trouble> {
-        let bad = |error| Trouble::usage("bad_folder", format!("{}: {error}", folder.display()));
+    pub(super) fn of(folder: &Path) -> Result<Self, ScaffoldError> {
+        let bad = |error| ScaffoldError::usage("bad_folder", format!("{}: {error}", folder.display()));
         let whole = std::path::absolute(folder).map_err(bad)?;
         let manifest = whole.ancestors().map(|above| above.join("Cargo.toml")).find(|manifest| manifest.is_file());
         let Some(manifest) = manifest.filter(|manifest| is_package(manifest)) else { return Ok(Self::Open(folder.to_owned())) };
@@ -41,7 +43,7 @@ impl Place {
 
 impl Library {
     /// What was named, else the checkout that this program was built from.
-    pub(crate) fn find(named: Option<&str>) -> Result<Self, Trouble> {
+    pub fn find(named: Option<&str>) -> Result<Self, ScaffoldError> {
         let named = named.unwrap_or(BUILT_FROM);
         if named.contains("://") || named.starts_with("git@") {
             return Ok(Self::Git(named.to_owned()));
@@ -51,7 +53,7 @@ impl Library {
             .filter(|root| ["polis", "testkit"].iter().all(|name| root.join("crates").join(name).join("Cargo.toml").is_file()));
         checkout.map(Self::Checkout).ok_or_else(|| {
             let message = format!("{named} is not a checkout of Polis; clone its repository and pass --polis FOLDER, or pass --polis with its git address");
-            Trouble::usage("no_library", message)
+            ScaffoldError::usage("no_library", message)
         })
     }
 

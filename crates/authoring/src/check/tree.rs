@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use polis_agents::{ROLES_FOLDER, role_files};
+
 use super::source::{Kind, Part, Source, Text};
 use super::words::{self, Defined};
-use crate::roles;
 
 /// Folders that hold no sources of the project.
 const ELSEWHERE: &[&str] = &["node_modules", "target", "vendor"];
@@ -66,9 +67,9 @@ impl Tree {
         walk.leave_tests();
         let role = |path: PathBuf| {
             let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
-            Some((Path::new(roles::FOLDER).join(path.file_name()?), text))
+            Some((Path::new(ROLES_FOLDER).join(path.file_name()?), text))
         };
-        let roles = roles::files(&root.join(roles::FOLDER)).into_iter().filter_map(role).collect();
+        let roles = role_files(&root.join(ROLES_FOLDER)).into_iter().filter_map(role).collect();
         let mut tree = Self { defined: walk.defined, roles, ..Self::default() };
         let mut prompts = walk.prompts;
         for (path, mut files) in walk.files {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use num_bigint::BigInt;
 
 use super::csv::Sheet;
-use crate::offline::number::{Exact, Point};
+use crate::number::{Exact, Point};
 
 /// A table that can be asked.
 #[derive(Debug)]

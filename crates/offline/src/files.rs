@@ -74,6 +74,12 @@ impl Listing {
     pub(super) fn is_cut(&self) -> bool {
         self.totals.contains("there is more than can be walked through")
     }
+
+    /// How many entries `.gitignore` files leave out.
+    pub(super) fn ignored(&self) -> usize {
+        let before = self.totals.split(" entries are left out by .gitignore").next().filter(|before| *before != self.totals);
+        before.and_then(|before| before.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+    }
 }
 
 /// A file's text.
@@ -314,6 +320,17 @@ pub(super) fn reason(content: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_list_leaves_out_is_known() {
+        for (totals, want) in [
+            ("[total: 3 files with 3 bytes, 1 folders]", 0),
+            ("[total: 3 files with 3 bytes, 1 folders; 14 entries are left out by .gitignore]", 14),
+            ("[total: 3 files with 3 bytes, 1 folders; 2 entries cannot be read; 4 entries are left out by .gitignore]", 4),
+        ] {
+            assert_eq!(Listing { totals: totals.to_owned(), ..Listing::default() }.ignored(), want, "{totals}");
+        }
+    }
 
     #[test]
     fn the_lines_of_a_list_are_understood() {

@@ -1,0 +1,74 @@
+//! What `polis check` and `polis new` take.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// Commands about sources; they need no society and no settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Authoring {
+    /// Report violations of the naming and layout rules for agents: docs/naming.md
+    Check(Check),
+    /// Generate an agent, an SOP or a role
+    #[command(subcommand)]
+    New(New),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The folder to check, including subfolders [default: the working directory]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum New {
+    /// An agent: its folder, files, prompts and a passing test
+    Agent(NewAgent),
+    /// A procedure for agents: sops/NAME.md
+    Sop(NewSop),
+    /// A role: a file in roles/
+    Role(NewRole),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewSop {
+    /// What it is for, such as monthly_report; a Chinese name gives a Chinese file
+    pub(crate) name: String,
+
+    /// The folder that contains sops/, or will contain it [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewRole {
+    /// Its name, such as reviewer or "Code Reviewer"
+    pub(crate) name: String,
+
+    /// The folder that contains roles/ [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewAgent {
+    /// What it does, such as order_tracking or OrderTracking
+    pub(crate) name: String,
+
+    /// A sub-thread that it starts; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sub: Vec<String>,
+
+    /// The folder: modules if it is in a crate, otherwise a project in a new folder [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// The library for a new project: a checkout of Polis or its git address [default: the checkout that this program was
+    /// built from]
+    #[arg(long, value_name = "WHERE", env = "POLIS_SOURCE")]
+    pub(crate) polis: Option<String>,
+}
