@@ -70,5 +70,5 @@ await assert.rejects(client.getTask({ tenant: '', id: 'none' }), /no such task/)
 await assert.rejects(client.cancelTask({ tenant: '', id: task.id, metadata: undefined }), /cannot be cancelled/);
 await assert.rejects(async () => {
   for await (const event of client.resubscribeTask({ tenant: '', id: task.id })) assert.fail(JSON.stringify(event));
-}, /over/);
+}, /has ended/);
 console.log('all well');
