@@ -1286,7 +1286,7 @@ export type MetaPath = string;
 export type ModelVendor = {
   /** Where it is, if that is the server's own machine. */
   address?: string | null;
-  /** Whether somebody answers at that address just now. */
+  /** Whether a server answers at that address at present. */
   answers?: boolean | null;
   /** The variable that its key is wanted in. */
   key?: string | null;
@@ -1522,7 +1522,7 @@ export type PolicyRule = {
   then: PolicyThen;
   /** The tool. */
   tool?: string | null;
-  /** Why, for whoever reads it. */
+  /** The reason, for people. */
   why: string;
 };
 

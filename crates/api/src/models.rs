@@ -31,7 +31,7 @@ pub struct ModelVendor {
     /// Where it is, if that is the server's own machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Whether somebody answers at that address just now.
+    /// Whether a server answers at that address at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answers: Option<bool>,
 }

@@ -30,7 +30,7 @@ pub struct PolicyRule {
     pub arguments: Option<String>,
     /// What holds then.
     pub then: PolicyThen,
-    /// Why, for whoever reads it.
+    /// The reason, for people.
     pub why: String,
     /// Whether it holds also after outside content was read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -169,7 +169,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// What somebody in a workflow is seen doing: a line, or more of the answer.
+    /// A step of a workflow: a line, or more of the answer.
     fn seen(&mut self, seen: &SeenStep) -> Result<(), Trouble> {
         if matches!(self.show, Show::Json) || !self.progress.has_member(&seen.thread) {
             return Ok(());

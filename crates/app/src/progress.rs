@@ -62,7 +62,7 @@ impl Progress {
         line.into_iter().chain(told.into_iter().map(|text| Step { text, is_of_team: true })).collect()
     }
 
-    /// What somebody in a workflow is seen doing, if it is worth a line.
+    /// A step of a workflow, if it is worth a line.
     pub(crate) fn seen(&mut self, seen: &SeenStep) -> Option<String> {
         self.team.line(seen)
     }

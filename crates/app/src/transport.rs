@@ -50,7 +50,7 @@ pub(crate) enum Told {
     Event { data: String, recorded: Box<Recorded> },
     /// A chunk of text that a model is writing.
     Delta { effect: EffectId, thread: ThreadId, text: String },
-    /// What somebody in a workflow is seen doing.
+    /// A step of a workflow.
     Step(Box<SeenStep>),
 }
 
@@ -251,7 +251,7 @@ async fn reached_for(
 ) -> Result<Transport, Trouble> {
     let client = reached(url, token.clone(), prefix(config))?;
     if purpose.begins() && config.is_named {
-        // Whatever else is wrong is told by whoever asks next.
+        // Any other error appears with the next request.
         let is_there = client.health().await;
         if is_there.is_err_and(|error| error.code() == "unknown_society") {
             let request = BeginSociety { name: config.society.to_string() };
@@ -293,7 +293,7 @@ fn url_of_owner(data: &Path) -> Option<String> {
     note.split_whitespace().next().filter(|word| word.starts_with("http://") || word.starts_with("https://")).map(str::to_owned)
 }
 
-/// Whether somebody has begun a society here. Looking must not begin one, nor must a word to an agent that cannot be there.
+/// Whether the society exists. Reading must not create one, nor must a message to an agent that cannot exist.
 fn holds_society(data: &Path) -> bool {
     ["polis.db", "polis.db-wal", "DAMAGED"].iter().any(|file| data.join(file).exists())
 }

@@ -115,7 +115,7 @@ impl SocietyState {
     }
 
     async fn receive(&self, caller: Caller, client: Client<'_>, message: Result<Incoming, Fault>) -> Reply {
-        // Whoever knows the name of another's session has no part in it.
+        // Knowing the name of another caller's session gives no access to it.
         let session = client.session.map(|session| format!("{} {session}", caller.name()));
         let (id, method, params) = match message {
             Ok(Incoming::Request { id, method, params }) => (id, method, params),

@@ -181,7 +181,7 @@ impl Societies {
         self.open(society, works).await.map_err(unopened)
     }
 
-    /// Opens a society unless it is open. Whoever calls this holds `changing`.
+    /// Opens a society unless it is open. The caller holds `changing`.
     async fn open(&self, society: &SocietyId, works: bool) -> Result<Entry, Failure> {
         let is_enough = |entry: &&Entry| entry.works || !works;
         let (open, working, looked_at) = self.entries(|entries| {
@@ -201,7 +201,7 @@ impl Societies {
         let opener = self.0.opener.as_ref().ok_or_else(|| Failure::new("one_society", "no other society is opened here"))?;
         let state = (opener.open)(society.clone(), works).await?;
         let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever watches the one that was only looked at goes on watching.
+        // Streams of the state that was only open for reading continue.
         let state = match entries.get(society) {
             Some(before) => state.in_place_of(&before.state),
             None => state,

@@ -202,3 +202,13 @@ async fn a_view_is_as_large_after_many_requests_as_after_some() {
         assert!((after / before - 1.0).abs() < 0.1, "{some:?} {many:?}");
     }
 }
+
+#[tokio::test]
+async fn a_turn_that_is_longer_than_a_view_reads_is_still_in_its_conversation() {
+    let rig = Rig::start().await;
+    let (task, _) = rig.run(vec![Op::Say("x".into()); 9_000]).await;
+    let view = rig.get("/api/views/conversation/root").await.ok();
+    let [turn] = list(&view, "turns") else { panic!("{}", list(&view, "turns").len()) };
+    assert_eq!((&turn["task"]["id"], &turn["settlement"]), (&json!(task), &json!("done")));
+    assert!(list(find(&view, "threads", &json!("root")), "items").len() > 1_000);
+}

@@ -48,7 +48,7 @@ pub struct Rule {
     pub arguments: Option<String>,
     /// What holds then.
     pub then: Then,
-    /// Why, for whoever reads it.
+    /// The reason, for people.
     pub why: String,
     /// Whether an allowance holds also after outside content was read.
     pub tainted: bool,

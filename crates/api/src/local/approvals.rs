@@ -39,8 +39,8 @@ impl Local {
 }
 
 /// What is open, before its details are read from the log.
-struct OpenApproval {
-    id: Target,
+pub(super) struct OpenApproval {
+    pub(super) id: Target,
     agent: AgentId,
     task: TaskId,
     own: ThreadId,
@@ -49,7 +49,7 @@ struct OpenApproval {
 }
 
 #[derive(Clone, Copy)]
-enum Target {
+pub(super) enum Target {
     Effect(EffectId),
     Inquiry(InquiryId),
     Turn(TurnId),
@@ -136,7 +136,8 @@ async fn decided(society: &Society, id: EffectId, verdict: Verdict) -> Result<()
     Ok(society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
 }
 
-fn open(spine: &Spine) -> Vec<OpenApproval> {
+/// Everything that waits for a person, in the order of the turns.
+pub(super) fn open(spine: &Spine) -> Vec<OpenApproval> {
     let mut found = Vec::new();
     for (turn_id, turn) in &spine.turns {
         let (main, path) = spine.address(&turn.thread);
@@ -209,11 +210,7 @@ impl SettledApproval {
 /// What was decided about something of a request that waits no more; none if nothing of that id ever waited for it.
 pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Option<SettledApproval>, ApiError> {
     let Ok(target) = Target::read(id) else { return Ok(None) };
-    let turn = match target {
-        Target::Effect(id) => id.turn,
-        Target::Inquiry(id) => id.call.turn,
-        Target::Turn(turn) => turn,
-    };
+    let turn = target.turn();
     let Some(before) = turn.0.0.checked_sub(1) else { return Ok(None) };
     let started = society.log().read(society.id(), Seq(before), 1).await?.pop();
     let Some(Recorded { event: Event::TurnStarted { agent, task: of, .. }, thread: Some(thread), .. }) = started else {
@@ -331,6 +328,15 @@ fn for_more(lacking: &[Level], calls: &BTreeMap<AgentId, u32>) -> Pending {
 }
 
 impl Target {
+    /// The turn that waits.
+    pub(super) fn turn(self) -> TurnId {
+        match self {
+            Self::Effect(id) => id.turn,
+            Self::Inquiry(id) => id.call.turn,
+            Self::Turn(id) => id,
+        }
+    }
+
     /// Sorts them by turn, and within one by number.
     fn cursor(self) -> String {
         let turn = |turn: TurnId| numbered(turn.0.0);

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
-    let failure = Failure::new(FailureCode::Cancelled, if reason.is_empty() { "called off".to_owned() } else { reason });
+    let failure = Failure::new(FailureCode::Cancelled, if reason.is_empty() { "cancelled".to_owned() } else { reason });
     let turns = below(draft.spine, &target)?;
     let cleared = match &target {
         Target::Task(task) => Cleared::Task(task.clone()),

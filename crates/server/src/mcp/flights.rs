@@ -49,7 +49,7 @@ impl Flight {
         self.cancelled.is_cancelled()
     }
 
-    /// Waits until it is called off.
+    /// Waits until it is cancelled.
     pub(super) async fn cancelled(&self) {
         self.cancelled.cancelled().await;
     }

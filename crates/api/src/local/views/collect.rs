@@ -33,6 +33,11 @@ impl<'a> Collected<'a> {
         Self { society, through, left: most, events: BTreeMap::new(), seen: HashSet::new() }
     }
 
+    /// The turns that were collected so far.
+    pub(super) fn turn_ids(&self) -> Vec<TurnId> {
+        self.events.values().filter(|recorded| is_start(recorded)).map(|recorded| TurnId(recorded.seq)).collect()
+    }
+
     /// Folds everything.
     pub(super) fn fold(&self) -> Records {
         let mut records = Records::default();
@@ -52,7 +57,14 @@ impl<'a> Collected<'a> {
             if starts.len() > turns || is_whole || newest >= LARGE_READ {
                 let first = starts.len().checked_sub(turns).and_then(|n| starts.get(n)).copied();
                 let first = first.filter(|_| starts.len() > turns || !is_whole);
+                // A turn so long that its start was not read: its newest events are shown with it.
+                let cut = events.first().filter(|_| starts.is_empty() && !is_whole).and_then(Recorded::turn);
                 self.keep(events.into_iter().filter(|recorded| first.is_none_or(|first| recorded.seq >= first)));
+                if let Some(TurnId(start)) = cut {
+                    let started = self.society.log().read(self.society.id(), Seq(start.0.saturating_sub(1)), 1).await?;
+                    self.keep(started.into_iter());
+                    return Ok(Some(start));
+                }
                 return Ok(first);
             }
             newest *= 4;
@@ -102,7 +114,7 @@ impl<'a> Collected<'a> {
             let end = events.iter().position(|recorded| settles(recorded, turn));
             after = events.last().map_or(after, |last| last.seq);
             self.keep(events.into_iter().take(end.map_or(usize::MAX, |end| end + 1)));
-            if end.is_some() || is_rest {
+            if end.is_some() || is_rest || self.left == 0 {
                 return Ok(Some(thread));
             }
         }

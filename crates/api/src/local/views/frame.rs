@@ -1,12 +1,12 @@
 //! The part that all views have: sums, agents, open turns, and what waits for a person.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use polis_domain::{
-    AgentId, InboxEntry, InquiryId, OpenInquiry, OpenKind, Role, Scope, Spent, Spine, Stage, TaskId, Timestamp, Turn, TurnId,
-};
+use polis_domain::{AgentId, InboxEntry, Role, Scope, Spent, Spine, TaskId, Timestamp, TurnId};
 use polis_engine::Society;
 
+use super::super::approvals::open as open_approvals;
 use super::brief::brief;
 use super::collect::Collected;
 use crate::{AgentRecord, ApiError, Dismissal, EffectStage, InboxRecord, View};
@@ -20,6 +20,9 @@ const INBOX: usize = 20;
 /// The open turns that a view has beside those that it is about.
 const OPEN_TURNS: usize = 60;
 
+/// The turns that wait for a person whose decisions a view has.
+const ASKING_TURNS: usize = 100;
+
 /// The events that are read for the open turns.
 const MAX_EVENTS: usize = 10_000;
 
@@ -32,6 +35,8 @@ const WAITING_BYTES: usize = 192 * 1024;
 /// What the spine has for a view, before the log is read.
 pub(super) struct Frame {
     pub(super) view: View,
+    /// The roles of its agents. They are cut outside of the society's actor, because that takes time.
+    roles: Vec<Arc<Role>>,
     /// Open turns that are described: whether each waits for a person.
     open: Vec<(TurnId, bool)>,
 }
@@ -49,11 +54,11 @@ impl Frame {
     pub(super) fn of(spine: &Spine, agents: &Agents<'_>) -> Self {
         let (listed, next) = listed(spine, agents);
         let roles: BTreeSet<_> = listed.iter().map(|agent| &agent.role).collect();
-        let roles =
-            roles.into_iter().filter_map(|role| spine.roles.get(role)).map(|role| brief(&**role)).collect::<Vec<Role>>();
-        let asking: Vec<TurnId> = spine.turns.iter().filter(|(id, turn)| asks(spine, **id, turn)).map(|(id, _)| *id).collect();
+        let roles = roles.into_iter().filter_map(|role| spine.roles.get(role)).cloned().collect();
+        let waiting = open_approvals(spine);
+        let asking: BTreeSet<TurnId> = waiting.iter().map(|open| open.id.turn()).collect();
         let running = spine.turns.keys().rev().filter(|id| !asking.contains(id)).take(OPEN_TURNS);
-        let open = asking.iter().map(|id| (*id, true)).chain(running.map(|id| (*id, false))).collect();
+        let open = asking.iter().take(ASKING_TURNS).map(|id| (*id, true)).chain(running.map(|id| (*id, false))).collect();
         let mut tasks = HashMap::<TaskId, Vec<TurnId>>::new();
         for (id, turn) in &spine.turns {
             tasks.entry(turn.task.clone()).or_default().push(*id);
@@ -64,15 +69,14 @@ impl Frame {
             spent: spine.ledger.get(&Scope::Society).map(|account| account.spent).unwrap_or_default(),
             allowed: spine.allowed.clone(),
             agent_count: spine.agents.len(),
-            waiting_count: spine.turns.iter().map(|(id, turn)| decisions(spine, *id, turn)).sum(),
-            roles,
+            waiting_count: waiting.len(),
             agents: listed,
             artifacts: artifacts[artifacts.len().saturating_sub(ARTIFACTS)..].to_vec(),
             next,
             open: tasks,
             ..View::default()
         };
-        Self { view, open }
+        Self { view, roles, open }
     }
 
     /// Whether an agent is listed. Root comes with the first request.
@@ -82,7 +86,8 @@ impl Frame {
 
     /// Reads the open turns and gives the view.
     pub(super) async fn finish(self, society: &Society) -> Result<View, ApiError> {
-        let Self { mut view, open, .. } = self;
+        let Self { mut view, roles, open } = self;
+        view.roles = roles.iter().map(|role| brief(&**role)).collect();
         let mut collected = Collected::new(society, view.seq, MAX_EVENTS);
         for (turn, asks) in &open {
             if *asks {
@@ -157,19 +162,6 @@ fn cursor(spine: &Spine, id: &AgentId) -> String {
         (None, None) => (Timestamp(0), None),
     };
     format!("{:016}~{}~{id}", at.0, parent.map_or("", |parent| parent.as_str()))
-}
-
-/// How many decisions of a turn wait for a person.
-fn decisions(spine: &Spine, id: TurnId, turn: &Turn) -> usize {
-    let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
-    let effects = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt).count();
-    let is_own =
-        |(inquiry, open): &(&InquiryId, &OpenInquiry)| inquiry.call.turn == id && matches!(open, OpenInquiry::Person { .. });
-    effects + spine.inquiries.iter().filter(is_own).count() + usize::from(turn.parked().is_some())
-}
-
-fn asks(spine: &Spine, id: TurnId, turn: &Turn) -> bool {
-    decisions(spine, id, turn) > 0
 }
 
 fn record(spine: &Spine, id: &AgentId, spent: Spent) -> Option<AgentRecord> {

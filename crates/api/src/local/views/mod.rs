@@ -66,7 +66,7 @@ impl Local {
                 let first = self.request(task).await?.ok_or_else(|| unknown_task(task))?;
                 let after = Seq(first.seq.0.saturating_sub(1));
                 let later = collected.turns_from(&thread, after, limit).await?;
-                let first = collected.fold().turns.keys().next().map_or(first.seq, |turn| turn.0);
+                let first = collected.turn_ids().first().map_or(first.seq, |turn| turn.0);
                 (collected.has_before(&thread, first).await?.then_some(first), later)
             }
             None => {
@@ -74,7 +74,7 @@ impl Local {
                 (collected.newest_turns(&thread, before, limit).await?, page.before)
             }
         };
-        let top: Vec<TurnId> = collected.fold().turns.into_keys().collect();
+        let top = collected.turn_ids();
         collected.below().await?;
         let mut records = collected.fold();
         records.shorten(&top);
