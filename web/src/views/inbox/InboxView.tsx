@@ -1,9 +1,9 @@
 // The view `inbox`: everything in the society that waits for a person.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { post } from '../../api'
 import { count, t } from '../../i18n'
-import { useLog, useView } from '../../store/store'
+import { store, useLog, useView } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { complain } from '../chat/actions'
 import { ApprovalCard } from './ApprovalCard'
@@ -11,6 +11,13 @@ import { ApprovalCard } from './ApprovalCard'
 export function InboxView({ rest }: { rest: string[] }) {
   const state = useLog()
   useView('inbox', 'frame')
+  // Of very many decisions only the first were read; the next are read when those are decided.
+  const isShort = state.unlistedWaiting > 0 && state.waiting.size === 0
+  useEffect(() => {
+    if (!isShort) return
+    store.drop('inbox')
+    store.load('inbox', 'frame').catch(() => undefined)
+  }, [isShort])
   const [trouble, setTrouble] = useState('')
   const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
   const [edited, setEdited] = useState<ReadonlySet<string>>(new Set())
