@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use polis_domain::{AgentId, Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall};
+use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall};
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
@@ -104,11 +104,10 @@ async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Respons
 pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Text {
     let language = Language::of(&turn.task().message);
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
-    let is_root = turn.agent().as_str() == AgentId::ROOT;
     let mut text = String::with_capacity(prompt.len() + notes.len() + 64);
     text.push_str(&prompt);
     let gap = |text: &str| if text.is_empty() { "" } else { "\n\n" };
-    if !is_root {
+    if !turn.is_conversation() {
         let _ = write!(text, "{}Your name here is `{}`.", gap(&text), turn.agent());
     }
     if !notes.is_empty() {

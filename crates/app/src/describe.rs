@@ -46,6 +46,12 @@ fn about(event: &Event) -> String {
             Some(parent) => format!("{agent} as {role}, by {parent}"),
             None => format!("{agent} as {role}"),
         },
+        Event::ConversationStarted { agent, role, person, title, .. } => {
+            format!("{agent} as {role}, of {person}: {}", short(title, CHARS))
+        }
+        Event::ConversationChanged { agent, change } => {
+            format!("{agent} {}", serde_json::to_string(change).unwrap_or_default())
+        }
         Event::AgentDismissed { agent, caller, reason, .. } => format!("{agent}, by {caller} {}", short(reason, CHARS)),
         Event::AgentTerminated { agent } => agent.to_string(),
         Event::MessageSent { envelope, .. } => {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Answer, Attempt, Budgets, Children, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Limits, Message,
-    MessagePatch, Meta, MetaPath, Org, Outcome, Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId,
-    ThreadId, Timestamp, TurnId,
+    AgentId, Answer, Attempt, Budgets, Children, ConversationChange, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId,
+    Limits, Message, MessagePatch, Meta, MetaPath, NewConversation, Org, Outcome, Phase, Plan, Request, Role, RoleId, Settings,
+    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A request to change the society. [`crate::decide`] turns it into events or refuses it.
@@ -82,6 +82,20 @@ pub enum Command {
     RestoreContext {
         /// The compressed thread.
         thread: ThreadId,
+    },
+    /// Start a conversation: an agent without a parent that a person talks to.
+    StartConversation {
+        /// The conversation.
+        conversation: Box<NewConversation>,
+        /// The first message, from the person to that agent.
+        envelope: Option<Arc<Envelope>>,
+    },
+    /// Change title, list place or settings of a conversation.
+    ChangeConversation {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// What changes.
+        change: ConversationChange,
     },
     /// Deliver a message from outside.
     Send {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Level, Message,
-    MessageId, MessagePatch, Meta, MetaPath, Outcome, Phase, Plan, ReplyTo, Request, Role, RoleId, Scope, Seq, Settings,
-    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Allowed, Answer, Behaviour, Budgets, ConversationChange, ConversationSettings, Effect, EffectId, Envelope,
+    Failure, Inquiry, InquiryId, Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase, Plan,
+    ReplyTo, Request, Role, RoleId, Scope, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its position, time and thread.
@@ -113,6 +113,30 @@ pub enum Event {
         /// The effect that created it; none when a person did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<EffectId>,
+    },
+    /// A conversation started: an agent without a parent was created for it. Recorded under its main thread.
+    ConversationStarted {
+        /// The id of the agent.
+        agent: AgentId,
+        /// The role of the agent.
+        role: RoleId,
+        /// Whose conversation it is.
+        person: PersonId,
+        /// The title.
+        title: Arc<str>,
+        /// Its model and strategy, if they are not those of its role.
+        #[serde(default, skip_serializing_if = "ConversationSettings::is_default")]
+        settings: ConversationSettings,
+        /// What was said before, elsewhere: the first messages of its thread.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<Arc<Message>>,
+    },
+    /// Title, list place or settings of a conversation changed.
+    ConversationChanged {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// What changed.
+        change: ConversationChange,
     },
     /// An agent is to be terminated: it accepts nothing new, finishes its inbox, and then terminates.
     AgentDismissed {
@@ -606,6 +630,8 @@ impl Event {
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
             | Self::RoleChanged { .. }
+            | Self::ConversationStarted { .. }
+            | Self::ConversationChanged { .. }
             | Self::AgentDismissed { .. }
             | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }

@@ -1,5 +1,7 @@
 //! How an event changes the spine. It never fails: what is in the log has happened.
 
+mod agents;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -7,8 +9,8 @@ use rustc_hash::FxHashMap;
 use crate::catalogue::named_in;
 use crate::inbox::{Inbox, InboxEntry};
 use crate::spine::{
-    Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage,
-    Termination, Turn, TurnState,
+    Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage, Turn,
+    TurnState,
 };
 use crate::{
     Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId, ListedArtifact,
@@ -54,28 +56,9 @@ impl Spine {
                 self.roles.insert(role.id.clone(), role.clone());
             }
             Event::RoleChanged { role } => self.change_role(role),
-            Event::AgentSpawned { agent, role, parent, by } => {
-                // Share the allocation of the role's name instead of keeping a copy for each agent.
-                let role = self.roles.get_key_value(role).map_or(role, |(id, _)| id).clone();
-                let parent = parent.as_ref().map(|id| self.agents.get_key_value(id).map_or(id, |(id, _)| id).clone());
-                let made = Agent {
-                    role,
-                    parent,
-                    created_at: recorded.at,
-                    turn: None,
-                    inbox: None,
-                    termination: None,
-                    within: None,
-                    dead_letters: 0,
-                    by_agent: by.is_some(),
-                };
-                let maker = by.and_then(|by| self.turns.get(&by.turn)).map(|turn| (&turn.agent, &turn.task));
-                self.trails.spawn(maker, &made.role, agent);
-                self.agents.insert(agent.clone(), made);
-                if by.is_some() {
-                    self.note_spawn(recorded.at);
-                }
-            }
+            Event::AgentSpawned { agent, role, parent, by } => self.spawn(agent, role, parent.as_ref(), *by, recorded),
+            Event::ConversationStarted { .. } => self.start_conversation(recorded),
+            Event::ConversationChanged { agent, change } => self.change_conversation(agent, change),
             Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
                 let (caller, reason) = (caller.clone(), reason.clone());
                 if let Some(agent) = self.agents.get_mut(agent) {
@@ -96,6 +79,7 @@ impl Spine {
                 if envelope.from.is_user() {
                     self.reusable.forget(&envelope.task_id);
                 }
+                self.touch_conversation(envelope, recorded);
                 self.receive(envelope);
             }
             Event::MessagesTaken { agent, envelopes, .. } => self.take_messages(agent, envelopes),
@@ -226,27 +210,6 @@ impl Spine {
             self.spawned.pop_front();
         }
     }
-
-    fn terminate(&mut self, agent: &AgentId, at: Timestamp) {
-        let Some(Agent { role, parent, created_at, termination, within, .. }) = self.agents.remove(agent) else { return };
-        let PendingTermination { caller, reason, detach, .. } =
-            termination.map_or_else(PendingTermination::nobody, |termination| *termination);
-        if detach {
-            for child in self.agents.values_mut().filter(|child| child.parent.as_ref() == Some(agent)) {
-                child.parent.clone_from(&parent);
-                let above = within.iter().flatten().chain(std::iter::once(&role));
-                let mut roles: Vec<_> = child.within.take().map(Vec::from).unwrap_or_default();
-                roles.extend(above.cloned());
-                roles.dedup();
-                child.within = Some(roles.into_boxed_slice());
-            }
-        }
-        self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
-        self.trails.end_agent(agent);
-        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
-        self.terminated.insert(agent.clone(), gone);
-    }
-
     /// Notes the position of the newest plan of a request and thread.
     fn note_plan(&mut self, by: EffectId, plan: &Plan, recorded: &Recorded) {
         let (Some(turn), Some(thread)) = (self.turns.get_mut(&by.turn), &recorded.thread) else { return };

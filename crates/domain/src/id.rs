@@ -111,6 +111,8 @@ text_ids! {
     TaskId,
     /// Names the code that runs a turn.
     Behaviour,
+    /// Names a person.
+    PersonId,
 }
 
 impl AgentId {
@@ -139,6 +141,17 @@ impl AgentId {
     /// The one thread that this agent manages (R011).
     pub fn main_thread(&self) -> ThreadId {
         ThreadId(self.0.clone())
+    }
+}
+
+impl PersonId {
+    /// The person who runs the society, and who acts in its own process.
+    pub const OWNER: &'static str = "owner";
+
+    /// The person who runs the society.
+    pub fn owner() -> Self {
+        static OWNER: LazyLock<PersonId> = LazyLock::new(|| PersonId::from(PersonId::OWNER));
+        OWNER.clone()
     }
 }
 

@@ -8,6 +8,7 @@ mod artifact;
 mod budget;
 mod catalogue;
 mod command;
+mod conversation;
 mod decide;
 mod effect;
 mod event;
@@ -47,6 +48,7 @@ pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use catalogue::{Catalogue, ListedArtifact};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
+pub use conversation::{Conversation, ConversationChange, ConversationSettings, Conversations, NewConversation};
 pub use decide::decide;
 pub use effect::{
     Allowed, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review, Ruling,
@@ -58,8 +60,8 @@ pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
 pub use id::{
-    AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, RoleId, Seq, SocietyId, TaskId, ThreadId,
-    Timestamp, TurnId, mix, unique, unique_id,
+    AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, PersonId, RoleId, Seq, SocietyId, TaskId,
+    ThreadId, Timestamp, TurnId, mix, unique, unique_id,
 };
 pub use inbox::{Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};

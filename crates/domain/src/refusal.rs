@@ -25,6 +25,9 @@ pub enum Refusal {
     /// There is no such agent.
     #[error("there is no agent `{0}`; GET /api/agents or `polis agents` lists them")]
     UnknownAgent(AgentId),
+    /// There is no such conversation.
+    #[error("there is no conversation `{0}`; GET /api/conversations or `polis conversations` lists them")]
+    UnknownConversation(AgentId),
     /// The agent is being terminated or was terminated.
     #[error("`{0}` is being terminated and accepts nothing more")]
     Terminating(AgentId),
@@ -37,6 +40,11 @@ pub enum Refusal {
     /// The agent has children, and the command refuses that.
     #[error("`{0}` has children; terminate them too (cascade), or give them to its parent (detach)")]
     HasChildren(AgentId),
+    /// There is nobody above the agent to take its children.
+    #[error(
+        "`{0}` is the agent of a conversation and has no parent that could take its children; let them go with it (cascade)"
+    )]
+    NoParent(AgentId),
     /// Root cannot be terminated.
     #[error("root stays as long as the society does")]
     RootStays,
@@ -88,7 +96,7 @@ pub enum Refusal {
     #[error("`{0}` cannot be a name; use 1 to 128 letters, digits, `-`, `_` or `.`")]
     BadName(String),
     /// The display name is not allowed.
-    #[error("a role's name is one line of 1 to 128 characters, without control characters; `{0}` is not")]
+    #[error("a name or title is one line of 1 to 128 characters, without control characters; `{0}` is not")]
     BadTitle(String),
     /// The children of a detached agent would exceed the limit of its parent (P21).
     #[error(
@@ -237,10 +245,12 @@ impl Refusal {
             Self::KeyReused => "key_reused",
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
+            Self::UnknownConversation(_) => "unknown_conversation",
             Self::Terminating(_) => "leaving",
             Self::NotYourChild(_) => "not_your_child",
             Self::BadOrg(_) => "bad_org",
             Self::HasChildren(_) => "has_children",
+            Self::NoParent(_) => "no_parent",
             Self::RootStays => "root_stays",
             Self::TooManyAgents { .. } => "too_many_agents",
             Self::TooManyHops { .. } => "too_many_hops",

@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, Budgets, Call, Catalogue, Digest, Effect, EffectClass, EffectId, Failure, Inbox, InquiryId,
-    Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role,
-    RoleId, Ruling, Scope, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    Account, AgentId, Allowed, Budgets, Call, Catalogue, Conversation, Conversations, Digest, Effect, EffectClass, EffectId,
+    Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved,
+    ReusableResults, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 12;
+pub const SPINE_VERSION: u32 = 13;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -50,6 +50,9 @@ pub struct Spine {
     pub founders: BTreeMap<RoleId, Founder>,
     /// All agents except `user`.
     pub agents: FxHashMap<AgentId, Agent>,
+    /// The conversations, by their last message. Not serialised: the agents have it.
+    #[serde(skip)]
+    pub conversations: Conversations,
     /// The terminated agents.
     pub terminated: BTreeMap<AgentId, Termination>,
     /// When agents spawned agents within the last minute.
@@ -139,7 +142,7 @@ pub struct Era {
 pub struct Agent {
     /// The role of the agent.
     pub role: RoleId,
-    /// The parent; none for root.
+    /// The parent; none for root and for the agents of conversations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
     /// When it was created.
@@ -153,6 +156,9 @@ pub struct Agent {
     /// Set when it is to be terminated as soon as its inbox is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub termination: Option<Box<PendingTermination>>,
+    /// Its conversation, if a person talks to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Box<Conversation>>,
     /// How many of its last tasks in a row were dead-lettered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dead_letters: u8,
@@ -392,6 +398,7 @@ impl Spine {
     /// Reads a serialised spine; none if it cannot be parsed. Equal names share one allocation, as in a spine that was folded.
     pub fn read(saved: &[u8]) -> Option<Self> {
         let mut spine: Self = names::sharing(|| serde_json::from_slice(saved)).ok()?;
+        spine.list_conversations();
         spine.turns.values_mut().for_each(|turn| turn.open.shrink_to_fit());
         Some(spine)
     }
@@ -450,7 +457,7 @@ impl Spine {
         self.allowed.iter().any(|allowed| *allowed.tool == *what && allowed.is_for(agent, task))
     }
 
-    /// How far below root an agent is.
+    /// How far below the top of its tree an agent is.
     pub fn depth(&self, agent: &AgentId) -> usize {
         std::iter::successors(Some(agent), |id| self.agents.get(*id)?.parent.as_ref()).count() - 1
     }
@@ -464,10 +471,17 @@ impl Spine {
     }
 
     /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Agents that are being
-    /// terminated are ignored.
+    /// terminated are ignored; the agents of conversations are found only by their exact names.
     pub fn addressee(&self, name: &str) -> Option<&AgentId> {
+        let known = AgentId::from(name.trim());
+        if let Some((id, agent)) = self.agents.get_key_value(&known)
+            && agent.termination.is_none()
+        {
+            return Some(id);
+        }
         let wanted = name.trim().to_lowercase();
-        let staying = || self.agents.iter().filter(|(_, agent)| agent.termination.is_none());
+        let is_shared = |id: &AgentId, agent: &Agent| agent.conversation.is_none() || id.as_str() == AgentId::ROOT;
+        let staying = || self.agents.iter().filter(move |(id, agent)| agent.termination.is_none() && is_shared(id, agent));
         if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
             return Some(id);
         }

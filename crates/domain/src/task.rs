@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, EffectId, Failure, MessageId, Meta, MetaPath, Phase, SubThreadPath, TaskId};
+use crate::{AgentId, EffectId, Failure, MessageId, Meta, MetaPath, PersonId, Phase, SubThreadPath, TaskId};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -291,6 +291,9 @@ pub struct Envelope {
     /// Who waits for the result.
     #[serde(default, skip_serializing_if = "ReplyTo::is_nobody")]
     pub reply_to: ReplyTo,
+    /// The person who sent it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
     /// The length of its chain of messages from agent to agent, this one included; 0 if the person sent it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,

@@ -81,6 +81,9 @@ impl Messages {
                 };
                 self.push(*index, Arc::new(message));
             }
+            Event::ConversationStarted { messages, .. } => {
+                (0..).zip(messages).for_each(|(index, message)| self.push(index, message.clone()));
+            }
             Event::MessageAdded { index, message, .. } => self.push(*index, message.clone()),
             Event::TurnSettled { message: Some(message), index, .. } => self.push(*index, message.clone()),
             Event::MessageUpdated { index, patch, .. } => {

@@ -40,6 +40,7 @@ fn whatever_names_an_artifact_lists_it_with_whose_it_is() {
         kind: MessageKind::Message,
         payload: Payload { text: "go".into(), meta: meta.into() },
         reply_to: ReplyTo::User,
+        person: None,
         hops: 0,
     };
     let made = CallResult::good("made").with_artifacts(vec![artifact(1, "a"), artifact(2, "b"), artifact(1, "a")]);

@@ -35,6 +35,9 @@ impl Books {
             Event::AgentSpawned { agent, role, parent, .. } => {
                 self.members.insert(agent.clone(), (role.clone(), parent.clone()));
             }
+            Event::ConversationStarted { agent, role, .. } => {
+                self.members.insert(agent.clone(), (role.clone(), None));
+            }
             Event::AgentDismissed { agent, detach: true, .. } => self.detached.push(agent.clone()),
             Event::AgentTerminated { agent } => {
                 let above = self.members.remove(agent).and_then(|(_, parent)| parent);

@@ -130,6 +130,7 @@ impl<'a> Chooser<'a> {
             CommandKind::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             CommandKind::Retry => self.retry(),
             CommandKind::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
+            CommandKind::Terminate if self.one_in(6) => Some(self.change_conversation()),
             CommandKind::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
             CommandKind::Terminate => {
                 let (agent, children) = (self.agent(), self.children());
@@ -145,7 +146,38 @@ impl<'a> Chooser<'a> {
         (command, Timestamp(self.now.0 + later))
     }
 
+    fn change_conversation(&mut self) -> Command {
+        let settings = ConversationSettings { model: Some("m".into()), strategy: None };
+        let change = ConversationChange {
+            title: Some(self.text().into()).filter(|_| self.one_in(2)),
+            pinned: Some(self.one_in(2)),
+            archived: Some(self.one_in(2)),
+            settings: Some(settings).filter(|_| self.one_in(2)),
+        };
+        Command::ChangeConversation { agent: self.agent(), change }
+    }
+
+    fn start_conversation(&mut self) -> Command {
+        let agent = self.agent_name();
+        let messages = (0..self.roll(3)).map(|_| Arc::new(self.message())).collect();
+        let conversation = NewConversation {
+            agent: agent.clone(),
+            role: self.role(),
+            person: self.pick(&["owner", "ann"]).to_string().into(),
+            title: self.text().into(),
+            settings: ConversationSettings::default(),
+            messages,
+        };
+        let to = if self.one_in(20) { self.agent() } else { agent };
+        let envelope = Envelope { reply_to: ReplyTo::User, ..self.envelope(AgentId::user(), to) };
+        let envelope = Some(Arc::new(envelope)).filter(|_| !self.one_in(4));
+        Command::StartConversation { conversation: Box::new(conversation), envelope }
+    }
+
     fn submit(&mut self) -> Command {
+        if self.one_in(6) {
+            return self.start_conversation();
+        }
         let to = if self.one_in(3) { AgentId::root() } else { self.agent() };
         let envelope = Envelope {
             kind: MessageKind::Message,
@@ -638,7 +670,9 @@ impl<'a> Chooser<'a> {
     fn envelope(&mut self, from: AgentId, to: AgentId) -> Envelope {
         let payload = Payload { text: self.text().into(), meta: self.meta().into() };
         let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
-        Envelope { id, from, to, task_id: self.task(), kind: MessageKind::Message, payload, reply_to: ReplyTo::Nobody, hops: 0 }
+        let person = Some(PersonId::owner()).filter(|_| from.is_user() && self.one_in(2));
+        let (task_id, kind, reply_to) = (self.task(), MessageKind::Message, ReplyTo::Nobody);
+        Envelope { id, from, to, task_id, kind, payload, reply_to, person, hops: 0 }
     }
 
     fn message(&mut self) -> Message {

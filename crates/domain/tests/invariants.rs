@@ -106,6 +106,7 @@ impl Past {
             ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
             ("who is made has no tool that its maker lacks", limiting_roles(spine)),
             ("a request with a key is done once", self.requests(recorded)),
+            ("each conversation is listed once, under its last message", conversations(recorded, spine)),
         ];
         first_broken(laws)
     }
@@ -408,6 +409,22 @@ fn first_broken<const N: usize>(laws: [(&str, Law); N]) -> Law {
     laws.into_iter().try_for_each(|(name, law)| law.map_err(|broken| format!("broken law: {name}: {broken}")))
 }
 
+fn conversations(recorded: &Recorded, spine: &Spine) -> Law {
+    let listed: BTreeMap<_, _> = spine.conversations.before(Seq(u64::MAX)).map(|(seq, agent)| (agent, seq)).collect();
+    let held = spine.agents.iter().filter_map(|(id, agent)| Some((id, agent.conversation.as_ref()?.active)));
+    let held: BTreeMap<_, _> = held.collect();
+    if listed != held || listed.len() != spine.conversations.len() {
+        return Err(format!("{listed:?} are listed, {held:?} are there"));
+    }
+    let Some(envelope) = recorded.event.envelope() else { return Ok(()) };
+    let agent = if envelope.from.is_user() { &envelope.to } else { &envelope.from };
+    let is_personal = envelope.from.is_user() || envelope.to.is_user();
+    match spine.conversation(agent).filter(|_| is_personal) {
+        Some(conversation) if conversation.active != recorded.seq => Err(format!("{agent} has not moved up")),
+        _ => Ok(()),
+    }
+}
+
 fn is_act(event: &Event) -> bool {
     match event {
         Event::Acted { .. }
@@ -433,6 +450,8 @@ fn is_act(event: &Event) -> bool {
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
         | Event::RoleChanged { .. }
+        | Event::ConversationStarted { .. }
+        | Event::ConversationChanged { .. }
         | Event::EffectRetried { .. }
         | Event::CallInquired { .. }
         | Event::CallAnswered { .. }

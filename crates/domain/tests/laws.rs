@@ -288,7 +288,9 @@ pub(crate) fn room(events: &[Recorded], spine: &Spine) -> Law {
         let Event::AgentSpawned { agent, parent: Some(parent), .. } = &recorded.event else { continue };
         let limits = &spine.limits;
         law!(spine.depth(agent) <= limits.depth, "{agent} is {} deep", spine.depth(agent));
-        law!(spine.agents.len() <= limits.agents, "there are {} agents", spine.agents.len());
+        // Root and all below anybody; the agents of conversations have no parent either.
+        let agents = 1 + spine.agents.values().filter(|agent| agent.parent.is_some()).count();
+        law!(agents <= limits.agents, "there are {agents} agents");
         law!(spine.children(parent).len() <= limits.children, "{parent} has too many children");
         let recent = spine.spawned.iter().filter(|at| at.0 + 60_000 > recorded.at.0).count();
         law!(recent <= limits.spawns_a_minute, "{recent} within a minute");

@@ -8,6 +8,7 @@ mod budgets;
 mod cancels;
 mod chains;
 mod commands;
+mod conversations;
 mod effects;
 mod flows;
 mod follow_ups;

@@ -65,7 +65,7 @@ impl Society {
 
     fn snapshot(&self) -> Spine {
         let written = serde_json::to_vec(&self.spine).expect("a spine can be written");
-        serde_json::from_slice(&written).expect("a spine can be read")
+        Spine::read(&written).expect("a spine can be read")
     }
 
     /// A thread as its own events tell it.
@@ -156,6 +156,7 @@ pub(crate) fn envelope(from: &str, to: &str, text: &str) -> Envelope {
         kind: MessageKind::Message,
         payload: Payload::text(text),
         reply_to: ReplyTo::Nobody,
+        person: None,
         hops: u32::from(from != "user"),
     }
 }

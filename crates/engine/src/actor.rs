@@ -463,6 +463,7 @@ impl Actor {
                 thread: turn.thread.clone(),
                 role: self.spine.role_of(turn).cloned(),
                 chosen: turn::chosen(&self.spine, &turn.agent),
+                conversation: turn::settings(&self.spine, &turn.agent),
                 limiting_roles: if limiting_roles.is_empty() { Arc::default() } else { limiting_roles.into() },
                 seed: self.spine.seed,
                 eras: self.spine.eras.clone(),
@@ -570,6 +571,8 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Terminate { .. }
         | Command::Import { .. }
         | Command::RestoreContext { .. }
+        | Command::StartConversation { .. }
+        | Command::ChangeConversation { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

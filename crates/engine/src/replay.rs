@@ -154,6 +154,7 @@ impl Replayer<'_> {
             thread: started_turn.thread.clone(),
             role: started_turn.role.clone(),
             chosen: turn::chosen(self.spine, &started_turn.agent),
+            conversation: turn::settings(self.spine, &started_turn.agent),
             limiting_roles: self.spine.limiting_roles(&started_turn.agent).into(),
             seed: self.spine.seed,
             eras: self.spine.eras.clone(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use polis_domain::{
     AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
-    MessageKind, Org, OrgRole, Payload, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Seq, SocietyId, Spine,
-    SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
+    MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Seq,
+    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -40,6 +40,8 @@ pub struct Imported {
 pub struct Sent {
     /// The id of the message.
     pub message_id: MessageId,
+    /// The agent that it goes to.
+    pub to: AgentId,
     /// The request that it belongs to.
     pub task_id: TaskId,
     /// The position of its event in the log.
@@ -51,12 +53,17 @@ impl Sent {
     pub fn of(events: &[Arc<Recorded>]) -> Option<Self> {
         events.iter().find_map(|recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } => {
-                let (message_id, task_id) = (envelope.id.clone(), envelope.task_id.clone());
-                Some(Self { message_id, task_id, seq: recorded.seq })
+                let (message_id, to, task_id) = (envelope.id.clone(), envelope.to.clone(), envelope.task_id.clone());
+                Some(Self { message_id, to, task_id, seq: recorded.seq })
             }
             _ => None,
         })
     }
+}
+
+/// The receipt of the message that a command sent.
+pub(crate) fn sent(events: &[Arc<Recorded>]) -> Result<Sent, CommandError> {
+    Sent::of(events).ok_or_else(|| LogError::Damaged("a message was sent and the log does not have it".to_owned()).into())
 }
 
 /// The work that a log says is unfinished.
@@ -77,6 +84,8 @@ pub struct Society {
     handle: Arc<Handle>,
     /// The idempotency key of the one command sent through this handle.
     pub(crate) once: Option<Once>,
+    /// Who acts through this handle.
+    pub(crate) person: PersonId,
 }
 
 /// The request of a handle, and whether it turned out to be a repeat. Clones share that.
@@ -131,7 +140,11 @@ impl Society {
             tokio::spawn(life);
         }
         open.await.unwrap_or_else(|_| Err(LogError::Failed("the society ended while it was opened".into())))?;
-        Ok(Self { handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }), once: None })
+        Ok(Self {
+            handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }),
+            once: None,
+            person: PersonId::owner(),
+        })
     }
 
     /// Opens a society read-only: nothing is founded, no turn runs, no timer fires, and every command is rejected.
@@ -144,7 +157,11 @@ impl Society {
             drop(ended_sender);
         });
         let shared = Arc::new(Shared::new(id, ports, Cast::new(), actor));
-        Ok(Self { handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }), once: None })
+        Ok(Self {
+            handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }),
+            once: None,
+            person: PersonId::owner(),
+        })
     }
 
     /// The id of the society.
@@ -194,7 +211,8 @@ impl Society {
         task
     }
 
-    /// Sends root a new request.
+    /// Sends root a new request. Requests to root are done one after another; [`Society::converse`] starts a conversation of its
+    /// own for one.
     pub async fn submit(&self, text: &str) -> Result<Sent, CommandError> {
         self.send(AgentId::root(), text, None).await
     }
@@ -212,32 +230,24 @@ impl Society {
         task: Option<TaskId>,
         meta: Map<String, Value>,
     ) -> Result<Sent, CommandError> {
-        let id = self.draw(|seed, at, draw| unique_id("msg", seed, at, draw));
-        let task = task.unwrap_or_else(|| self.new_task());
-        self.send_named(id, task, to, text, meta).await
+        let envelope = self.envelope(to, text, task, meta);
+        let events = self.command(Command::Send { envelope }).await?;
+        sent(&events)
     }
 
-    /// Like [`Society::send_with_meta`], with ids that the sender chose. The sender must know that they are unused.
-    pub async fn send_named(
-        &self,
-        id: MessageId,
-        task_id: TaskId,
-        to: AgentId,
-        text: &str,
-        meta: Map<String, Value>,
-    ) -> Result<Sent, CommandError> {
-        let envelope = Envelope {
-            id,
+    /// A message of the person who acts through this handle.
+    pub(crate) fn envelope(&self, to: AgentId, text: &str, task: Option<TaskId>, meta: Map<String, Value>) -> Arc<Envelope> {
+        Arc::new(Envelope {
+            id: self.draw(|seed, at, draw| unique_id("msg", seed, at, draw)),
             from: AgentId::user(),
             to,
-            task_id,
+            task_id: task.unwrap_or_else(|| self.new_task()),
             kind: MessageKind::Message,
             payload: Payload { text: text.into(), meta: meta.into() },
             reply_to: ReplyTo::User,
+            person: Some(self.person.clone()),
             hops: 0,
-        };
-        let events = self.command(Command::Send { envelope: Arc::new(envelope) }).await?;
-        Sent::of(&events).ok_or_else(|| LogError::Damaged("a message was sent and the log does not have it".to_owned()).into())
+        })
     }
 
     /// Creates a role.
@@ -481,7 +491,7 @@ impl Society {
         &self.handle.shared.ports
     }
 
-    async fn command(&self, command: Command) -> Committed {
+    pub(crate) async fn command(&self, command: Command) -> Committed {
         let (reply, answer) = oneshot::channel();
         let message = ActorMessage::Command { command: self.wrapped(command), reply: Some(reply) };
         if self.handle.shared.actor.send(message).await.is_err() {
@@ -500,7 +510,7 @@ impl Society {
     }
 
     /// Makes the next id for a message or request from outside.
-    fn draw<T>(&self, id: impl FnOnce(u64, Timestamp, u64) -> T) -> T {
+    pub(crate) fn draw<T>(&self, id: impl FnOnce(u64, Timestamp, u64) -> T) -> T {
         id(self.handle.entropy, self.ports().clock.now(), self.handle.draws.fetch_add(1, Ordering::Relaxed))
     }
 }

@@ -99,9 +99,12 @@ async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(
     for (place, request) in requests.iter().enumerate() {
         // By its place, for a request may be made twice in the same words.
         let mut envelopes = events(log).into_iter().filter_map(|recorded| match &recorded.event {
-            Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
-                Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
-            }
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() => Some(Sent {
+                message_id: envelope.id.clone(),
+                to: envelope.to.clone(),
+                task_id: envelope.task_id.clone(),
+                seq: recorded.seq,
+            }),
             _ => None,
         });
         let told = |error: CommandError| error.to_string();

@@ -43,9 +43,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::new(u64::from(std::process::id()), Role::new("root", "article_creation"));
     let society = Society::open("main".into(), ports, cast, options).await?;
     let before = log.read(society.id(), Seq(0), usize::MAX).await?.into_iter().find_map(|recorded| match &recorded.event {
-        Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
-            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
-        }
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() => Some(Sent {
+            message_id: envelope.id.clone(),
+            to: envelope.to.clone(),
+            task_id: envelope.task_id.clone(),
+            seq: recorded.seq,
+        }),
         _ => None,
     });
     let sent = match before {

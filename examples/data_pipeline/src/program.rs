@@ -110,7 +110,12 @@ async fn unfinished(society: &Society) -> Result<Vec<(Sent, String)>, Box<dyn Er
         for recorded in &page {
             let Event::MessageSent { envelope, .. } = &recorded.event else { continue };
             if envelope.from.is_user() {
-                let sent = Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq };
+                let sent = Sent {
+                    message_id: envelope.id.clone(),
+                    to: envelope.to.clone(),
+                    task_id: envelope.task_id.clone(),
+                    seq: recorded.seq,
+                };
                 open.push((sent, envelope.payload.text.to_string()));
             } else if envelope.to.is_user() && envelope.kind != MessageKind::Message {
                 open.retain(|(sent, _)| sent.task_id != envelope.task_id);

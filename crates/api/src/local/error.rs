@@ -46,6 +46,7 @@ fn status_of(refusal: &Refusal) -> u16 {
         | Refusal::BadOrg(_)
         | Refusal::BadAnswer(_) => 400,
         Refusal::UnknownAgent(_)
+        | Refusal::UnknownConversation(_)
         | Refusal::UnknownRole(_)
         | Refusal::UnknownTask(_)
         | Refusal::UnknownThread(_)
@@ -67,6 +68,7 @@ fn status_of(refusal: &Refusal) -> u16 {
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)
         | Refusal::RootStays
+        | Refusal::NoParent(_)
         | Refusal::TooManyAgents { .. }
         | Refusal::NoRoomAbove { .. }
         | Refusal::TurnNotOpen(_)

@@ -67,7 +67,7 @@ pub(super) fn cancel_turns(
         let Some(state) = spine.agents.get(*agent) else { continue };
         let goes = |due: &&InboxEntry, inbox| !inboxes.get(*agent).is_some_and(|cleared| cleared.takes(due, inbox));
         if let Some(due) = state.inbox.as_ref().and_then(|inbox| inbox.entries.iter().find(|due| goes(due, inbox))) {
-            draft.start_next(agent, state, due);
+            draft.start_next(agent, due);
         }
     }
     pending::terminate_all_if_done(draft, freed);

@@ -82,6 +82,7 @@ fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8
             kind: MessageKind::Message,
             payload: Payload::text(text),
             reply_to: ReplyTo::Nobody,
+            person: None,
             hops,
         };
         // A parent that cannot take messages is not notified; the log has the event.

@@ -167,7 +167,7 @@ impl<'a> Draft<'a> {
 
     /// Whether this draft spawns the agent.
     pub(super) fn spawns(&self, id: &AgentId) -> bool {
-        self.agent_now(id).is_some_and(|agent| agent.is_spawned)
+        self.agent_now(id).is_some_and(|agent| agent.spawned_as.is_some())
     }
 
     /// How many agents this draft spawns.
@@ -299,15 +299,17 @@ impl Draft<'_> {
 impl Draft<'_> {
     /// Starts a turn for an inbox entry if the agent is idle; a busy agent gets to it later.
     pub(super) fn wake(&mut self, agent: &AgentId, due: &InboxEntry) {
-        let Some(state) = self.spine.agents.get(agent) else { return };
         if self.is_idle(agent) {
-            self.start_next(agent, state, due);
+            self.start_next(agent, due);
         }
     }
 
     /// Starts a turn for the entry at the front of an agent's inbox.
-    pub(super) fn start_next(&mut self, agent: &AgentId, state: &Agent, due: &InboxEntry) {
-        let Some(role) = self.spine.roles.get(&state.role) else { return };
+    pub(super) fn start_next(&mut self, agent: &AgentId, due: &InboxEntry) {
+        let state = self.spine.agents.get(agent);
+        let spawned_as = || self.agent_now(agent).and_then(|agent| agent.spawned_as.as_ref());
+        let Some(role) = state.map(|state| &state.role).or_else(spawned_as) else { return };
+        let Some(role) = self.spine.roles.get(role) else { return };
         let (task, message) = match due {
             InboxEntry::Envelope(envelope) => {
                 let task = Task::message(envelope.task_id.clone(), envelope.payload.text.clone());
@@ -328,8 +330,8 @@ impl Draft<'_> {
             reply_to: due.reply_to(),
             message,
         });
-        // Root is never parked: without it the society could not be reached.
-        if state.parent.is_some() && self.is_crashing(agent) {
+        // Whom people talk to is never parked: without it the society could not be reached.
+        if state.is_some_and(|state| state.parent.is_some()) && self.is_crashing(agent) {
             let message =
                 format!("the last {MAX_DEAD_LETTERS} tasks of `{agent}` broke its code down; correct it and resume, or cancel");
             self.push(Some(&thread), Event::TurnParked { turn, reason: Failure::new("agent_crashing", message) });

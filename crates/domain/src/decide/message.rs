@@ -116,7 +116,9 @@ pub(super) fn check(draft: &Draft<'_>, envelope: &Envelope) -> Result<(), Refusa
     if envelope.to.is_user() {
         return Ok(());
     }
-    draft.agent(&envelope.to)?;
+    if !draft.spawns(&envelope.to) {
+        draft.agent(&envelope.to)?;
+    }
     let (entries, bytes) = draft.inbox(&envelope.to);
     if entries >= limits.inbox_entries || bytes + envelope.payload.text.len() > limits.inbox_bytes {
         return Err(Refusal::Busy(envelope.to.clone()));
@@ -177,6 +179,7 @@ pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId,
         kind,
         payload,
         reply_to: ReplyTo::Nobody,
+        person: None,
         hops: 0,
     };
     deliver(draft, Arc::new(envelope), None, None);
@@ -194,6 +197,7 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
         kind: MessageKind::Failure(failure.clone()),
         payload: crate::Payload::text(text),
         reply_to: ReplyTo::Nobody,
+        person: None,
         hops: unread.hops.saturating_add(1),
     };
     send_if_allowed(draft, envelope, None);

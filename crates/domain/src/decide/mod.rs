@@ -1,11 +1,12 @@
 //! Deciding commands: each gives events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all. Files
-//! call only what is below them: act, crash, inquiry → effect, turn → terminate → cancel → pending, message, budget, org → draft.
+//! call only what is below them: act, conversation, crash, inquiry → effect, turn → terminate → cancel → pending, message, budget, org → draft.
 
 mod act;
 mod budget;
 mod cancel;
+mod conversation;
 mod crash;
 mod draft;
 mod effect;
@@ -52,6 +53,10 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
             act::restore(&mut draft, &thread, None)?;
         }
         (true, Command::Import { org, root }) => org::import(&mut draft, &org, root)?,
+        (true, Command::StartConversation { conversation, envelope }) => {
+            conversation::start(&mut draft, *conversation, envelope)?;
+        }
+        (true, Command::ChangeConversation { agent, change }) => conversation::change(&mut draft, agent, change)?,
         (true, Command::Send { envelope }) => message::send(&mut draft, envelope)?,
         (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),

@@ -86,7 +86,7 @@ fn check_room(draft: &Draft<'_>, parent: &AgentId) -> Result<(), Refusal> {
     let recent = draft.spine.spawned.iter().filter(|spawn| !is_past(**spawn, draft.at)).count();
     let counts = [
         ("depth", limits.depth, draft.spine.depth(parent)),
-        ("the number of agents", limits.agents, draft.spine.agents.len() + draft.spawned()),
+        ("the number of agents", limits.agents, draft.spine.staff() + draft.spawned()),
         ("the number made within a minute", limits.spawns_a_minute, recent + draft.spawned()),
     ];
     let over = counts.into_iter().find(|(_, limit, count)| count >= limit).map(|(what, limit, _)| (what, limit));

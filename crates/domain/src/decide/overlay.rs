@@ -36,7 +36,8 @@ pub(super) struct Overlay {
 /// A touched agent.
 #[derive(Default)]
 pub(super) struct AgentNow {
-    pub(super) is_spawned: bool,
+    /// The role that it gets, if the draft spawns it.
+    pub(super) spawned_as: Option<RoleId>,
     pub(super) is_terminated: bool,
     pub(super) turn: Option<TurnId>,
     pub(super) termination: Option<Dismissal>,
@@ -110,10 +111,14 @@ impl Overlay {
     pub(super) fn note(&mut self, spine: &Spine, recorded: &Recorded) {
         match &recorded.event {
             Event::RoleCreated { role, .. } => self.roles.push(role.id.clone()),
-            Event::AgentSpawned { agent, parent, .. } => {
+            Event::AgentSpawned { agent, role, parent, .. } => {
                 self.spawned += 1;
-                self.touch_agent(spine, agent).is_spawned = true;
+                self.touch_agent(spine, agent).spawned_as = Some(role.clone());
                 parent.iter().for_each(|parent| self.touch_agent(spine, parent).spawned += 1);
+            }
+            Event::ConversationStarted { agent, role, messages, .. } => {
+                self.touch_agent(spine, agent).spawned_as = Some(role.clone());
+                self.change_thread(spine, recorded, |thread| thread.messages = messages.len() as u32);
             }
             Event::AgentDismissed { agent, detach, waiter, .. } => {
                 self.touch_agent(spine, agent).termination = Some(Dismissal { detach: *detach, waiter: *waiter });
@@ -182,6 +187,7 @@ impl Overlay {
             | Event::SocietyForked { .. }
             | Event::RequestDone { .. }
             | Event::RoleChanged { .. }
+            | Event::ConversationChanged { .. }
             | Event::InboxCleared { .. }
             | Event::ToolAllowed { .. }
             | Event::BudgetsSet { .. }

@@ -55,9 +55,12 @@ fn check_room_above(draft: &Draft<'_>, agent: &AgentId) -> Result<(), Refusal> {
 }
 
 fn check_order(draft: &Draft<'_>, agent: &AgentId, children: Children) -> Result<(), Refusal> {
-    draft.agent(agent)?;
+    let known = draft.agent(agent)?;
     if *agent == AgentId::root() {
         return Err(Refusal::RootStays);
+    }
+    if children == Children::Detach && known.parent.is_none() {
+        return Err(Refusal::NoParent(agent.clone()));
     }
     if children == Children::Refuse && !draft.spine.children(agent).is_empty() {
         return Err(Refusal::HasChildren(agent.clone()));

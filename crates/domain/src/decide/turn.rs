@@ -37,7 +37,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
         let Some(state) = draft.spine.agents.get(agent) else { return Ok(()) };
         let waiting = state.inbox.as_ref().and_then(|inbox| inbox.entries.front());
         match follow_up.as_ref().or(waiting) {
-            Some(due) => draft.start_next(agent, state, due),
+            Some(due) => draft.start_next(agent, due),
             None => pending::terminate_if_done(draft, agent, state),
         }
     }

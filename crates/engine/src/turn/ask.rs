@@ -163,6 +163,7 @@ impl Turn {
             kind: MessageKind::Message,
             payload: Payload { text: text.into(), meta: self.forwarded_meta().clone() },
             reply_to,
+            person: None,
             hops: self.task.hops + 1,
         }
     }

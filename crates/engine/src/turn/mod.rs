@@ -32,8 +32,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, ContextState, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome, Phase, Recorded,
-    ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage, mix, unique_id,
+    AgentId, Command, ContextState, ConversationSettings, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome,
+    Phase, Recorded, ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage,
+    mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -64,6 +65,8 @@ pub(crate) struct TurnStart {
     pub(crate) thread: ThreadId,
     pub(crate) role: Option<Arc<Role>>,
     pub(crate) chosen: Chosen,
+    /// The settings of the conversation, if a person talks to the agent.
+    pub(crate) conversation: Option<ConversationSettings>,
     /// The roles whose tool lists limit this turn: those of its agent and of all agents above it.
     pub(crate) limiting_roles: Arc<[Arc<Role>]>,
     pub(crate) seed: u64,
@@ -84,6 +87,11 @@ impl TurnStart {
     fn seed_at(&self, place: Seq) -> u64 {
         self.eras.iter().find(|era| place < era.ended).map_or(self.seed, |era| era.seed)
     }
+}
+
+/// The settings of an agent's conversation, if a person talks to it.
+pub(crate) fn settings(spine: &Spine, agent: &AgentId) -> Option<ConversationSettings> {
+    spine.conversation(agent).map(|conversation| conversation.settings.as_deref().cloned().unwrap_or_default())
 }
 
 /// The context of a handler: its task, and every effect that it can have.
@@ -235,6 +243,11 @@ impl Turn {
     /// The agent that this turn belongs to.
     pub fn agent(&self) -> &AgentId {
         &self.start.agent
+    }
+
+    /// Whether a person talks to the agent: it is root, or was made for a conversation.
+    pub fn is_conversation(&self) -> bool {
+        self.start.conversation.is_some()
     }
 
     /// The role of the agent as it was when the turn began.

@@ -37,7 +37,7 @@ impl Turn {
         self.check_for_loops()?;
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
-        // The default models of the society may change between runs, so they are not part of the logged request.
+        // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
         if request.model.is_empty() {
             request.model = own.unwrap_or_default();
@@ -87,11 +87,14 @@ impl Turn {
         self.start.shared.ports.model.refuses(model)
     }
 
-    /// The models to try, in order: those of the request, else of the role, else of the society. An empty name leaves the
-    /// choice to the model port.
+    /// The models to try, in order: those of the request, else of the conversation, else of the role, else of the society. An
+    /// empty name leaves the choice to the model port.
     pub(super) fn models(&self, request: &ModelRequest) -> Vec<Arc<str>> {
         if !request.model.is_empty() {
             return vec![request.model.clone()];
+        }
+        if let Some(model) = self.start.conversation.as_ref().and_then(|conversation| conversation.model.clone()) {
+            return vec![model];
         }
         match self.role() {
             Some(role) if !role.models.is_empty() => role.models.clone(),

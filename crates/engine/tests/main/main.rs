@@ -6,6 +6,7 @@ mod artifacts;
 mod bed;
 mod calls;
 mod conversation;
+mod conversations;
 mod crashes;
 mod endings;
 mod forks;

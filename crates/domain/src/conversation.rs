@@ -1,0 +1,162 @@
+//! Conversations: lines of talk between a person and an agent that exists for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Agent, AgentId, Message, PersonId, Recorded, RoleId, Seq, Spine, Timestamp};
+
+/// The conversation of an agent that a person talks to. The struct is small because a society may have very many of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// Whose it is.
+    pub person: PersonId,
+    /// The title.
+    pub title: Arc<str>,
+    /// Its model and strategy, if they are not those of its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<ConversationSettings>>,
+    /// Whether it is listed before the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// Whether it is left out of the usual list.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+    /// The last message between the person and the agent; where the conversation started if there is none.
+    pub active: Seq,
+    /// When that was.
+    pub active_at: Timestamp,
+}
+
+/// How the requests of a conversation are done unless they say otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConversationSettings {
+    /// The model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// The strategy: `auto`, `simple`, `template` or `workflow`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Arc<str>>,
+}
+
+impl ConversationSettings {
+    /// Whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A conversation that is about to start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewConversation {
+    /// The id of the agent that is made for it.
+    pub agent: AgentId,
+    /// The role of that agent.
+    pub role: RoleId,
+    /// Whose it is.
+    pub person: PersonId,
+    /// The title.
+    pub title: Arc<str>,
+    /// Its model and strategy.
+    pub settings: ConversationSettings,
+    /// What was said before, elsewhere.
+    pub messages: Vec<Arc<Message>>,
+}
+
+/// What changes about a conversation; what is `None` stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConversationChange {
+    /// The new title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    /// Whether it is listed before the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// Whether it is left out of the usual list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// Its model and strategy, both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ConversationSettings>,
+}
+
+/// The conversations by their last message: a listing starts at the end and reads only what it shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conversations(BTreeMap<Seq, AgentId>);
+
+impl Conversations {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The agents whose last message is before this one, the newest first.
+    pub fn before(&self, seq: Seq) -> impl Iterator<Item = (Seq, &AgentId)> {
+        self.0.range(..seq).rev().map(|(seq, agent)| (*seq, agent))
+    }
+
+    pub(crate) fn insert(&mut self, active: Seq, agent: AgentId) {
+        self.0.insert(active, agent);
+    }
+
+    pub(crate) fn remove(&mut self, active: Seq) {
+        self.0.remove(&active);
+    }
+}
+
+impl Conversation {
+    /// A conversation that an event starts.
+    pub(crate) fn new(person: PersonId, title: Arc<str>, started: &Recorded) -> Self {
+        let (active, active_at) = (started.seq, started.at);
+        Self { person, title, settings: None, pinned: false, archived: false, active, active_at }
+    }
+
+    /// Changes what is to change.
+    pub(crate) fn change(&mut self, change: &ConversationChange) {
+        let ConversationChange { title, pinned, archived, settings } = change.clone();
+        self.title = title.unwrap_or_else(|| self.title.clone());
+        self.pinned = pinned.unwrap_or(self.pinned);
+        self.archived = archived.unwrap_or(self.archived);
+        if let Some(settings) = settings {
+            self.settings = (!settings.is_default()).then(|| Box::new(settings));
+        }
+    }
+}
+
+impl Spine {
+    /// The conversation of an agent, if a person talks to it.
+    pub fn conversation(&self, agent: &AgentId) -> Option<&Conversation> {
+        self.agents.get(agent)?.conversation.as_deref()
+    }
+
+    /// How many agents there are without those of conversations; root, which is the first conversation, counts.
+    pub fn staff(&self) -> usize {
+        self.agents.len() + 1 - self.conversations.len()
+    }
+
+    /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
+    /// terminated belongs where it belonged.
+    pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
+        let parent = |id: &AgentId| match self.agents.get(id) {
+            Some(agent) => agent.parent.as_ref(),
+            None => self.terminated.get(id).and_then(|terminated| terminated.parent.as_ref()),
+        };
+        std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
+    }
+
+    /// Builds the list of conversations from their agents, for a spine that was deserialised.
+    pub(crate) fn list_conversations(&mut self) {
+        let active = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.active, id.clone()));
+        self.conversations = Conversations(self.agents.iter().filter_map(active).collect());
+    }
+}

@@ -1,0 +1,143 @@
+//! Conversations: many lines of talk at once, each an agent of its own.
+
+use std::sync::Arc;
+
+use polis_domain::*;
+
+use crate::support::*;
+
+fn new(agent: &str) -> NewConversation {
+    NewConversation {
+        agent: agent.into(),
+        role: "worker".into(),
+        person: "ann".into(),
+        title: "a trip".into(),
+        settings: ConversationSettings::default(),
+        messages: Vec::new(),
+    }
+}
+
+fn start(conversation: NewConversation, envelope: Option<Arc<Envelope>>) -> Command {
+    Command::StartConversation { conversation: Box::new(conversation), envelope }
+}
+
+fn started_event(conversation: &NewConversation) -> Said {
+    let NewConversation { agent, role, person, title, settings, messages } = conversation.clone();
+    let thread = agent.as_str().to_owned();
+    under(&thread, Event::ConversationStarted { agent, role, person, title, settings, messages })
+}
+
+#[test]
+fn a_conversation_starts_with_its_first_message_in_one_append() {
+    let (talk, first) = (new("talk"), personal("talk", "hello"));
+    let sent = under("task:t", Event::MessageSent { envelope: first.clone(), by: None });
+    let expected = vec![started_event(&talk), sent, started(&first, 0)];
+    let society = check(vec![], start(talk, Some(first)), Ok(expected));
+    let conversation = society.spine.conversation(&"talk".into()).unwrap();
+    assert_eq!((conversation.person.as_str(), &*conversation.title, conversation.active), ("ann", "a trip", Seq(8)));
+}
+
+#[test]
+fn a_conversation_works_while_another_waits() {
+    let waiting = vec![start(new("one"), Some(personal("one", "hello"))), submit("root", "and you")];
+    let other = personal("two", "hello");
+    let sent = under("task:t", Event::MessageSent { envelope: other.clone(), by: None });
+    let expected = vec![started_event(&new("two")), sent, started(&other, 0)];
+    check(waiting, start(new("two"), Some(other)), Ok(expected));
+}
+
+#[test]
+fn what_was_said_before_is_the_beginning_of_its_thread() {
+    let said = |id: &str, sender, text: &str| {
+        Arc::new(Message { id: id.into(), sender, text: text.to_owned(), timestamp: NOON, meta: Meta::new() })
+    };
+    let messages = vec![said("x", Sender::User, "2 + 2?"), said("y", Sender::Bot, "4")];
+    let talk = NewConversation { messages: messages.clone(), ..new("talk") };
+    let first = personal("talk", "and 3 + 3?");
+    let mut society = four_agents();
+    society.command(start(talk, Some(first)), NOON).unwrap();
+    let thread = society.thread("talk");
+    let texts: Vec<_> = thread.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(texts, ["2 + 2?", "4", "and 3 + 3?"]);
+    assert_eq!(society.spine.threads[&"talk".into()].messages, 3);
+    let small = Limits { inbox_bytes: 5, ..Limits::default() };
+    let long = NewConversation { messages, ..new("talk") };
+    check_in(four_agents_within(small), vec![], start(long, None), Err(Refusal::TextTooLong { bytes: 7, limit: 5 }));
+}
+
+#[test]
+fn a_conversation_that_cannot_start_changes_nothing() {
+    let refused = |conversation: NewConversation, refusal| check(vec![], start(conversation, None), Err(refusal));
+    refused(new("a"), Refusal::NameTaken("a".to_owned()));
+    refused(new("user"), Refusal::NameTaken("user".to_owned()));
+    refused(new("no name"), Refusal::BadName("no name".to_owned()));
+    refused(NewConversation { role: "nobody".into(), ..new("talk") }, Refusal::UnknownRole("nobody".into()));
+    refused(NewConversation { title: " ".into(), ..new("talk") }, Refusal::BadTitle(" ".to_owned()));
+    refused(NewConversation { person: "a b".into(), ..new("talk") }, Refusal::BadName("a b".to_owned()));
+    check(vec![], start(new("talk"), Some(personal("a", "hi"))), Err(Refusal::UnknownAgent("a".into())));
+    check(vec![], start(new("talk"), Some(personal("talk", " "))), Err(Refusal::EmptyText));
+}
+
+#[test]
+fn a_conversation_is_renamed_pinned_archived_and_taken_up_again() {
+    let settings = ConversationSettings { model: Some("m".into()), strategy: None };
+    let change = ConversationChange {
+        title: Some("to Rome".into()),
+        pinned: Some(true),
+        archived: Some(true),
+        settings: Some(settings.clone()),
+    };
+    let changed = under("talk", Event::ConversationChanged { agent: "talk".into(), change: change.clone() });
+    let command =
+        |agent: &str, change: &ConversationChange| Command::ChangeConversation { agent: agent.into(), change: change.clone() };
+    let given = vec![start(new("talk"), None)];
+    let mut society = check(given, command("talk", &change), Ok(vec![changed]));
+    let now = society.spine.conversation(&"talk".into()).unwrap().clone();
+    assert_eq!((&*now.title, now.pinned, now.archived, now.settings.as_deref()), ("to Rome", true, true, Some(&settings)));
+
+    let unset = ConversationChange { settings: Some(ConversationSettings::default()), ..ConversationChange::default() };
+    society.command(command("talk", &unset), NOON).unwrap();
+    society.command(submit("talk", "still there?"), NOON).unwrap();
+    let now = society.spine.conversation(&"talk".into()).unwrap();
+    assert_eq!((&*now.title, now.pinned, now.archived, &now.settings), ("to Rome", true, false, &None));
+
+    check(vec![], command("a", &change), Err(Refusal::UnknownConversation("a".into())));
+    let nameless = ConversationChange { title: Some("".into()), ..ConversationChange::default() };
+    check(vec![start(new("talk"), None)], command("talk", &nameless), Err(Refusal::BadTitle(String::new())));
+}
+
+#[test]
+fn conversations_take_no_room_of_agents_and_are_no_holders_of_their_role() {
+    let limits = Limits { agents: 5, ..Limits::default() };
+    let mut society = four_agents_within(limits);
+    for name in ["one", "two", "three"] {
+        society.command(start(new(name), None), NOON).unwrap();
+    }
+    society.command(submit("one", "go"), NOON).unwrap();
+    let turn = society.spine.agents[&"one".into()].turn.unwrap();
+    let spawn_act = |agent: &str| Act::Spawn { agent: agent.into(), role: "worker".into() };
+    let made = society.command(act(EffectId { turn, n: 0 }, vec![spawn_act("helper")]), NOON).unwrap();
+    assert!(matches!(made[0].1, Event::AgentSpawned { .. }), "{made:?}");
+    let none = society.command(act(EffectId { turn, n: 1 }, vec![spawn_act("another")]), NOON).unwrap();
+    assert!(matches!(none[0].1, Event::EffectRefused { .. }), "{none:?}");
+    assert_eq!(society.spine.top(&"helper".into()).as_str(), "one");
+    assert_eq!(society.spine.top(&"a".into()).as_str(), "root");
+    let rare = Command::CreateRole { role: role("rare") };
+    society.command(rare, NOON).unwrap();
+    society.command(start(NewConversation { role: "rare".into(), ..new("four") }, None), NOON).unwrap();
+    assert_eq!(society.spine.addressee("rare"), None);
+    assert_eq!(society.spine.addressee("four"), Some(&"four".into()));
+}
+
+#[test]
+fn a_deleted_conversation_is_listed_no_more_and_its_name_is_not_used_again() {
+    let delete = Command::Terminate { agent: "talk".into(), children: Children::Cascade, reason: String::new(), now: true };
+    let detach = Command::Terminate { agent: "talk".into(), children: Children::Detach, reason: String::new(), now: true };
+    let mut society = four_agents();
+    society.command(start(new("talk"), Some(personal("talk", "hello"))), NOON).unwrap();
+    assert_eq!(society.command(detach, NOON), Err(Refusal::NoParent("talk".into())));
+    society.command(delete, NOON).unwrap();
+    assert_eq!(society.spine.conversations.len(), 1, "only root's is left");
+    assert_eq!(society.command(start(new("talk"), None), NOON), Err(Refusal::NameTaken("talk".to_owned())));
+    society.assert_replays();
+}
