@@ -93,9 +93,12 @@ async fn finish(log: &Arc<MemoryLog>, name: &str) -> usize {
     let asked = model.counter();
     let society = open(log, name, model).await;
     let sent = events(log, name).into_iter().find_map(|recorded| match &recorded.event {
-        Event::MessageSent { envelope, .. } if envelope.from.is_user() => {
-            Some(Sent { message_id: envelope.id.clone(), task_id: envelope.task_id.clone(), seq: recorded.seq })
-        }
+        Event::MessageSent { envelope, .. } if envelope.from.is_user() => Some(Sent {
+            message_id: envelope.id.clone(),
+            to: envelope.to.clone(),
+            task_id: envelope.task_id.clone(),
+            seq: recorded.seq,
+        }),
         _ => None,
     });
     let sent = match sent {
