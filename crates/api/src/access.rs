@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use polis_domain::PersonId;
+
 use crate::ApiError;
 
 /// What a token may do.
@@ -109,6 +111,11 @@ impl Caller {
     /// A caller in the same process, who may do everything.
     pub fn owner() -> Self {
         Self::new("owner".into(), Scopes::ALL)
+    }
+
+    /// The person that it acts for.
+    pub fn person(&self) -> PersonId {
+        self.name.clone().map_or_else(PersonId::owner, PersonId::new)
     }
 
     /// The name of its token; empty without one.

@@ -9,6 +9,7 @@ mod actions;
 mod agents;
 mod approvals;
 mod artifacts;
+mod conversations;
 mod error;
 mod health;
 #[cfg(feature = "local")]
@@ -36,6 +37,7 @@ pub use agents::{
 };
 pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};
 pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
+pub use conversations::{ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, StartConversation};
 pub use error::{ApiError, ProblemDetails};
 pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]
@@ -49,7 +51,7 @@ pub use paging::Paging;
 pub use plans::{AgentPlan, PlanFilter, Plans};
 pub use policy::{Policy, PolicyRule, PolicyThen};
 pub use societies::{BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Rewind, SocietyList};
-pub use submit::{Accepted, AskAboutPlans, Attachment, Send, Strategy, Submit};
+pub use submit::{Accepted, AskAboutPlans, Attachment, EarlierMessage, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};
 pub use threads::{ListedThread, ThreadPart, Threads};
 pub use tools::{Tool, ToolServer, ToolServerState, Tools};

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::{
     Accepted, Acted, AgentDetail, Agents, ApiError, Approvals, ArtifactName, ArtifactPaging, Artifacts, BeginSociety,
-    BegunSociety, Cancel, Cancelled, ComponentAction, Compress, Compressing, Content, DeadLetters, DecisionRequest, Fork,
-    Health, ImportRequest, Imported, LogPage, LogPaging, MadeSociety, MessagePaging, Messages, Models, Operate, Paging,
-    PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList, Submit, TaskState, Tasks, Terminate, Terminated,
-    ThreadPart, Threads, Tools, UsageReport, Version,
+    BegunSociety, Cancel, Cancelled, ChangeConversation, ComponentAction, Compress, Compressing, Content, Conversation,
+    ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Fork, Health, ImportRequest, Imported, LogPage,
+    LogPaging, MadeSociety, MessagePaging, Messages, Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind,
+    Roles, Send, SocietyList, StartConversation, Submit, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools,
+    UsageReport, Version,
 };
 
 /// What can be asked of a society.
@@ -18,11 +19,26 @@ use crate::{
 /// of it: over HTTP that is a stream of server-sent events, in a process it is `Society::watch`.
 #[async_trait]
 pub trait Api: Sync {
-    /// Gives root a new request.
+    /// Submits a request: to a conversation, or to a new one.
     async fn submit(&self, request: Submit) -> Result<Accepted, ApiError>;
 
     /// Sends a message to an agent, within a request or as a new one.
     async fn send(&self, request: Send) -> Result<Accepted, ApiError>;
+
+    /// The conversations, those with the newest messages first.
+    async fn conversations(&self, paging: ConversationPaging) -> Result<Conversations, ApiError>;
+
+    /// One conversation.
+    async fn conversation(&self, id: &AgentId) -> Result<Conversation, ApiError>;
+
+    /// Starts a conversation without a message.
+    async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError>;
+
+    /// Changes title, list place or settings of a conversation.
+    async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError>;
+
+    /// Deletes a conversation: its agent is terminated with all below it. The log keeps what was said.
+    async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError>;
 
     /// The state of a request.
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError>;

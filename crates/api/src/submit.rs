@@ -1,6 +1,6 @@
 //! Giving the society something to do: a new request, or a message to an agent.
 
-use polis_domain::{AgentId, MessageId, Seq, TaskId};
+use polis_domain::{AgentId, MessageId, RoleId, Sender, Seq, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,19 @@ use serde::{Deserialize, Serialize};
 pub struct Submit {
     /// What is wanted.
     pub text: String,
-    /// How to go about it; root's own choice when not given.
+    /// The conversation that it belongs to; a new one if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<AgentId>,
+    /// What was said before, elsewhere; only for a new conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<EarlierMessage>,
+    /// The role to talk to in a new conversation; that of root if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_id: Option<RoleId>,
+    /// The model that the conversation asks from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How to go about it; as the conversation has it when not given, else the agent's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     /// When to ask about its plans before they are carried out; at least as often as the server was told to.
@@ -19,6 +31,16 @@ pub struct Submit {
     /// Artifacts that were stored before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Attachment>,
+}
+
+/// A message of an earlier conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EarlierMessage {
+    /// Who said it: `user` or `bot`.
+    pub sender: Sender,
+    /// What was said.
+    pub text: String,
 }
 
 /// How to go about a request.
@@ -34,6 +56,18 @@ pub enum Strategy {
     Template,
     /// Plan, execute, verify, summarise.
     Workflow,
+}
+
+impl Strategy {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Simple => "simple",
+            Self::Template => "template",
+            Self::Workflow => "workflow",
+        }
+    }
 }
 
 /// When to ask about a plan.
@@ -91,6 +125,8 @@ pub struct Attachment {
 pub struct Accepted {
     /// The request.
     pub task_id: TaskId,
+    /// The conversation, or the agent that the message went to.
+    pub conversation: AgentId,
     /// The message.
     pub message_id: MessageId,
     /// The position of the message in the log.

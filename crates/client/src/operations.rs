@@ -56,6 +56,26 @@ impl Api for Client {
         self.post("/api/send", &request).await
     }
 
+    async fn conversations(&self, paging: ConversationPaging) -> Result<Conversations, ApiError> {
+        self.query("/api/conversations", &paging).await
+    }
+
+    async fn conversation(&self, id: &AgentId) -> Result<Conversation, ApiError> {
+        self.get(&path("conversations", id.as_str(), "")).await
+    }
+
+    async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError> {
+        self.post("/api/conversations", &request).await
+    }
+
+    async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
+        self.post(&path("conversations", id.as_str(), ""), &request).await
+    }
+
+    async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError> {
+        self.post(&path("conversations", id.as_str(), "/delete"), &()).await
+    }
+
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         self.get(&path("tasks", id.as_str(), "")).await
     }

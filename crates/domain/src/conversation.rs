@@ -85,9 +85,23 @@ pub struct ConversationChange {
     pub settings: Option<ConversationSettings>,
 }
 
-/// The conversations by their last message: a listing starts at the end and reads only what it shows.
+/// The place of a conversation in the list: pinned ones come first, then those with the newest messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConversationPlace {
+    /// Whether it is pinned.
+    pub pinned: bool,
+    /// Its last message.
+    pub active: Seq,
+}
+
+impl ConversationPlace {
+    /// Before the first one of the list.
+    pub const START: Self = Self { pinned: true, active: Seq(u64::MAX) };
+}
+
+/// The conversations in the order of the list, so that a listing reads only what it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conversations(BTreeMap<Seq, AgentId>);
+pub struct Conversations(BTreeMap<ConversationPlace, AgentId>);
 
 impl Conversations {
     /// How many there are.
@@ -100,17 +114,17 @@ impl Conversations {
         self.0.is_empty()
     }
 
-    /// The agents whose last message is before this one, the newest first.
-    pub fn before(&self, seq: Seq) -> impl Iterator<Item = (Seq, &AgentId)> {
-        self.0.range(..seq).rev().map(|(seq, agent)| (*seq, agent))
+    /// The conversations after a place of the list.
+    pub fn after(&self, place: ConversationPlace) -> impl Iterator<Item = (ConversationPlace, &AgentId)> {
+        self.0.range(..place).rev().map(|(place, agent)| (*place, agent))
     }
 
-    pub(crate) fn insert(&mut self, active: Seq, agent: AgentId) {
-        self.0.insert(active, agent);
+    pub(crate) fn insert(&mut self, place: ConversationPlace, agent: AgentId) {
+        self.0.insert(place, agent);
     }
 
-    pub(crate) fn remove(&mut self, active: Seq) {
-        self.0.remove(&active);
+    pub(crate) fn remove(&mut self, place: ConversationPlace) {
+        self.0.remove(&place);
     }
 }
 
@@ -119,6 +133,11 @@ impl Conversation {
     pub(crate) fn new(person: PersonId, title: Arc<str>, started: &Recorded) -> Self {
         let (active, active_at) = (started.seq, started.at);
         Self { person, title, settings: None, pinned: false, archived: false, active, active_at }
+    }
+
+    /// Its place in the list.
+    pub fn place(&self) -> ConversationPlace {
+        ConversationPlace { pinned: self.pinned, active: self.active }
     }
 
     /// Changes what is to change.
@@ -156,7 +175,7 @@ impl Spine {
 
     /// Builds the list of conversations from their agents, for a spine that was deserialised.
     pub(crate) fn list_conversations(&mut self) {
-        let active = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.active, id.clone()));
-        self.conversations = Conversations(self.agents.iter().filter_map(active).collect());
+        let listed = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.place(), id.clone()));
+        self.conversations = Conversations(self.agents.iter().filter_map(listed).collect());
     }
 }

@@ -48,7 +48,9 @@ pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
 pub use catalogue::{Catalogue, ListedArtifact};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
-pub use conversation::{Conversation, ConversationChange, ConversationSettings, Conversations, NewConversation};
+pub use conversation::{
+    Conversation, ConversationChange, ConversationPlace, ConversationSettings, Conversations, NewConversation,
+};
 pub use decide::decide;
 pub use effect::{
     Allowed, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review, Ruling,

@@ -106,7 +106,7 @@ impl Past {
             ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
             ("who is made has no tool that its maker lacks", limiting_roles(spine)),
             ("a request with a key is done once", self.requests(recorded)),
-            ("each conversation is listed once, under its last message", conversations(recorded, spine)),
+            ("each conversation is listed once, at its place", conversations(recorded, spine)),
         ];
         first_broken(laws)
     }
@@ -410,8 +410,9 @@ fn first_broken<const N: usize>(laws: [(&str, Law); N]) -> Law {
 }
 
 fn conversations(recorded: &Recorded, spine: &Spine) -> Law {
-    let listed: BTreeMap<_, _> = spine.conversations.before(Seq(u64::MAX)).map(|(seq, agent)| (agent, seq)).collect();
-    let held = spine.agents.iter().filter_map(|(id, agent)| Some((id, agent.conversation.as_ref()?.active)));
+    let listed: BTreeMap<_, _> =
+        spine.conversations.after(ConversationPlace::START).map(|(place, agent)| (agent, place)).collect();
+    let held = spine.agents.iter().filter_map(|(id, agent)| Some((id, agent.conversation.as_ref()?.place())));
     let held: BTreeMap<_, _> = held.collect();
     if listed != held || listed.len() != spine.conversations.len() {
         return Err(format!("{listed:?} are listed, {held:?} are there"));

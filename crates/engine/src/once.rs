@@ -19,6 +19,14 @@ impl Society {
         society
     }
 
+    /// The same handle without a request: what is done through it may be done again.
+    #[must_use]
+    pub fn unkeyed(&self) -> Self {
+        let mut society = self.clone();
+        society.once = None;
+        society
+    }
+
     /// Gives root a new request, unless a request with this key was given before: then that one is meant.
     pub async fn submit_once(&self, key: &str, text: &str) -> Result<Sent, CommandError> {
         let request = Request { key: IdempotencyKey::of([key]), fingerprint: Digest::of([text]) };

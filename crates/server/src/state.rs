@@ -75,7 +75,8 @@ impl SocietyState {
 
     /// The operations of the society for a caller. Other societies are out of its reach.
     pub fn api(&self, caller: Caller) -> Local {
-        Local { society: self.society.clone(), caller, about: self.about.clone(), registry: None }
+        let society = self.society.for_person(caller.person());
+        Local { society, caller, about: self.about.clone(), registry: None }
     }
 
     /// The society behind it.

@@ -139,9 +139,20 @@ fn worst(spine: &Spine) -> HashMap<&AgentId, TurnStanding> {
     standings
 }
 
+/// What an agent is doing.
+pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentStatus {
+    let turn = spine.agents.get(id).and_then(|agent| Some((agent.turn?, spine.turns.get(&agent.turn?)?)));
+    turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnStanding::of(spine, id, turn)))
+}
+
+/// The agents; of conversations, other than root, only those at work. The others are listed as conversations.
 fn list(spine: &Spine) -> Vec<Agent> {
     let standings = worst(spine);
-    spine.agents.iter().map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
+    let is_listed = |id: &AgentId, agent: &polis_domain::Agent| {
+        agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root()
+    };
+    let listed = spine.agents.iter().filter(|(id, agent)| is_listed(id, agent));
+    listed.map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }
 
 fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnStanding>) -> Agent {

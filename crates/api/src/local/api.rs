@@ -20,6 +20,26 @@ impl Api for Local {
         Local::send(self, request).await
     }
 
+    async fn conversations(&self, paging: ConversationPaging) -> Result<Conversations, ApiError> {
+        Local::conversations(self, paging).await
+    }
+
+    async fn conversation(&self, id: &AgentId) -> Result<Conversation, ApiError> {
+        Local::conversation(self, id).await
+    }
+
+    async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError> {
+        Local::start_conversation(self, request).await
+    }
+
+    async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
+        Local::change_conversation(self, id, request).await
+    }
+
+    async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError> {
+        Local::delete_conversation(self, id).await
+    }
+
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         Local::task(self, id).await
     }

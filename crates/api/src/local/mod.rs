@@ -6,6 +6,7 @@ mod agents;
 mod api;
 mod approvals;
 mod artifacts;
+mod conversations;
 mod error;
 mod health;
 mod log;

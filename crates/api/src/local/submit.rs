@@ -1,21 +1,58 @@
 //! Requests and messages of a person.
 
-use polis_domain::{AgentId, Artifact, ArtifactId, TaskId};
-use polis_engine::Sent;
+use std::sync::Arc;
+
+use polis_domain::{Artifact, ArtifactId, ConversationChange, ConversationSettings, Message, Meta, Refusal};
+use polis_engine::{CommandError, ConversationStart, Sent};
 use serde_json::{Map, Value, json};
 
 use super::Local;
-use crate::{Accepted, ApiError, Attachment, Scope, Send, Submit};
+use super::conversations::settings;
+use crate::{Accepted, ApiError, Attachment, EarlierMessage, Scope, Send, Submit};
 
 /// The meta field of a request that says when to ask about its plans.
 const PLAN_APPROVAL: &str = "planApproval";
 
 impl Local {
-    /// Gives root a new request.
+    /// Submits a request: to a conversation, or to a new one.
     pub async fn submit(&self, request: Submit) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
-        let meta = [("strategy", json!(request.strategy)), (PLAN_APPROVAL, json!(request.plan_approval))];
-        self.send_to(AgentId::root(), &request.text, None, request.artifacts, meta).await
+        let Submit { text, conversation, context, role_id, model, strategy, plan_approval, artifacts } = request;
+        let Some(conversation) = conversation else {
+            let settings = settings(model, None);
+            let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
+            let messages = context.into_iter().enumerate().map(|(place, message)| self.earlier(place, message)).collect();
+            let start = ConversationStart { role: role_id, settings, messages, ..ConversationStart::default() };
+            return Ok(self.society.converse(start, &text, None, meta).await?.into());
+        };
+        if !context.is_empty() || role_id.is_some() {
+            let detail = "`context` and `roleId` are for a new conversation; leave `conversation` out to start one";
+            return Err(ApiError::bad_request("conversation_started", detail));
+        }
+        let asked = conversation.clone();
+        let known = self.society.look(move |spine| spine.conversation(&asked).cloned()).await?;
+        let known = known.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(conversation.clone())))?;
+        let before = known.settings.as_deref().cloned().unwrap_or_default();
+        if let Some(model) = model.filter(|model| before.model.as_deref().unwrap_or_default() != model.trim()) {
+            let settings = ConversationSettings { strategy: before.strategy.clone(), ..settings(Some(model), None) };
+            let change = ConversationChange { settings: Some(settings), ..ConversationChange::default() };
+            // The key of the request belongs to the message; this may be repeated.
+            self.society.unkeyed().change_conversation(conversation.clone(), change).await?;
+        }
+        let strategy = strategy.map(|strategy| json!(strategy)).or_else(|| before.strategy.map(|strategy| json!(&*strategy)));
+        let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
+        Ok(self.society.send_with_meta(conversation, &text, None, meta).await?.into())
+    }
+
+    fn earlier(&self, place: usize, message: EarlierMessage) -> Arc<Message> {
+        let EarlierMessage { sender, text } = message;
+        Arc::new(Message {
+            id: format!("earlier-{place}").into(),
+            sender,
+            text,
+            timestamp: self.society.now(),
+            meta: Meta::new(),
+        })
     }
 
     /// Sends a message to an agent, within a request or as a new one.
@@ -23,21 +60,20 @@ impl Local {
         self.caller.needs(Scope::Send)?;
         let agent = self.society.addressee(request.agent_id).await?;
         let meta = [(PLAN_APPROVAL, json!(request.plan_approval))];
-        self.send_to(agent, &request.text, request.task_id, request.artifacts, meta).await
+        let meta = self.meta(request.artifacts, meta).await?;
+        Ok(self.society.send_with_meta(agent, &request.text, request.task_id, meta).await?.into())
     }
 
-    async fn send_to(
+    /// The meta of a message: these fields, and the artifacts.
+    async fn meta(
         &self,
-        agent: AgentId,
-        text: &str,
-        task: Option<TaskId>,
         artifacts: Vec<Attachment>,
         meta: impl IntoIterator<Item = (&str, Value)>,
-    ) -> Result<Accepted, ApiError> {
+    ) -> Result<Map<String, Value>, ApiError> {
         let given = meta.into_iter().filter(|(_, value)| !value.is_null());
         let mut meta: Map<String, Value> = given.map(|(key, value)| (key.to_owned(), value)).collect();
         Artifact::attach(&mut meta, &self.attached(artifacts).await?);
-        Ok(self.society.send_with_meta(agent, text, task, meta).await?.into())
+        Ok(meta)
     }
 
     /// The artifacts that a message names. Each must be in the store.
@@ -62,6 +98,6 @@ pub fn artifact_id(id: &str) -> Result<ArtifactId, ApiError> {
 
 impl From<Sent> for Accepted {
     fn from(sent: Sent) -> Self {
-        Self { task_id: sent.task_id, message_id: sent.message_id, seq: sent.seq }
+        Self { task_id: sent.task_id, conversation: sent.to, message_id: sent.message_id, seq: sent.seq }
     }
 }

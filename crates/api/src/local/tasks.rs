@@ -146,7 +146,7 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenState> {
     let is_queued = |agent: &polis_domain::Agent| {
         agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|entry: &InboxEntry| entry.task() == task))
     };
-    let queued: Vec<_> = spine.agents.iter().filter(|(_, agent)| is_queued(agent)).collect();
+    let queued: Vec<_> = busy_agents(spine).filter(|(_, agent)| is_queued(agent)).collect();
     let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<TurnStanding> {
         let turns = spine.turns.iter().filter(|(_, turn)| is_meant(&turn.task));
         turns.map(|(id, turn)| TurnStanding::of(spine, *id, turn)).collect()
@@ -175,6 +175,15 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenState> {
     Some(OpenState { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
 }
 
+/// The agents with an open turn in their main threads. No other has anything in its inbox, and they are far fewer than all.
+fn busy_agents(spine: &Spine) -> impl Iterator<Item = (&AgentId, &polis_domain::Agent)> {
+    let agent = |(id, turn): (&TurnId, &'_ Box<Turn>)| {
+        let (name, agent) = spine.agents.get_key_value(&turn.agent)?;
+        (agent.turn == Some(*id)).then_some((name, agent))
+    };
+    spine.turns.iter().filter_map(agent)
+}
+
 /// The request, and those whose turns must end before it gets its own.
 fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
     let mut tasks = BTreeSet::from([task.clone()]);
@@ -183,7 +192,8 @@ fn with_those_before(spine: &Spine, task: &TaskId) -> BTreeSet<TaskId> {
             let mut entries = agent.inbox.iter().flat_map(|inbox| &inbox.entries);
             entries.any(|entry: &InboxEntry| tasks.contains(entry.task()))
         };
-        let busy = spine.agents.values().filter(waits_behind).filter_map(|agent| spine.turns.get(&agent.turn?));
+        let busy =
+            busy_agents(spine).map(|(_, agent)| agent).filter(waits_behind).filter_map(|agent| spine.turns.get(&agent.turn?));
         let before: Vec<_> = busy.map(|turn| turn.task.clone()).filter(|before| !tasks.contains(before)).collect();
         if before.is_empty() {
             return tasks;

@@ -1,7 +1,10 @@
 //! Agents and conversations that come and go.
 
 use crate::spine::{Agent, Head, PendingTermination, Spine, Termination};
-use crate::{AgentId, Conversation, ConversationChange, EffectId, Envelope, Event, PersonId, Recorded, RoleId, Timestamp};
+use crate::{
+    AgentId, Conversation, ConversationChange, ConversationPlace, EffectId, Envelope, Event, PersonId, Recorded, RoleId,
+    Timestamp,
+};
 
 impl Spine {
     pub(super) fn spawn(
@@ -21,8 +24,8 @@ impl Spine {
             // Root is the first conversation.
             let title = agent.as_str().into();
             let conversation = Conversation::new(PersonId::owner(), title, recorded);
+            self.conversations.insert(conversation.place(), agent.clone());
             made.conversation = Some(Box::new(conversation));
-            self.conversations.insert(recorded.seq, agent.clone());
         }
         self.agents.insert(agent.clone(), made);
         if by.is_some() {
@@ -36,9 +39,9 @@ impl Spine {
         let mut made = self.agent(role, recorded.at);
         let settings = (!settings.is_default()).then(|| Box::new(settings.clone()));
         let conversation = Conversation { settings, ..Conversation::new(self.shared(person), title.clone(), recorded) };
+        self.conversations.insert(conversation.place(), agent.clone());
         made.conversation = Some(Box::new(conversation));
         self.trails.spawn(None, &made.role, agent);
-        self.conversations.insert(recorded.seq, agent.clone());
         self.agents.insert(agent.clone(), made);
         if !messages.is_empty() {
             let head = Head { messages: messages.len() as u32, ..Head::new(agent.clone()) };
@@ -47,22 +50,32 @@ impl Spine {
     }
 
     pub(super) fn change_conversation(&mut self, agent: &AgentId, change: &ConversationChange) {
-        let conversation = self.agents.get_mut(agent).and_then(|agent| agent.conversation.as_mut());
-        conversation.into_iter().for_each(|conversation| conversation.change(change));
+        self.relist(agent, |conversation| conversation.change(change));
+    }
+
+    /// Changes a conversation, and moves it to its place in the list.
+    fn relist(&mut self, agent: &AgentId, change: impl FnOnce(&mut Conversation)) {
+        let Some(conversation) = self.agents.get_mut(agent).and_then(|agent| agent.conversation.as_deref_mut()) else { return };
+        let before = conversation.place();
+        change(conversation);
+        let now = conversation.place();
+        if before != now
+            && let Some((id, _)) = self.agents.get_key_value(agent)
+        {
+            self.conversations.remove(before);
+            self.conversations.insert(now, id.clone());
+        }
     }
 
     /// Notes a message between a person and the agent of a conversation. A person who writes in an archived one takes it up again.
     pub(super) fn touch_conversation(&mut self, envelope: &Envelope, recorded: &Recorded) {
         let agent = if envelope.from.is_user() { &envelope.to } else { &envelope.from };
         let is_personal = envelope.from.is_user() || envelope.to.is_user();
-        let Some((id, agent)) = self.agents.get_key_value(agent).filter(|_| is_personal) else { return };
-        let (id, before) = (id.clone(), agent.conversation.as_ref().map(|conversation| conversation.active));
-        let Some(before) = before else { return };
-        self.conversations.remove(before);
-        self.conversations.insert(recorded.seq, id.clone());
-        if let Some(conversation) = self.agents.get_mut(&id).and_then(|agent| agent.conversation.as_mut()) {
-            (conversation.active, conversation.active_at) = (recorded.seq, recorded.at);
-            conversation.archived &= !envelope.from.is_user();
+        if is_personal {
+            self.relist(agent, |conversation| {
+                (conversation.active, conversation.active_at) = (recorded.seq, recorded.at);
+                conversation.archived &= !envelope.from.is_user();
+            });
         }
     }
 
@@ -84,7 +97,7 @@ impl Spine {
         }
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
         self.trails.end_agent(agent);
-        conversation.iter().for_each(|conversation| self.conversations.remove(conversation.active));
+        conversation.iter().for_each(|conversation| self.conversations.remove(conversation.place()));
         let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
         self.terminated.insert(agent.clone(), gone);
     }
@@ -107,7 +120,7 @@ impl Spine {
 
     /// The name of a person, with the allocation of the conversation that was active last if it is the same person's.
     fn shared(&self, person: &PersonId) -> PersonId {
-        let last = self.conversations.before(self.seq).next().and_then(|(_, agent)| self.conversation(agent));
+        let last = self.conversations.after(ConversationPlace::START).next().and_then(|(_, agent)| self.conversation(agent));
         last.map(|last| &last.person).filter(|last| *last == person).unwrap_or(person).clone()
     }
 }

@@ -141,6 +141,13 @@ impl Records {
                     self.spend(id.call.turn, spent.unwrap_or_default());
                 }
             }
+            Event::ConversationStarted { agent, messages, .. } => {
+                let thread = self.thread(&agent.main_thread(), agent);
+                for (index, message) in (0..).zip(messages) {
+                    thread.messages.insert(index, (**message).clone());
+                    thread.items.push(ThreadItem::Message { index, turn: None, seq: *seq, at: *at });
+                }
+            }
             Event::MessageAdded { by, index, message } => {
                 let Some(id) = thread else { return };
                 let turn = self.turns.get(&by.turn).map(|turn| (turn.id, turn.agent.clone()));

@@ -1,0 +1,124 @@
+//! Conversations: lines of talk between a person and an agent that exists for it.
+
+use std::sync::Arc;
+
+use polis_domain::{AgentId, PersonId, RoleId, TaskId, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{AgentStatus, Strategy};
+
+/// A conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Conversation {
+    /// Names the conversation, and the agent that exists for it.
+    pub id: AgentId,
+    /// The title; the beginning of the first message unless somebody changed it.
+    pub title: Arc<str>,
+    /// Whose it is.
+    pub person: PersonId,
+    /// The role of its agent.
+    pub role_id: RoleId,
+    /// The model that it asks, if not the one of the role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// How its requests are done, if they do not say so themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Arc<str>>,
+    /// Whether it is listed before the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// Whether it is left out of the usual list. A message of its person takes it up again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+    /// When it started.
+    pub created_at: Timestamp,
+    /// When a message went back or forth last.
+    pub active_at: Timestamp,
+    /// What its agent is doing.
+    pub status: AgentStatus,
+    /// The request that the agent works on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// How many messages its thread has.
+    pub messages: u32,
+}
+
+/// The conversations, those with the newest messages first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Conversations {
+    /// The conversations.
+    pub conversations: Vec<Conversation>,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which conversations are wanted.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationPaging {
+    /// The `next` of the page before; the first page without it.
+    pub after: Option<String>,
+    /// Most entries of a page.
+    pub limit: Option<u32>,
+    /// Only those whose title or id contains all of these words.
+    pub search: Option<String>,
+    /// Whether the archived ones are wanted instead of the others.
+    pub archived: Option<bool>,
+}
+
+/// Starts a conversation without a message.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StartConversation {
+    /// Its id; drawn if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<AgentId>,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The role to talk to; that of root if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_id: Option<RoleId>,
+    /// The model that it asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How its requests are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+}
+
+/// Changes a conversation; what is not given stays.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeConversation {
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether it is listed before the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// Whether it is left out of the usual list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// The model that it asks; an empty text for the one of its role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How its requests are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+}
+
+/// Deletes a conversation.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteConversation {}
+
+/// The conversation that was deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Deleted {
+    /// Its id.
+    pub id: AgentId,
+}

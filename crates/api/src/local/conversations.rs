@@ -1,0 +1,169 @@
+//! Reading conversations from the spine, starting, changing and deleting them.
+
+use std::sync::Arc;
+
+use polis_domain::{AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, Refusal, Seq, Spine};
+use polis_engine::{CommandError, ConversationStart};
+
+use super::Local;
+use super::agents::status_of;
+use crate::{
+    ApiError, ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, Scope, StartConversation, Strategy,
+};
+
+/// How many are listed where nobody says.
+const USUAL: usize = 100;
+
+/// How many a search looks through at a time, so that it never holds the society up for long.
+const STRIDE: usize = 2_000;
+
+impl Local {
+    /// The conversations, those with the newest messages first. Root's is listed once it has a message.
+    pub async fn conversations(&self, paging: ConversationPaging) -> Result<Conversations, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let limit = paging.limit.map_or(USUAL, |limit| (limit as usize).min(crate::paging::MOST));
+        let words: Vec<String> =
+            paging.search.iter().flat_map(|search| search.split_whitespace()).map(str::to_lowercase).collect();
+        let archived = paging.archived.unwrap_or(false);
+        let mut place = match &paging.after {
+            None => ConversationPlace::START,
+            Some(after) => read_cursor(after)
+                .ok_or_else(|| ApiError::bad_request("bad_cursor", "`after` must be the `next` of the page before"))?,
+        };
+        let mut conversations = Vec::new();
+        loop {
+            let (words, missing) = (words.clone(), limit - conversations.len());
+            let found = self.society.look(move |spine| scan(spine, place, &words, archived, missing)).await?;
+            conversations.extend(found.matches);
+            match found.rest {
+                Some(rest) => place = rest,
+                None => return Ok(Conversations { conversations, next: None }),
+            }
+            if conversations.len() >= limit {
+                return Ok(Conversations { conversations, next: Some(cursor(place)) });
+            }
+        }
+    }
+
+    /// One conversation.
+    pub async fn conversation(&self, id: &AgentId) -> Result<Conversation, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let asked = id.clone();
+        let found = self.society.look(move |spine| describe(spine, &asked)).await?;
+        found.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())).into())
+    }
+
+    /// Starts a conversation without a message.
+    pub async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let StartConversation { id, title, role_id: role, model, strategy } = request;
+        let settings = settings(model, strategy);
+        let start = ConversationStart { id, role, title, settings, messages: Vec::new() };
+        let id = self.society.start_conversation(start).await?;
+        self.with_read().conversation(&id).await
+    }
+
+    /// Changes title, list place or settings of a conversation.
+    pub async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let ChangeConversation { title, pinned, archived, model, strategy } = request;
+        let asked = id.clone();
+        let now = self.society.look(move |spine| spine.conversation(&asked).cloned()).await?;
+        let now = now.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())))?;
+        let settings = (model.is_some() || strategy.is_some()).then(|| {
+            let before = now.settings.as_deref().cloned().unwrap_or_default();
+            let set = settings(model.clone(), strategy);
+            ConversationSettings {
+                model: if model.is_some() { set.model } else { before.model },
+                strategy: set.strategy.or(before.strategy),
+            }
+        });
+        let change = ConversationChange { title: title.map(Into::into), pinned, archived, settings };
+        self.society.change_conversation(id.clone(), change).await?;
+        self.with_read().conversation(id).await
+    }
+
+    /// Deletes a conversation: its agent is terminated with all below it, at once. The log keeps what was said.
+    pub async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let asked = id.clone();
+        if !self.society.look(move |spine| spine.conversation(&asked).is_some()).await?
+            && self.society.done_before().await?.is_none()
+        {
+            return Err(CommandError::from(Refusal::UnknownConversation(id.clone())).into());
+        }
+        self.society.terminate(id.clone(), Children::Cascade, "the conversation was deleted", true).await?;
+        Ok(Deleted { id: id.clone() })
+    }
+
+    /// The same for one who may read: what a person has made or changed is theirs to see.
+    fn with_read(&self) -> Self {
+        Self { caller: self.caller.with(Scope::Read), ..self.clone() }
+    }
+}
+
+/// The settings that a request asks for.
+pub(super) fn settings(model: Option<String>, strategy: Option<Strategy>) -> ConversationSettings {
+    let model = model.filter(|model| !model.trim().is_empty()).map(Arc::from);
+    ConversationSettings { model, strategy: strategy.map(|strategy| strategy.as_str().into()) }
+}
+
+/// A place of the list as a cursor.
+fn cursor(place: ConversationPlace) -> String {
+    format!("{}{}", if place.pinned { "pinned-" } else { "" }, place.active)
+}
+
+fn read_cursor(text: &str) -> Option<ConversationPlace> {
+    let (pinned, active) = text.strip_prefix("pinned-").map_or((false, text), |rest| (true, rest));
+    Some(ConversationPlace { pinned, active: Seq(active.parse().ok()?) })
+}
+
+/// A part of a search.
+struct Found {
+    matches: Vec<Conversation>,
+    /// Where to go on; none at the end.
+    rest: Option<ConversationPlace>,
+}
+
+fn scan(spine: &Spine, after: ConversationPlace, words: &[String], archived: bool, missing: usize) -> Found {
+    let mut found = Found { matches: Vec::new(), rest: None };
+    for (seen, (place, id)) in spine.conversations.after(after).enumerate() {
+        if found.matches.len() == missing || seen == STRIDE {
+            return found;
+        }
+        found.rest = Some(place);
+        let Some(conversation) = spine.conversation(id).filter(|conversation| conversation.archived == archived) else {
+            continue;
+        };
+        let is_new = *id == AgentId::root() && !spine.threads.contains_key(&id.main_thread());
+        let text = || format!("{} {id}", conversation.title).to_lowercase();
+        if !is_new && (words.is_empty() || words.iter().all(|word| text().contains(word.as_str()))) {
+            found.matches.extend(describe(spine, id));
+        }
+    }
+    found.rest = None;
+    found
+}
+
+/// A conversation as the spine has it.
+pub(super) fn describe(spine: &Spine, id: &AgentId) -> Option<Conversation> {
+    let agent = spine.agents.get(id)?;
+    let conversation = agent.conversation.as_deref()?;
+    let settings = conversation.settings.as_deref().cloned().unwrap_or_default();
+    let turn = agent.turn.and_then(|turn| Some((turn, spine.turns.get(&turn)?)));
+    Some(Conversation {
+        id: id.clone(),
+        title: conversation.title.clone(),
+        person: conversation.person.clone(),
+        role_id: agent.role.clone(),
+        model: settings.model,
+        strategy: settings.strategy,
+        pinned: conversation.pinned,
+        archived: conversation.archived,
+        created_at: agent.created_at,
+        active_at: conversation.active_at,
+        status: status_of(spine, id),
+        task_id: turn.map(|(_, turn)| turn.task.clone()),
+        messages: spine.threads.get(&id.main_thread()).map_or(0, |head| head.messages),
+    })
+}
