@@ -37,7 +37,9 @@ pub use agents::{
 };
 pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};
 pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
-pub use conversations::{ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, StartConversation};
+pub use conversations::{
+    ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, StartConversation,
+};
 pub use error::{ApiError, ProblemDetails};
 pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]

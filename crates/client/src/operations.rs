@@ -73,7 +73,7 @@ impl Api for Client {
     }
 
     async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError> {
-        self.post(&path("conversations", id.as_str(), "/delete"), &()).await
+        self.post(&path("conversations", id.as_str(), "/delete"), &DeleteConversation {}).await
     }
 
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
