@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use polis_server::{BadTokens, Token, TokenFile, write_private};
+use polis_server::{Token, TokenFile, TokenFileError, write_private};
 
 use crate::trouble::Trouble;
 
@@ -47,9 +47,9 @@ pub(crate) fn further(data: &Path) -> TokenFile {
 }
 
 /// What is wrong with the further tokens.
-pub(crate) fn trouble(error: BadTokens) -> Trouble {
+pub(crate) fn trouble(error: TokenFileError) -> Trouble {
     match error {
-        BadTokens::BadName(_) => Trouble::usage(error.code(), error.to_string()),
+        TokenFileError::BadName(_) => Trouble::usage(error.code(), error.to_string()),
         _ => Trouble::new(error.code(), error.to_string()),
     }
 }

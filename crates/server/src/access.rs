@@ -24,15 +24,15 @@ use crate::caller::Caller;
 use crate::listener::MAX_HEAD_BYTES;
 use crate::metrics::Counts;
 use crate::problem::Problem;
-use crate::rate::{Buckets, Counted, Rate};
+use crate::rate_limit::{Buckets, Rate, RateKey};
 use crate::session::Sessions;
-use crate::tokens::{Known, Tokens};
+use crate::tokens::{AcceptedToken, Tokens};
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// How often somebody may ask. The owner may as often as the machine can.
+/// Rate limits. The owner has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// With each further token.
@@ -47,7 +47,7 @@ impl Default for Rates {
     }
 }
 
-/// The route that tells whether the server is well.
+/// The health route.
 const HEALTH: &str = "/api/health";
 
 /// How the address of a request begins.
@@ -62,7 +62,7 @@ pub(crate) struct Guard {
     pub(crate) listen: IpAddr,
     /// Names that this server has beside its addresses.
     pub(crate) hosts: Vec<String>,
-    /// Pages of others that may ask.
+    /// Origins of other pages that may call.
     pub(crate) origins: Vec<String>,
     pub(crate) sessions: Sessions,
     pub(crate) rates: Rates,
@@ -75,11 +75,11 @@ pub(crate) struct Guard {
 enum Page {
     /// Our own, or none: a program asks.
     Ours,
-    /// One of the pages of others that may.
+    /// Another page whose origin is allowed.
     Allowed,
 }
 
-/// Lets a request pass with the name of who sent it, or says why not.
+/// Passes a request on with its caller, or answers why not.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
     let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
@@ -143,7 +143,7 @@ const ALLOWED_HEADERS: &[&str] = &[
     "x-openwebui-chat-id",
 ];
 
-/// What a page of others may read of an answer's head.
+/// Response headers that pages of other origins may read.
 const EXPOSED_HEADERS: &str = "etag, idempotent-replayed, mcp-session-id, retry-after, x-should-retry";
 
 /// This limits the header bytes; hyper's buffer limit is separate.
@@ -233,7 +233,7 @@ impl Guard {
     }
 
     /// Who asks, if it is not too often, and with which token, if it can be revoked.
-    fn caller(&self, request: &Request) -> Result<(Caller, Option<Known>), Problem> {
+    fn caller(&self, request: &Request) -> Result<(Caller, Option<AcceptedToken>), Problem> {
         let Some(tokens) = &self.tokens else { return Ok((Caller::owner(), None)) };
         let headers = request.headers();
         let mut said = headers.get_all(AUTHORIZATION).iter();
@@ -245,8 +245,8 @@ impl Guard {
         };
         let (caller, who, rate) = match &known {
             Some(known) if known.is_owner() => return Ok((known.caller(), None)),
-            Some(known) => (known.caller(), Counted::Token(known.name.clone()), self.rates.token),
-            None => (Caller::unknown(), Counted::address(peer(request)), self.rates.unknown),
+            Some(known) => (known.caller(), RateKey::Token(known.name.clone()), self.rates.token),
+            None => (Caller::unknown(), RateKey::address(peer(request)), self.rates.unknown),
         };
         // Whether the server is well may be looked at however often others ask.
         if request.uri().path() != HEALTH {
@@ -255,8 +255,8 @@ impl Guard {
         Ok((caller, known))
     }
 
-    /// The same stream, which ends before anything more is told on it once its token is revoked.
-    fn while_known(self: Arc<Self>, known: Known, response: Response) -> Response {
+    /// The same stream, which ends as soon as its token is revoked.
+    fn while_known(self: Arc<Self>, known: AcceptedToken, response: Response) -> Response {
         let is_known = move || {
             let now = self.tokens.as_ref().and_then(|tokens| tokens.named(&known.name));
             now.is_some_and(|now| now.is_same(&known))
@@ -264,7 +264,7 @@ impl Guard {
         response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| ready(is_known()))))
     }
 
-    fn count(&self, who: Counted, rate: Rate) -> Result<(), Problem> {
+    fn count(&self, who: RateKey, rate: Rate) -> Result<(), Problem> {
         self.buckets.take(who, rate, Instant::now()).map_err(|wait| {
             let detail = format!("too many requests in a short time; try again in {} ms", wait.as_millis() + 1);
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
@@ -273,10 +273,10 @@ impl Guard {
 
     /// Gives the page a cookie for the token of its address, and has the browser forget that address.
     fn begin_session(&self, tokens: &Tokens, secret: &str, request: &Request) -> Response {
-        if let Err(problem) = self.count(Counted::address(peer(request)), self.rates.unknown) {
+        if let Err(problem) = self.count(RateKey::address(peer(request)), self.rates.unknown) {
             return problem.into_response();
         }
-        let known: Option<Known> = tokens.find(secret);
+        let known: Option<AcceptedToken> = tokens.find(secret);
         let cookie = known.and_then(|known| HeaderValue::from_str(&self.sessions.cookie(&known, now_s())).ok());
         match cookie {
             Some(cookie) => {
@@ -302,7 +302,7 @@ fn bearer(value: &HeaderValue) -> Option<&str> {
 }
 
 fn peer(request: &Request) -> IpAddr {
-    request.extensions().get::<Peer>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0)
+    request.extensions().get::<PeerAddress>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0)
 }
 
 fn now_s() -> u64 {

@@ -16,7 +16,7 @@ use crate::state::SocietyState;
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
 
-/// How much of a longer one is read and thrown away, so that its sender gets to hear why.
+/// How much of a longer body is read and discarded, so that its sender receives the error.
 const MAX_DRAINED_BYTES: usize = 16 << 20;
 
 /// Where documents are taken.

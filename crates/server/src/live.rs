@@ -93,7 +93,7 @@ impl SocietyState {
             which,
             turns: HashMap::new(),
             since: after,
-            heard: after,
+            last_seen: after,
             over: HashSet::new(),
             waiting: None,
             missed: 0,
@@ -110,11 +110,11 @@ pub struct LiveEvents {
     society: Society,
     watch: Watch,
     which: EventFilter,
-    /// Who works in a turn, and for which request. Of the turns that began between `since` and `heard`, those that are not here
+    /// Who works in a turn, and for which request. Of the turns that began between `since` and `last_seen`, those that are not here
     /// are of no interest.
     turns: HashMap<TurnId, (AgentId, TaskId)>,
     since: Seq,
-    heard: Seq,
+    last_seen: Seq,
     /// Replies that were told whole: chunks of them that come late are not told.
     over: HashSet<EffectId>,
     /// What is told after a `resync`.
@@ -168,7 +168,7 @@ impl LiveEvents {
                     }
                     self.over.insert(*id);
                 }
-                self.heard = recorded.seq;
+                self.last_seen = recorded.seq;
                 if let Event::TurnStarted { agent, task, .. } = &recorded.event {
                     self.note(TurnId(recorded.seq), agent, &task.id);
                 }
@@ -232,7 +232,7 @@ impl LiveEvents {
         if let Some(known) = self.turns.get(&turn) {
             return Some(known.clone());
         }
-        if turn.0 > self.since && turn.0 <= self.heard {
+        if turn.0 > self.since && turn.0 <= self.last_seen {
             return None;
         }
         let before = Seq(turn.0.0.checked_sub(1)?);
@@ -253,7 +253,7 @@ impl LiveEvents {
     fn keep(&mut self, turn: TurnId, of: (AgentId, TaskId)) {
         if self.turns.len() >= MAX_TURNS {
             self.turns.clear();
-            self.since = self.heard;
+            self.since = self.last_seen;
         }
         self.turns.insert(turn, of);
     }

@@ -1,7 +1,7 @@
-//! All societies of a store behind one door: which of them are open, who answers for which, and making others of them.
+//! The societies of a store: which are open, which one a request is for, and creating, forking and rewinding them.
 //!
-//! What is asked at the root is meant for the society that the server was started with; `/s/NAME/…` is meant for another. One that
-//! is not open yet is opened to be looked at, and to work as soon as somebody wishes for something.
+//! Requests at the root go to the society that the server was started with; `/s/NAME/…` goes to another. A society that is
+//! not open yet is opened read-only first, and starts to work with the first command.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

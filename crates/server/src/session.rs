@@ -7,7 +7,7 @@ use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use ring::hmac;
 
-use crate::tokens::{Known, Tokens, hex};
+use crate::tokens::{AcceptedToken, Tokens, hex};
 
 /// How long the page may go on without the token.
 const LIFETIME_S: u64 = 30 * 24 * 3_600;
@@ -30,7 +30,7 @@ impl Sessions {
     }
 
     /// The header that begins a session.
-    pub(crate) fn cookie(self, known: &Known, now_s: u64) -> String {
+    pub(crate) fn cookie(self, known: &AcceptedToken, now_s: u64) -> String {
         let until = now_s + LIFETIME_S;
         let word = format!("{}.{until}", known.name);
         let signature = hex(hmac::sign(&known.hash.key(), self.signed(&word).as_bytes()).as_ref());
@@ -39,7 +39,7 @@ impl Sessions {
     }
 
     /// Whose session a request belongs to.
-    pub(crate) fn holder(self, method: &Method, headers: &HeaderMap, tokens: &Tokens, now_s: u64) -> Option<Known> {
+    pub(crate) fn holder(self, method: &Method, headers: &HeaderMap, tokens: &Tokens, now_s: u64) -> Option<AcceptedToken> {
         if !self.is_of_our_page(method, headers) {
             return None;
         }

@@ -9,8 +9,8 @@ use polis_ports::LogError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::tasks::TaskIndex;
-use crate::mcp::flights::Flights;
+use crate::a2a::task_index::TaskIndex;
+use crate::mcp::in_flight::InFlightRequests;
 use crate::page_options::PageOptions;
 
 /// Most event streams that are open at once.
@@ -30,13 +30,13 @@ pub struct SocietyState {
     pub(crate) reason: Arc<OnceLock<&'static str>>,
     /// Held while a conversation is looked for and begun, so that two do not become one.
     pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
-    /// The requests of MCP clients that are under way.
-    pub(crate) flights: Arc<Flights>,
+    /// The open requests of MCP clients.
+    pub(crate) in_flight: Arc<InFlightRequests>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
 }
 
-/// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
+/// The next watch event. It keeps waiting when the society has ended: the state ends its streams, and gives the reason.
 pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError> {
     match watch.next().await? {
         Some(seen) => Ok(seen),
@@ -57,7 +57,7 @@ impl SocietyState {
             closing: CancellationToken::new(),
             reason: Arc::default(),
             conversing: Arc::default(),
-            flights: Arc::default(),
+            in_flight: Arc::default(),
             a2a_tasks: Arc::default(),
         }
     }

@@ -1,13 +1,13 @@
-//! A run as clients of OpenAI see it: text, reasoning beside it, and one ending.
+//! A run as OpenAI clients see it: text, reasoning, and one ending.
 
 use std::collections::VecDeque;
 
+use super::client_tools::ClientToolCall;
 use super::error::ApiError;
-use super::tools::LentCall;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
-use crate::openai::words::notice;
+use crate::openai::approval_text::notice;
 use crate::state::SocietyState;
-use crate::work::BUSY;
+use crate::task_follower::BUSY;
 use polis_domain::TaskId;
 
 /// What comes next.
@@ -19,10 +19,10 @@ pub(super) enum Chunk {
 
 /// How it ended.
 pub(super) enum Ending {
-    /// It is answered, or waits for a person and says so.
+    /// It is answered, or the text says that it waits for a person.
     Stop,
     /// The client's own tools are to be called.
-    ToolCalls(Vec<LentCall>),
+    ToolCalls(Vec<ClientToolCall>),
     Failed(ApiError),
 }
 
@@ -65,7 +65,7 @@ impl Completion {
                 return None;
             }
             match self.run.next().await {
-                Some(event) => self.hear(event).await,
+                Some(event) => self.on_event(event).await,
                 None => self.end(Ending::Stop),
             }
         }
@@ -109,7 +109,7 @@ impl Completion {
         self.think(format!("{start}{text}\n"));
     }
 
-    async fn hear(&mut self, event: Event) {
+    async fn on_event(&mut self, event: Event) {
         let is_main = event.subagent_run_id.is_none();
         match event.body {
             Body::TextMessageStart { .. } if is_main => self.is_new = true,
@@ -142,7 +142,7 @@ impl Completion {
         match outcome {
             Outcome::Success { pending_tool_call_ids } if pending_tool_call_ids.is_empty() => self.end(Ending::Stop),
             Outcome::Success { .. } => {
-                let calls = self.run.lent_calls().into_iter().map(LentCall::new).collect();
+                let calls = self.run.client_tool_calls().into_iter().map(ClientToolCall::new).collect();
                 self.end(Ending::ToolCalls(calls));
             }
             Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "the request was cancelled"))),

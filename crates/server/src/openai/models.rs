@@ -5,16 +5,19 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
-use crate::spoken::{Addressee, addressee, addressees};
+use crate::addressee::{Addressee, addressee, addressees};
+use crate::extract::PathParam;
 use crate::state::SocietyState;
-use crate::wanted::Name;
 
 pub(crate) async fn models(State(state): State<SocietyState>) -> Result<axum::Json<Value>, ApiError> {
     let data: Vec<_> = addressees(&state).await?.iter().map(listed).collect();
     Ok(axum::Json(json!({ "object": "list", "data": data })))
 }
 
-pub(crate) async fn model(State(state): State<SocietyState>, Name(name): Name) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn model(
+    State(state): State<SocietyState>,
+    PathParam(name): PathParam,
+) -> Result<axum::Json<Value>, ApiError> {
     Ok(axum::Json(listed(&chosen(&state, &name).await?)))
 }
 

@@ -1,4 +1,4 @@
-//! Approvals in a chat: what waits is said in words, and a person's words on it are understood.
+//! Approvals in a chat: describes what waits for a person, and reads decisions from the person's message.
 
 use serde_json::json;
 
@@ -26,8 +26,8 @@ pub(super) fn notice(waiting: &[Approval]) -> String {
     lines.join("\n")
 }
 
-/// What a person's message says about what waits; nothing where it is an ordinary message.
-pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Decision)> {
+/// The decisions in a person's message; empty for an ordinary message.
+pub(super) fn read_decisions(text: &str, waiting: &[Approval]) -> Vec<(String, Decision)> {
     let text = text.trim();
     let (verb, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
@@ -39,8 +39,8 @@ pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Decision
         None => (waiting.iter().collect(), rest),
     };
     let verb = verb.trim_end_matches(['.', '!', '。', '！', ',', '，']).to_lowercase();
-    let spoken = |approval: &Approval| {
-        let said = match (&*verb, &approval.pending) {
+    let decide = |approval: &Approval| {
+        let body = match (&*verb, &approval.pending) {
             ("approve" | "approved" | "yes" | "ok" | "同意" | "批准" | "是", Pending::Approval { .. }) if words.is_empty() =>
             {
                 json!({ "approved": true })
@@ -52,15 +52,15 @@ pub(super) fn decided(text: &str, waiting: &[Approval]) -> Vec<(String, Decision
             ("done" | "not_done" | "again", Pending::InDoubt { .. }) if words.is_empty() => json!({ "outcome": verb }),
             ("done" | "not_done", Pending::InDoubt { .. }) => json!({ "outcome": verb, "result": words }),
             ("again", Pending::Parked { .. }) => json!({ "outcome": verb }),
-            // One question that words answer: whatever is said is the answer.
+            // With a single open question, any text is its answer.
             (_, Pending::Question { .. }) if waiting.len() == 1 && one.is_none() && !text.is_empty() => {
                 json!({ "answer": text })
             }
             _ => return None,
         };
-        Some((approval.id.clone(), serde_json::from_value(said).ok()?))
+        Some((approval.id.clone(), serde_json::from_value(body).ok()?))
     };
-    about.into_iter().filter_map(spoken).collect()
+    about.into_iter().filter_map(decide).collect()
 }
 
 #[cfg(test)]
@@ -88,24 +88,24 @@ mod tests {
         )
     }
 
-    fn said(text: &str, waiting: &[Approval]) -> Vec<(String, Option<Verdict>)> {
+    fn decisions(text: &str, waiting: &[Approval]) -> Vec<(String, Option<Verdict>)> {
         let verdict = |(id, word)| match word {
             Decision::Verdict(verdict) => (id, Some(verdict)),
             _ => (id, None),
         };
-        decided(text, waiting).into_iter().map(verdict).collect()
+        read_decisions(text, waiting).into_iter().map(verdict).collect()
     }
 
     #[test]
     fn words_on_what_waits_are_understood_and_others_are_not() {
         let waiting = [ask("1.0"), ask("2.0")];
         let yes = |id: &str| (id.to_owned(), Some(Verdict::yes()));
-        assert_eq!(said("approve 2.0", &waiting), [yes("2.0")]);
-        assert_eq!(said("Yes!", &waiting), [yes("1.0"), yes("2.0")]);
-        assert_eq!(said("同意", &waiting[..1]), [yes("1.0")]);
-        assert_eq!(said("deny 1.0 not today", &waiting), [("1.0".to_owned(), Some(Verdict::no("not today")))]);
+        assert_eq!(decisions("approve 2.0", &waiting), [yes("2.0")]);
+        assert_eq!(decisions("Yes!", &waiting), [yes("1.0"), yes("2.0")]);
+        assert_eq!(decisions("同意", &waiting[..1]), [yes("1.0")]);
+        assert_eq!(decisions("deny 1.0 not today", &waiting), [("1.0".to_owned(), Some(Verdict::no("not today")))]);
         for text in ["yes, but first read the file", "approve of what?", "what is this?", ""] {
-            assert_eq!(said(text, &waiting), [], "{text}");
+            assert_eq!(decisions(text, &waiting), [], "{text}");
         }
     }
 
@@ -121,7 +121,7 @@ mod tests {
             deadline: None,
         };
         let waiting = [approval("3.1", what)];
-        assert_eq!(said("the blue one", &waiting), [("3.1".to_owned(), Some(Verdict::words("the blue one")))]);
+        assert_eq!(decisions("the blue one", &waiting), [("3.1".to_owned(), Some(Verdict::words("the blue one")))]);
         assert!(notice(&waiting).contains("answer 3.1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that a client brings along, and what comes of its calls.
+//! Tools that the client runs itself, and its calls to them.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ struct Function {
 }
 
 /// The tools in the shape that a task has them in its meta; none where the client forbids their use.
-pub(super) fn lent(tools: Vec<ClientTool>, choice: &Value) -> Result<Vec<Value>, ApiError> {
+pub(super) fn read_tools(tools: Vec<ClientTool>, choice: &Value) -> Result<Vec<Value>, ApiError> {
     match choice {
         Value::Null => {}
         Value::String(choice) if choice == "auto" => {}
@@ -68,19 +68,19 @@ pub(super) fn lent(tools: Vec<ClientTool>, choice: &Value) -> Result<Vec<Value>,
 
 /// A call of a client's tool that waits for it.
 #[derive(Debug, Clone)]
-pub(super) struct LentCall {
+pub(super) struct ClientToolCall {
     pub(super) id: Arc<str>,
     pub(super) name: Arc<str>,
     pub(super) arguments: Arc<str>,
 }
 
-impl LentCall {
+impl ClientToolCall {
     pub(super) fn new((_, id, call): (EffectId, Arc<str>, Call)) -> Self {
         Self { id, name: call.tool, arguments: call.arguments }
     }
 }
 
-/// The turn that a call belongs to: its name says so.
+/// The turn that a call belongs to, from its id.
 pub(super) fn turn_of(call: &str) -> Option<TurnId> {
     let turn = call.strip_prefix("call_")?.split('_').next()?;
     turn.parse().ok().map(|seq| TurnId(polis_domain::Seq(seq)))
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn read(tools: Value, choice: Value) -> Result<Vec<Value>, String> {
-        lent(serde_json::from_value(tools).unwrap(), &choice).map_err(|error| error.code().to_owned())
+        read_tools(serde_json::from_value(tools).unwrap(), &choice).map_err(|error| error.code().to_owned())
     }
 
     #[test]

@@ -26,9 +26,9 @@ const HEADER: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 255;
 
 /// The state of a society; where the request has a key, the one command given through it happens once.
-pub(crate) struct Keyed(pub(crate) SocietyState);
+pub(crate) struct KeyedState(pub(crate) SocietyState);
 
-impl FromRequestParts<SocietyState> for Keyed {
+impl FromRequestParts<SocietyState> for KeyedState {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
@@ -38,13 +38,13 @@ impl FromRequestParts<SocietyState> for Keyed {
 }
 
 /// The operations of the society for the caller of a request.
-pub(crate) struct Api(pub(crate) Local);
+pub(crate) struct CallerApi(pub(crate) Local);
 
-impl FromRequestParts<SocietyState> for Api {
+impl FromRequestParts<SocietyState> for CallerApi {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
-        let Ok(Keyed(state)) = Keyed::from_request_parts(parts, state).await;
+        let Ok(KeyedState(state)) = KeyedState::from_request_parts(parts, state).await;
         let registry = parts.extensions.get::<Arc<dyn Registry>>().cloned();
         Ok(Self(Local { registry, ..state.api(caller_of(&parts.extensions)) }))
     }

@@ -1,4 +1,4 @@
-//! What a client of another protocol says, as one message: whom it is for, and what goes along that the agent cannot know.
+//! Finds the agent that a client of another protocol addresses, and builds the text of its message.
 
 use polis_domain::{AgentId, RoleId, Spine};
 
@@ -67,22 +67,23 @@ fn find(spine: &Spine, name: &str) -> Option<Addressee> {
     Some(Addressee { name: name.to_owned(), agent, about, since_ms: known.created_at.0 })
 }
 
-/// One thing that was said before.
+/// An earlier message of a conversation that took place elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Before {
-    /// Whether the other side said it.
+pub(crate) struct EarlierMessage {
+    /// Whether the assistant wrote it.
     pub(crate) by_assistant: bool,
     pub(crate) text: String,
 }
 
-/// The text of a message: instructions and what was said elsewhere come before it, where there is any.
-pub(crate) fn envelope_text(instructions: &[String], before: &[Before], now: &str) -> String {
+/// The text of a message: preceded by instructions and by earlier messages, where there are any.
+pub(crate) fn envelope_text(instructions: &[String], before: &[EarlierMessage], now: &str) -> String {
     let mut parts = Vec::new();
     if !instructions.is_empty() {
         parts.push(format!("[Instructions that came with the request]\n{}", instructions.join("\n\n")));
     }
     if !before.is_empty() {
-        let line = |before: &Before| format!("{}: {}", if before.by_assistant { "assistant" } else { "user" }, before.text);
+        let line =
+            |before: &EarlierMessage| format!("{}: {}", if before.by_assistant { "assistant" } else { "user" }, before.text);
         let lines: Vec<_> = before.iter().map(line).collect();
         parts.push(format!("[Earlier in this conversation, elsewhere]\n{}", lines.join("\n")));
     }
@@ -100,8 +101,10 @@ mod tests {
     #[test]
     fn a_message_is_the_request_alone_unless_something_goes_along() {
         assert_eq!(envelope_text(&[], &[], "hi"), "hi");
-        let before =
-            [Before { by_assistant: false, text: "a".to_owned() }, Before { by_assistant: true, text: "b".to_owned() }];
+        let before = [
+            EarlierMessage { by_assistant: false, text: "a".to_owned() },
+            EarlierMessage { by_assistant: true, text: "b".to_owned() },
+        ];
         let text = envelope_text(&["be brief".to_owned()], &before, "hi");
         assert_eq!(
             text,

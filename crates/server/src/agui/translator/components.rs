@@ -8,7 +8,7 @@ use polis_ports::{ComponentChunk, StreamedStep};
 use serde_json::{Value, json};
 
 use super::super::event::{Body, Patch, Role};
-use super::Narrator;
+use super::EventTranslator;
 
 /// A component that is shown.
 pub(super) struct Activity {
@@ -18,7 +18,7 @@ pub(super) struct Activity {
     owner: Option<Arc<str>>,
 }
 
-/// The verifier's summary, told on the main thread while it is written.
+/// The verifier's summary, streamed to the main thread while the model writes it.
 #[derive(Default)]
 pub(super) struct Draft {
     /// Fields that must be true before it counts as the answer.
@@ -28,7 +28,7 @@ pub(super) struct Draft {
     attempt: u32,
 }
 
-impl Narrator {
+impl EventTranslator {
     /// What a message of a thread shows beside the replies of models.
     pub(super) fn show(&mut self, turn: TurnId, thread: &ThreadId, index: u32, message: &Message) {
         let place = (thread.clone(), index);
@@ -42,7 +42,7 @@ impl Narrator {
                     owner: None,
                 };
                 self.activities.insert(place.clone(), activity);
-                self.tell_activity(&place);
+                self.emit_activity(&place);
             }
             None => {}
         }
@@ -71,10 +71,10 @@ impl Narrator {
         let id = id.unwrap_or_else(|| format!("activity_{}_{}", place.0, place.1).into());
         let owner = self.owner(turn);
         self.activities.insert(place.clone(), Activity { id, kind, content, owner });
-        self.tell_activity(&place);
+        self.emit_activity(&place);
     }
 
-    fn tell_activity(&mut self, place: &(ThreadId, u32)) {
+    fn emit_activity(&mut self, place: &(ThreadId, u32)) {
         let Some(activity) = self.activities.get(place) else { return };
         let body = Body::ActivitySnapshot {
             message_id: activity.id.clone(),
@@ -83,10 +83,10 @@ impl Narrator {
             replace: Some(true),
         };
         let owner = activity.owner.clone();
-        self.tell(owner, body);
+        self.emit(owner, body);
     }
 
-    pub(super) fn hear_step(&mut self, chunk: &StreamedStep) {
+    pub(super) fn on_step(&mut self, chunk: &StreamedStep) {
         let Some((turn, owner)) =
             self.turns.iter().find(|(_, turn)| turn.thread == chunk.thread).map(|(id, turn)| (*id, turn.owner.clone()))
         else {
@@ -106,17 +106,17 @@ impl Narrator {
             let activity = Activity { id, kind: component.clone(), content: json!({}), owner: owner.clone() };
             let (message_id, activity_type) = (activity.id.clone(), activity.kind.clone());
             self.growing.insert(key.clone(), activity);
-            self.tell(owner.clone(), Body::ActivitySnapshot { message_id, activity_type, content: json!({}), replace: None });
+            self.emit(owner.clone(), Body::ActivitySnapshot { message_id, activity_type, content: json!({}), replace: None });
         }
         let Some(activity) = self.growing.get_mut(&key) else { return };
         let patch = activity.grow(grows);
         let (message_id, activity_type) = (activity.id.clone(), activity.kind.clone());
         if !patch.is_empty() {
-            self.tell(owner, Body::ActivityDelta { message_id, activity_type, patch });
+            self.emit(owner, Body::ActivityDelta { message_id, activity_type, patch });
         }
     }
 
-    /// The verifier's summary is the answer once it has said that everything is done.
+    /// The verifier's summary is the answer once the verifier states that everything is done.
     fn draft(&mut self, thread: &ThreadId, grows: &ComponentChunk) {
         let draft = self.drafts.entry(thread.clone()).or_default();
         match grows {
@@ -138,12 +138,12 @@ impl Narrator {
                 let message_id = known.clone().unwrap_or_else(|| format!("answer_{thread}_{attempt}").into());
                 draft.message = Some(message_id.clone());
                 if known.is_none() {
-                    self.tell(
+                    self.emit(
                         None,
                         Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name: None },
                     );
                 }
-                self.tell(None, Body::TextMessageContent { message_id, delta: text.clone() });
+                self.emit(None, Body::TextMessageContent { message_id, delta: text.clone() });
             }
             _ => {}
         }
@@ -153,7 +153,7 @@ impl Narrator {
         let Some(draft) = self.drafts.get_mut(thread) else { return };
         if let Some(message_id) = draft.message.take() {
             self.last_text = std::mem::take(&mut draft.text);
-            self.tell(None, Body::TextMessageEnd { message_id });
+            self.emit(None, Body::TextMessageEnd { message_id });
         }
     }
 
@@ -161,13 +161,13 @@ impl Narrator {
     pub(super) fn reword(&mut self, place: &(ThreadId, u32), text: &str) {
         if let Some(activity) = self.activities.get_mut(place).filter(|activity| &*activity.kind == "message") {
             activity.content = json!({ "text": text });
-            self.tell_activity(place);
+            self.emit_activity(place);
         }
     }
 }
 
 impl Activity {
-    /// Takes in a chunk; gives what it changes for whoever holds a copy.
+    /// Takes in a chunk; returns the patches for clients that hold a copy.
     fn grow(&mut self, grows: &ComponentChunk) -> Vec<Patch> {
         let Value::Object(content) = &mut self.content else { return Vec::new() };
         let escaped = |field: &str| field.replace('~', "~0").replace('/', "~1");
@@ -176,7 +176,7 @@ impl Activity {
                 content.clear();
                 vec![Patch::Replace { path: String::new(), value: json!({}) }]
             }
-            // Long texts are told as messages; patches would repeat them again and again.
+            // Long texts are sent as messages; patches would repeat them again and again.
             ComponentChunk::Text { .. } => Vec::new(),
             ComponentChunk::Field { field, value } => {
                 content.insert(field.clone(), value.clone());

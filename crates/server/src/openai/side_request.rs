@@ -6,7 +6,7 @@ use serde_json::json;
 
 /// What a chat client wants on the side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum SideRequest {
     /// A title in words.
     Title,
     /// A title as JSON.
@@ -32,53 +32,53 @@ pub(super) fn answer(text: &str) -> Option<String> {
     let side = kind(text)?;
     let title = || title(about(text));
     Some(match side {
-        Side::Title => title(),
-        Side::TitleObject => json!({ "title": title() }).to_string(),
-        Side::TitleAndLanguage => json!({ "title": title(), "language": "unknown" }).to_string(),
-        Side::Tags => json!({ "tags": ["General"] }).to_string(),
-        Side::FollowUps => json!({ "follow_ups": [] }).to_string(),
-        Side::Queries => json!({ "queries": [] }).to_string(),
-        Side::Completion => json!({ "text": "" }).to_string(),
-        Side::ImagePrompt => json!({ "prompt": title() }).to_string(),
-        Side::Emoji => "💬".to_owned(),
+        SideRequest::Title => title(),
+        SideRequest::TitleObject => json!({ "title": title() }).to_string(),
+        SideRequest::TitleAndLanguage => json!({ "title": title(), "language": "unknown" }).to_string(),
+        SideRequest::Tags => json!({ "tags": ["General"] }).to_string(),
+        SideRequest::FollowUps => json!({ "follow_ups": [] }).to_string(),
+        SideRequest::Queries => json!({ "queries": [] }).to_string(),
+        SideRequest::Completion => json!({ "text": "" }).to_string(),
+        SideRequest::ImagePrompt => json!({ "prompt": title() }).to_string(),
+        SideRequest::Emoji => "💬".to_owned(),
     })
 }
 
-fn kind(text: &str) -> Option<Side> {
+fn kind(text: &str) -> Option<SideRequest> {
     let has = |words: &str| text.contains(words);
     // Open WebUI: a template with its headings, and the conversation in tags.
     if text.trim_start().starts_with("### Task:") && (has("<chat_history>") || has("<text>")) {
         let object = |name: &str| has(&format!("\"{name}\":"));
         return match () {
-            () if object("follow_ups") => Some(Side::FollowUps),
-            () if object("tags") => Some(Side::Tags),
-            () if object("queries") => Some(Side::Queries),
-            () if has("autocompletion system") => Some(Side::Completion),
-            () if object("prompt") && has("image") => Some(Side::ImagePrompt),
-            () if object("title") => Some(Side::TitleObject),
-            () if has("title") => Some(Side::Title),
+            () if object("follow_ups") => Some(SideRequest::FollowUps),
+            () if object("tags") => Some(SideRequest::Tags),
+            () if object("queries") => Some(SideRequest::Queries),
+            () if has("autocompletion system") => Some(SideRequest::Completion),
+            () if object("prompt") && has("image") => Some(SideRequest::ImagePrompt),
+            () if object("title") => Some(SideRequest::TitleObject),
+            () if has("title") => Some(SideRequest::Title),
             () => None,
         };
     }
     if text.starts_with("Your task is to reflect the speaker's likely facial expression through a fitting emoji") {
-        return Some(Side::Emoji);
+        return Some(SideRequest::Emoji);
     }
     // LibreChat.
     if has("5-word-or-less title for the conversation")
         || has("Please generate a concise title (max 40 characters) for a conversation")
     {
-        return Some(Side::Title);
+        return Some(SideRequest::Title);
     }
     if has("Analyze this conversation and provide:") && has("concise title in the detected language") {
-        return Some(Side::TitleAndLanguage);
+        return Some(SideRequest::TitleAndLanguage);
     }
     // NextChat and its descendants, in both of its languages.
     let next_chat =
         ["Please generate a four to five word title summarizing our conversation", "使用四到五个字直接返回这句话的简要主题"];
-    next_chat.iter().any(|words| text.starts_with(words)).then_some(Side::Title)
+    next_chat.iter().any(|words| text.starts_with(words)).then_some(SideRequest::Title)
 }
 
-/// What the conversation is about: the first thing that the user said in it.
+/// The topic of the conversation: its first user message.
 fn about(text: &str) -> &str {
     let inside =
         text.split_once("<chat_history>").map_or(text, |(_, rest)| rest.split("</chat_history>").next().unwrap_or(rest));

@@ -1,4 +1,4 @@
-//! Which requests are under way, so that a client can call one off.
+//! The requests in progress, so that a client can cancel one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -11,30 +11,30 @@ use tokio_util::sync::CancellationToken;
 /// A session and the id of a request in it.
 type Key = (String, String);
 
-type Listed = Arc<Mutex<HashMap<Key, CancellationToken>>>;
+type Tokens = Arc<Mutex<HashMap<Key, CancellationToken>>>;
 
-/// The requests under way of all clients.
+/// The requests in progress of all clients.
 #[derive(Default)]
-pub(crate) struct Flights(Listed);
+pub(crate) struct InFlightRequests(Tokens);
 
-/// A request under way. It is forgotten with this.
+/// A request in progress. Dropping it removes it from the list.
 #[derive(Default)]
-pub(super) struct Flight {
+pub(super) struct InFlightRequest {
     cancelled: CancellationToken,
-    listed: Option<(Key, Listed)>,
+    listed: Option<(Key, Tokens)>,
 }
 
-impl Flights {
+impl InFlightRequests {
     /// Begins one. Without the name of a session nobody can call it off.
-    pub(super) fn begin(&self, session: Option<String>, id: &Value) -> Flight {
-        let Some(session) = session else { return Flight::default() };
+    pub(super) fn begin(&self, session: Option<String>, id: &Value) -> InFlightRequest {
+        let Some(session) = session else { return InFlightRequest::default() };
         let key = (session, id.to_string());
         let cancelled = CancellationToken::new();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), cancelled.clone());
-        Flight { cancelled, listed: Some((key, self.0.clone())) }
+        InFlightRequest { cancelled, listed: Some((key, self.0.clone())) }
     }
 
-    /// Calls one off, if it is still under way.
+    /// Cancels a request, if it is still in progress.
     pub(super) fn cancel(&self, session: Option<&str>, id: &Value) {
         let Some(session) = session else { return };
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(session.to_owned(), id.to_string()));
@@ -44,7 +44,7 @@ impl Flights {
     }
 }
 
-impl Flight {
+impl InFlightRequest {
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }
@@ -55,7 +55,7 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
         if let Some((key, all)) = &self.listed {
             all.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
@@ -63,7 +63,7 @@ impl Drop for Flight {
     }
 }
 
-/// A name for a session that nobody can guess. It opens nothing; it only tells requests apart.
+/// A session id that nobody can guess. It grants nothing; it only tells requests apart.
 pub(super) fn fresh_name() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())

@@ -1,33 +1,33 @@
-//! The output of a response while it grows: reasoning, a message, calls of the client's tools; and the events that tell of it.
+//! The output of a response while it streams: reasoning, a message, client tool calls; and the events for it.
 
 use serde_json::{Value, json};
 
-use super::tools::LentCall;
+use super::client_tools::ClientToolCall;
 
-/// What a response has said so far.
+/// The output of a response so far.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct ResponseOutput {
     /// Items that are whole.
     items: Vec<Value>,
-    open: Option<Open>,
+    open: Option<OpenItem>,
     /// What makes the names of its items its own.
     tail: String,
 }
 
 /// The item that grows.
-struct Open {
-    kind: Kind,
+struct OpenItem {
+    kind: ItemKind,
     id: String,
     text: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ItemKind {
     Message,
     Reasoning,
 }
 
-impl Output {
+impl ResponseOutput {
     pub(super) fn new(tail: &str) -> Self {
         Self { tail: tail.to_owned(), ..Self::default() }
     }
@@ -39,30 +39,30 @@ impl Output {
 
     /// More of the answer.
     pub(super) fn content(&mut self, text: &str) -> Vec<Value> {
-        self.grow(Kind::Message, text)
+        self.grow(ItemKind::Message, text)
     }
 
     /// More of what was thought.
     pub(super) fn reasoning(&mut self, text: &str) -> Vec<Value> {
-        self.grow(Kind::Reasoning, text)
+        self.grow(ItemKind::Reasoning, text)
     }
 
-    fn grow(&mut self, kind: Kind, text: &str) -> Vec<Value> {
-        let mut told = Vec::new();
+    fn grow(&mut self, kind: ItemKind, text: &str) -> Vec<Value> {
+        let mut events = Vec::new();
         if self.open.as_ref().is_some_and(|open| open.kind != kind) {
-            told.extend(self.close());
+            events.extend(self.close());
         }
         let index = self.items.len();
         let open = self.open.get_or_insert_with(|| {
-            let prefix = if kind == Kind::Message { "msg" } else { "rs" };
-            let open = Open { kind, id: format!("{prefix}_{index}_{}", self.tail), text: String::new() };
-            told.push(json!({ "type": "response.output_item.added", "output_index": index, "item": open.item(false) }));
+            let prefix = if kind == ItemKind::Message { "msg" } else { "rs" };
+            let open = OpenItem { kind, id: format!("{prefix}_{index}_{}", self.tail), text: String::new() };
+            events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": open.item(false) }));
             let part = json!({ "item_id": open.id, "output_index": index });
-            told.push(match kind {
-                Kind::Message => {
+            events.push(match kind {
+                ItemKind::Message => {
                     with(&part, "response.content_part.added", json!({ "content_index": 0, "part": text_part("") }))
                 }
-                Kind::Reasoning => {
+                ItemKind::Reasoning => {
                     let more = json!({ "summary_index": 0, "part": summary_part("") });
                     with(&part, "response.reasoning_summary_part.added", more)
                 }
@@ -71,16 +71,16 @@ impl Output {
         });
         open.text.push_str(text);
         let part = json!({ "item_id": open.id, "output_index": index });
-        told.push(match kind {
-            Kind::Message => {
+        events.push(match kind {
+            ItemKind::Message => {
                 let more = json!({ "content_index": 0, "delta": text, "logprobs": [] });
                 with(&part, "response.output_text.delta", more)
             }
-            Kind::Reasoning => {
+            ItemKind::Reasoning => {
                 with(&part, "response.reasoning_summary_text.delta", json!({ "summary_index": 0, "delta": text }))
             }
         });
-        told
+        events
     }
 
     /// Ends the item that grows.
@@ -88,12 +88,12 @@ impl Output {
         let Some(open) = self.open.take() else { return Vec::new() };
         let index = self.items.len();
         let part = json!({ "item_id": open.id, "output_index": index });
-        let mut told = match open.kind {
-            Kind::Message => vec![
+        let mut events = match open.kind {
+            ItemKind::Message => vec![
                 with(&part, "response.output_text.done", json!({ "content_index": 0, "text": open.text, "logprobs": [] })),
                 with(&part, "response.content_part.done", json!({ "content_index": 0, "part": text_part(&open.text) })),
             ],
-            Kind::Reasoning => vec![
+            ItemKind::Reasoning => vec![
                 with(&part, "response.reasoning_summary_text.done", json!({ "summary_index": 0, "text": open.text })),
                 with(
                     &part,
@@ -103,14 +103,14 @@ impl Output {
             ],
         };
         let item = open.item(true);
-        told.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        events.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
         self.items.push(item);
-        told
+        events
     }
 
     /// A call of one of the client's tools, whole.
-    pub(super) fn call(&mut self, call: &LentCall) -> Vec<Value> {
-        let mut told = self.close();
+    pub(super) fn call(&mut self, call: &ClientToolCall) -> Vec<Value> {
+        let mut events = self.close();
         let index = self.items.len();
         let id = format!("fc_{index}_{}", self.tail);
         let item = |arguments: &str, status: &str| {
@@ -119,26 +119,26 @@ impl Output {
             })
         };
         let part = json!({ "item_id": id, "output_index": index });
-        told.push(json!({ "type": "response.output_item.added", "output_index": index, "item": item("", "in_progress") }));
-        told.push(with(&part, "response.function_call_arguments.delta", json!({ "delta": call.arguments })));
+        events.push(json!({ "type": "response.output_item.added", "output_index": index, "item": item("", "in_progress") }));
+        events.push(with(&part, "response.function_call_arguments.delta", json!({ "delta": call.arguments })));
         let done = json!({ "arguments": call.arguments, "name": call.name });
-        told.push(with(&part, "response.function_call_arguments.done", done));
+        events.push(with(&part, "response.function_call_arguments.done", done));
         let item = item(&call.arguments, "completed");
-        told.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
+        events.push(json!({ "type": "response.output_item.done", "output_index": index, "item": item }));
         self.items.push(item);
-        told
+        events
     }
 }
 
-impl Open {
+impl OpenItem {
     fn item(&self, is_done: bool) -> Value {
         let status = if is_done { "completed" } else { "in_progress" };
         match self.kind {
-            Kind::Message => {
+            ItemKind::Message => {
                 let content = if is_done { vec![text_part(&self.text)] } else { Vec::new() };
                 json!({ "type": "message", "id": self.id, "role": "assistant", "status": status, "content": content })
             }
-            Kind::Reasoning => {
+            ItemKind::Reasoning => {
                 let summary = if is_done { vec![summary_part(&self.text)] } else { Vec::new() };
                 json!({ "type": "reasoning", "id": self.id, "summary": summary, "status": status })
             }

@@ -1,4 +1,4 @@
-//! The last touch on an answer that is whole: an ETag, and gzip where it is wanted. Streams are never touched.
+//! Adds an ETag to complete responses, and gzip where the client accepts it. Streams are never touched.
 
 use std::io::Write;
 
@@ -23,7 +23,7 @@ const WORTH_IT: usize = 1_024;
 /// Longest answer that is held whole; no list of ours comes near.
 const MAX_BYTES: usize = 64 << 20;
 
-pub(crate) async fn dress(request: Request, next: Next) -> Response {
+pub(crate) async fn add_etag_and_gzip(request: Request, next: Next) -> Response {
     let is_look = request.method() == Method::GET;
     let known = request.headers().get(IF_NONE_MATCH).cloned();
     let wants_gzip = accepts_gzip(request.headers());

@@ -1,4 +1,4 @@
-//! What waits for a person, as a form that a client can show one, and what they said into it.
+//! Elicitation: a pending approval as a form that a client shows to a person, and the decision in the filled-in form.
 
 use polis_api::{Approval, Decision, DecisionOutcome, DecisionRequest, Pending};
 use polis_domain::Wanted;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
-use crate::work::asking;
+use crate::task_follower::describe_approval;
 
 /// A form for each thing that waits; none where nothing waits.
 pub(super) fn forms(approvals: &[Approval]) -> Option<Map<String, Value>> {
@@ -15,7 +15,7 @@ pub(super) fn forms(approvals: &[Approval]) -> Option<Map<String, Value>> {
 }
 
 /// Whether the client has come back and the person would not say anything: it is not asked once more.
-pub(super) fn is_put_off(params: &Map<String, Value>) -> bool {
+pub(super) fn is_declined(params: &Map<String, Value>) -> bool {
     let responses = params.get("inputResponses").and_then(Value::as_object);
     responses.is_some_and(|all| !all.is_empty() && all.values().all(|response| response["action"] == "cancel"))
 }
@@ -51,7 +51,7 @@ fn form(approval: &Approval) -> Value {
         }
         Pending::Parked { .. } => object(json!({ "again": { "type": "boolean", "title": "Try again?" } }), json!(["again"])),
     };
-    let params = json!({ "mode": "form", "message": asking(approval), "requestedSchema": schema });
+    let params = json!({ "mode": "form", "message": describe_approval(approval), "requestedSchema": schema });
     json!({ "method": "elicitation/create", "params": params })
 }
 

@@ -1,32 +1,32 @@
-//! What a route says about itself, for the contract that is generated from the table.
+//! The documentation of a route, for the generated contract.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// Makes the schema of a type.
-pub(crate) type Shape = fn(&mut SchemaGenerator) -> Schema;
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// The documentation of a route. A row of the table has one; what it does not say is free.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Doc {
+pub(crate) struct RouteDoc {
     /// What it does, in one sentence.
     pub(crate) summary: &'static str,
-    /// The protocol of others that it speaks, whose shapes are described elsewhere.
+    /// The external protocol that it speaks, whose schemas are described elsewhere.
     pub(crate) protocol: Option<&'static str>,
     /// Whether a body that is not JSON is taken as well.
     pub(crate) any_body: bool,
     /// Whether a repeat with the same `Idempotency-Key` gets the first answer.
     pub(crate) once: bool,
     /// The query, the body and the answer.
-    pub(crate) query: Option<Shape>,
-    pub(crate) body: Option<Shape>,
-    pub(crate) answer: Option<Shape>,
+    pub(crate) query: Option<SchemaOf>,
+    pub(crate) body: Option<SchemaOf>,
+    pub(crate) answer: Option<SchemaOf>,
     /// The kind of the answer, where it is not JSON.
     pub(crate) media: Option<&'static str>,
     /// What can go wrong here beside what can go wrong everywhere.
     pub(crate) problems: &'static [(u16, &'static str)],
 }
 
-impl Doc {
+impl RouteDoc {
     /// A route that does this.
     pub(crate) const fn new(summary: &'static str) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Doc {
         }
     }
 
-    /// It speaks a protocol of others, such as `AG-UI 1.0`; errors of the request itself have that protocol's shape.
+    /// It speaks an external protocol, such as `AG-UI 1.0`; errors of the request itself have that protocol's shape.
     pub(crate) const fn speaks(self, protocol: &'static str) -> Self {
         Self { protocol: Some(protocol), ..self }
     }

@@ -1,4 +1,4 @@
-//! Which generation of the protocol a request belongs to, and whether it says so properly.
+//! Which generation of the protocol a request belongs to, and whether its headers and `_meta` agree.
 
 use axum::http::HeaderMap;
 use base64::Engine;
@@ -24,14 +24,14 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// A generation, with what its client can do.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Era {
+pub(super) enum ProtocolEra {
     /// It begins with `initialize`. What a client can do is not remembered, so nothing is asked of it.
     Sessions,
-    /// Each request says everything.
+    /// Each request is self-contained.
     Modern { capabilities: Value },
 }
 
-impl Era {
+impl ProtocolEra {
     /// Reads it from a request, and from the headers where it came over HTTP.
     pub(super) fn of(method: &str, params: &Map<String, Value>, headers: Option<&HeaderMap>) -> Result<Self, Fault> {
         let meta = params.get("_meta").and_then(Value::as_object);
@@ -58,7 +58,7 @@ impl Era {
         }
         let missing = |key: &str| Fault::invalid(format!("`_meta` must have `{key}` in every request of this version"));
         let version = stated.and_then(Value::as_str).ok_or_else(|| missing(VERSION_KEY))?;
-        let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES_KEY)).filter(|told| told.is_object());
+        let capabilities = meta.and_then(|meta| meta.get(CAPABILITIES_KEY)).filter(|sent| sent.is_object());
         let capabilities = capabilities.ok_or_else(|| missing(CAPABILITIES_KEY))?.clone();
         if headers.is_some() {
             check_mirror("MCP-Protocol-Version", declared, Some(version))?;
@@ -100,11 +100,11 @@ fn unsupported(version: &str) -> Fault {
     Fault::new(UNSUPPORTED_VERSION, message).with_data(json!({ "supported": VERSIONS, "requested": version }))
 }
 
-/// A header must say what the body says.
+/// A header must have the same value as the body.
 fn check_mirror(name: &str, header: Option<&str>, body: Option<&str>) -> Result<(), Fault> {
-    let told = header.map(|value| decoded(value.trim()));
-    match (told, body) {
-        (Some(told), Some(body)) if told == body => Ok(()),
+    let sent = header.map(|value| decoded(value.trim()));
+    match (sent, body) {
+        (Some(sent), Some(body)) if sent == body => Ok(()),
         (None, _) => Err(Fault::new(HEADER_MISMATCH, format!("the header {name} is missing or cannot be read"))),
         (Some(_), _) => Err(Fault::new(HEADER_MISMATCH, format!("the header {name} does not match the body"))),
     }
@@ -123,7 +123,7 @@ mod tests {
 
     fn check(method: &str, params: &Value, headers: &[(&'static str, &str)], want: Result<bool, i64>) {
         let headers: HeaderMap = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-        let era = Era::of(method, params.as_object().unwrap(), Some(&headers));
+        let era = ProtocolEra::of(method, params.as_object().unwrap(), Some(&headers));
         assert_eq!(era.map(|era| era.is_modern()).map_err(|fault| fault.code), want, "{method} {params} {headers:?}");
     }
 

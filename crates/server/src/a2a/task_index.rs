@@ -1,4 +1,4 @@
-//! All tasks there ever were, for clients that list them: read from the log once, then kept up with it.
+//! All tasks that ever existed, for clients that list them: read from the log once, then kept up to date.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use polis_domain::{Envelope, Event, MessageKind, Seq, TaskId, Timestamp};
 use polis_engine::Society;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Where the meta of a message has what the protocol said about it.
+/// The meta key with the protocol's fields of a message.
 pub(super) const META: &str = "a2a";
 
 /// Events that are read at once.
@@ -16,12 +16,12 @@ const READ: usize = 1_024;
 /// What is remembered of the log. It is nothing but a copy.
 #[derive(Default)]
 pub(crate) struct TaskIndex {
-    known: Mutex<Known>,
+    known: Mutex<IndexState>,
     accepting: Mutex<()>,
 }
 
 #[derive(Default)]
-struct Known {
+struct IndexState {
     upto: Seq,
     tasks: BTreeMap<TaskId, Entry>,
 }
@@ -30,7 +30,7 @@ struct Known {
 pub(super) struct Entry {
     pub(super) context: Option<String>,
     pub(super) updated: Timestamp,
-    /// The state that it ended in, unless somebody has said something since.
+    /// The state that it ended in, unless a message arrived since.
     pub(super) ended: Option<&'static str>,
 }
 
@@ -61,7 +61,7 @@ impl TaskIndex {
                             Some("TASK_STATE_CANCELED")
                         }
                         MessageKind::Failure(_) => Some("TASK_STATE_FAILED"),
-                        // What an agent says on the way changes nothing.
+                        // A message of an agent in between changes nothing.
                         MessageKind::Message if envelope.to.is_user() => entry.ended,
                         MessageKind::Message => None,
                     };

@@ -1,4 +1,4 @@
-//! What a request's address asks for: names in its path and its query, with errors that say what is wrong.
+//! Extractors for the path and the query of a request, with errors that say what is wrong.
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -7,10 +7,10 @@ use serde::de::DeserializeOwned;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
-/// The one name in the path of a route.
-pub(crate) struct Name(pub(crate) String);
+/// The one parameter in the path of a route.
+pub(crate) struct PathParam(pub(crate) String);
 
-impl FromRequestParts<SocietyState> for Name {
+impl FromRequestParts<SocietyState> for PathParam {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Problem> {
@@ -22,15 +22,15 @@ impl FromRequestParts<SocietyState> for Name {
 }
 
 /// The query of a request.
-pub(crate) struct Wanted<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequestParts<SocietyState> for Wanted<T> {
+impl<T: DeserializeOwned> FromRequestParts<SocietyState> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Problem> {
-        let Query(wanted) = Query::<T>::from_request_parts(parts, state)
+        let Query(params) = Query::<T>::from_request_parts(parts, state)
             .await
             .map_err(|error| Problem::bad_request("bad_query", error.body_text()))?;
-        Ok(Self(wanted))
+        Ok(Self(params))
     }
 }

@@ -1,4 +1,4 @@
-//! How often somebody may ask: a bucket for each token and each address that is unknown, in a table that does not grow.
+//! Rate limits: a token bucket for each access token and each unknown address, in a table of bounded size.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Most buckets that are kept.
 const MAX_BUCKETS: usize = 4_096;
 
-/// How often somebody may ask.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Requests in a second, in the long run.
@@ -19,12 +19,12 @@ pub struct Rate {
 
 /// Who is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Counted {
+pub(crate) enum RateKey {
     Token(Arc<str>),
     Address(IpAddr),
 }
 
-impl Counted {
+impl RateKey {
     /// Who sits behind an address: with version 6, a whole network is one neighbour.
     pub(crate) fn address(address: IpAddr) -> Self {
         Self::Address(match address {
@@ -38,7 +38,7 @@ impl Counted {
 }
 
 #[derive(Default)]
-pub(crate) struct Buckets(Mutex<HashMap<Counted, Bucket>>);
+pub(crate) struct Buckets(Mutex<HashMap<RateKey, Bucket>>);
 
 struct Bucket {
     left: f64,
@@ -60,7 +60,7 @@ impl Bucket {
 
 impl Buckets {
     /// Counts a request; how long to wait when it is one too many.
-    pub(crate) fn take(&self, who: Counted, rate: Rate, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(&self, who: RateKey, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&who) {
             make_room(&mut buckets, now);
@@ -75,8 +75,8 @@ impl Buckets {
     }
 }
 
-/// Forgets who has not asked for a while, and if need be whoever asked longest ago.
-fn make_room(buckets: &mut HashMap<Counted, Bucket>, now: Instant) {
+/// Forgets full buckets, and if need be the one that was used longest ago.
+fn make_room(buckets: &mut HashMap<RateKey, Bucket>, now: Instant) {
     buckets.retain(|_, bucket| {
         bucket.refill(now);
         !bucket.is_full()
@@ -96,9 +96,9 @@ mod tests {
 
     const RATE: Rate = Rate { per_second: 2, burst: 3 };
 
-    fn address(n: u16) -> Counted {
+    fn address(n: u16) -> RateKey {
         let [high, low] = n.to_be_bytes();
-        Counted::address(IpAddr::from([10, 0, high, low]))
+        RateKey::address(IpAddr::from([10, 0, high, low]))
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_network_of_version_6_is_one_neighbour() {
-        let of = |text: &str| Counted::address(text.parse().unwrap());
+        let of = |text: &str| RateKey::address(text.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
     }

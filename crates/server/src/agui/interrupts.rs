@@ -27,13 +27,13 @@ pub(crate) enum Status {
 }
 
 /// What is to be done about an answer.
-pub(crate) enum Decision {
-    Say(polis_api::Decision),
+pub(crate) enum ResumeAction {
+    Decide(polis_api::Decision),
     /// Whoever asked does not want the work any more.
-    CallOff(TaskId),
+    Cancel(TaskId),
 }
 
-/// An interrupt for what waits. `call` is the name that its call was told under, and who made it.
+/// An interrupt for a pending approval. `call` is its tool call id, and the sub-agent that made the call.
 pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<str>>)>) -> Interrupt {
     let (tool_call_id, subagent_run_id) = call.unzip();
     let (reason, message, response_schema, expires_at) = match &approval.pending {
@@ -102,19 +102,19 @@ fn answer(wanted: &Wanted) -> Value {
 }
 
 /// What an answer to an interrupt comes to; else what is wrong with it.
-pub(crate) fn decision(approval: &Approval, resume: &Resume) -> Result<Decision, String> {
-    let spoken = match (&approval.pending, resume.status) {
+pub(crate) fn decision(approval: &Approval, resume: &Resume) -> Result<ResumeAction, String> {
+    let body = match (&approval.pending, resume.status) {
         (Pending::InDoubt { .. } | Pending::Parked { .. }, Status::Cancelled) => {
-            return Ok(Decision::CallOff(approval.task_id.clone()));
+            return Ok(ResumeAction::Cancel(approval.task_id.clone()));
         }
         (Pending::Question { server: Some(_), .. }, Status::Cancelled) => json!({ "outcome": "cancelled" }),
         (Pending::Approval { .. } | Pending::Question { .. }, Status::Cancelled) => {
             json!({ "approved": false, "reason": "the person dismissed the question" })
         }
-        (Pending::Approval { .. }, Status::Resolved) => spoken_of(&resume.payload),
+        (Pending::Approval { .. }, Status::Resolved) => body_of(&resume.payload),
         (Pending::Question { .. }, Status::Resolved) => match &resume.payload {
             Value::Object(payload) if payload.contains_key("answer") || payload.contains_key("approved") => {
-                spoken_of(&resume.payload)
+                body_of(&resume.payload)
             }
             Value::Bool(approved) => json!({ "approved": approved }),
             other => json!({ "answer": other }),
@@ -124,12 +124,12 @@ pub(crate) fn decision(approval: &Approval, resume: &Resume) -> Result<Decision,
             other => other.clone(),
         },
     };
-    let word = serde_json::from_value(spoken);
-    word.map(Decision::Say).map_err(|error| format!("the answer to {} does not fit: {error}", approval.id))
+    let word = serde_json::from_value(body);
+    word.map(ResumeAction::Decide).map_err(|error| format!("the answer to {} does not fit: {error}", approval.id))
 }
 
 /// The words of the protocol in ours.
-fn spoken_of(payload: &Value) -> Value {
+fn body_of(payload: &Value) -> Value {
     let given = match payload {
         Value::Bool(approved) => return json!({ "approved": approved }),
         Value::Object(given) => given,
@@ -160,11 +160,11 @@ mod tests {
     #[test]
     fn an_answer_in_the_protocols_words_is_a_verdict_in_ours() {
         let payload = json!({ "approved": true, "editedArgs": { "to": "bo" }, "reason": "fine", "more": 1 });
-        let Ok(word) = serde_json::from_value::<polis_api::Decision>(spoken_of(&payload)) else { panic!("no word") };
+        let Ok(word) = serde_json::from_value::<polis_api::Decision>(body_of(&payload)) else { panic!("no word") };
         let polis_api::Decision::Verdict(verdict) = word else { panic!("no verdict") };
         let want = Verdict { arguments: Some("{\"to\":\"bo\"}".into()), reason: "fine".to_owned(), ..Verdict::yes() };
         assert_eq!(verdict, want);
-        assert_eq!(spoken_of(&json!(false)), json!({ "approved": false }));
-        assert!(serde_json::from_value::<polis_api::Decision>(spoken_of(&resolved(json!("yes")).payload)).is_err());
+        assert_eq!(body_of(&json!(false)), json!({ "approved": false }));
+        assert!(serde_json::from_value::<polis_api::Decision>(body_of(&resolved(json!("yes")).payload)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! A request as a client of another protocol sees it: where it stands, what is done for it, what it waits for.
+//! Follows a request for clients of other protocols (MCP, A2A): its state, its progress, and what it waits for.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,42 +20,42 @@ use crate::state::{SocietyState, next_seen};
 const SOON: Duration = Duration::from_millis(20);
 const LATER: Duration = Duration::from_millis(500);
 
-/// Somebody who asks through a protocol of others, and may do what its token says.
+/// A client of another protocol, with the rights of its token.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) state: SocietyState,
     pub(crate) caller: Caller,
 }
 
-/// The code of a request that comes after another one which waits for somebody to act.
+/// The code for a request that waits behind another one, which needs a person.
 pub(crate) const BUSY: &str = "agent_busy";
 
-/// What a client is told of that. What the other request is about is not theirs to know.
-pub(crate) fn busy(agent: &AgentId) -> String {
+/// The message for that. It does not say what the other request is about: that is private.
+pub(crate) fn busy_message(agent: &AgentId) -> String {
     format!(
-        "{agent} is busy with another request that waits for somebody's answer. This one is kept and runs after it; ask again later."
+        "{agent} is busy with another request, which waits for a person's decision. Your request is queued and runs after it; ask again later."
     )
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct TaskSummary {
     pub(crate) status: TaskStatus,
     pub(crate) answer: Option<String>,
     pub(crate) failure: Option<Failure>,
     /// What of it waits for a person.
     pub(crate) approvals: Vec<Approval>,
     /// Whether a turn of it is open: it does not just lie in an inbox.
-    pub(crate) has_begun: bool,
-    /// The agent that is busy with another request, where that one waits for somebody to act.
+    pub(crate) has_started: bool,
+    /// The agent that is busy with another request, if that one needs a person.
     pub(crate) behind: Option<AgentId>,
 }
 
-impl Standing {
+impl TaskSummary {
     /// Of what was begun just now.
-    pub(crate) fn begun() -> Self {
+    pub(crate) fn running() -> Self {
         let (answer, failure, approvals, behind) = (None, None, Vec::new(), None);
-        Self { status: TaskStatus::Running, answer, failure, approvals, has_begun: true, behind }
+        Self { status: TaskStatus::Running, answer, failure, approvals, has_started: true, behind }
     }
 
     /// Whether nothing more will be done for it.
@@ -68,8 +68,8 @@ impl Standing {
         self.status == TaskStatus::NeedsPerson
     }
 
-    /// Whether nothing comes of waiting for it now: it is over, or somebody must act first.
-    pub(crate) fn rests(&self) -> bool {
+    /// Whether waiting is of no use now: it is over, or a person must act first.
+    pub(crate) fn has_stopped(&self) -> bool {
         self.is_over() || self.needs_person() || self.behind.is_some()
     }
 
@@ -80,8 +80,8 @@ impl Standing {
 }
 
 impl Peer {
-    /// The same, who may look at what it has just begun. Whoever may ask may hear the answer.
-    pub(crate) fn of_own(&self) -> Self {
+    /// The same with the scope `read`: a client that may send a request may also read its answer.
+    pub(crate) fn with_read_scope(&self) -> Self {
         Self { state: self.state.clone(), caller: self.caller.with(Scope::Read) }
     }
 
@@ -90,23 +90,23 @@ impl Peer {
         self.state.api(self.caller.clone())
     }
 
-    /// Where a request stands.
-    pub(crate) async fn standing(&self, task: &TaskId) -> Result<Standing, Problem> {
+    /// The state of a request.
+    pub(crate) async fn summary(&self, task: &TaskId) -> Result<TaskSummary, Problem> {
         let TaskState { status, answer, failure, behind, .. } = self.api().task(task).await?;
-        let mut standing = Standing { status, answer, failure, approvals: Vec::new(), has_begun: false, behind };
-        if standing.status == TaskStatus::Waiting {
-            let wanted = task.clone();
-            let look = self.state.society.look(move |spine| spine.turns.values().any(|turn| turn.task == wanted));
-            standing.has_begun = look.await?;
+        let mut summary = TaskSummary { status, answer, failure, approvals: Vec::new(), has_started: false, behind };
+        if summary.status == TaskStatus::Waiting {
+            let task_id = task.clone();
+            let look = self.state.society.look(move |spine| spine.turns.values().any(|turn| turn.task == task_id));
+            summary.has_started = look.await?;
         }
-        if standing.needs_person() {
-            standing.approvals = self.approvals(Some(task)).await?;
+        if summary.needs_person() {
+            summary.approvals = self.approvals(Some(task)).await?;
             // Somebody has acted meanwhile.
-            if standing.approvals.is_empty() {
-                standing.status = TaskStatus::Waiting;
+            if summary.approvals.is_empty() {
+                summary.status = TaskStatus::Waiting;
             }
         }
-        Ok(standing)
+        Ok(summary)
     }
 
     /// What waits for a person, of one request or of all.
@@ -117,26 +117,26 @@ impl Peer {
 }
 
 /// Follows what is done for a request.
-pub(crate) struct Follow {
+pub(crate) struct TaskFollower {
     peer: Peer,
     task: TaskId,
     watch: Watch,
     /// The turns that work on it.
-    turns: HashMap<TurnId, Worker>,
-    /// The last event that was heard.
+    turns: HashMap<TurnId, TurnOwner>,
+    /// The last event that was read.
     seen: Seq,
     /// When its standing is looked at again.
     due: Option<Instant>,
 }
 
-/// What a follower hears.
+/// What changed for a request.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum TaskUpdate {
     /// Somebody began to do something for it, in words.
     Step(String),
     /// More of a reply that may become the answer.
     Text { effect: EffectId, text: String },
-    /// A reply broke off: what was heard of it is void.
+    /// A reply broke off: its text is void.
     Dropped(EffectId),
     /// It may stand elsewhere now.
     Changed,
@@ -144,43 +144,43 @@ pub(crate) enum Heard {
     Ended,
 }
 
-impl Follow {
+impl TaskFollower {
     /// From a place of the log on.
     pub(crate) async fn new(peer: &Peer, task: &TaskId, after: Seq) -> Result<Self, Problem> {
         let watch = peer.state.society.watch(after);
-        let wanted = task.clone();
+        let task_id = task.clone();
         let turns = peer.state.society.look(move |spine| {
-            let own = spine.turns.iter().filter(|(_, turn)| turn.task == wanted);
-            own.map(|(id, turn)| (*id, Worker::new(&turn.agent, turn.origin, turn.reply_to))).collect()
+            let own = spine.turns.iter().filter(|(_, turn)| turn.task == task_id);
+            own.map(|(id, turn)| (*id, TurnOwner::new(&turn.agent, turn.origin, turn.reply_to))).collect()
         });
         // Where nothing more happens its standing is looked at all the same.
         let due = Some(Instant::now() + SOON);
         Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, seen: after, due })
     }
 
-    /// Where it stands now.
-    pub(crate) async fn standing(&mut self) -> Result<Standing, Problem> {
-        self.peer.standing(&self.task).await
+    /// Its state now.
+    pub(crate) async fn summary(&mut self) -> Result<TaskSummary, Problem> {
+        self.peer.summary(&self.task).await
     }
 
     /// The next thing to know. Dropping the future loses nothing.
-    pub(crate) async fn next(&mut self) -> Result<Heard, Problem> {
+    pub(crate) async fn next(&mut self) -> Result<TaskUpdate, Problem> {
         loop {
-            // What has happened is heard first, but nobody is kept waiting by a society that never rests.
+            // Events come first, but a busy society must not delay the state for ever.
             let is_overdue = self.due.is_some_and(|due| Instant::now() > due + LATER);
             let seen = tokio::select! {
                 biased;
-                () = self.peer.state.closing.cancelled() => return Ok(Heard::Ended),
+                () = self.peer.state.closing.cancelled() => return Ok(TaskUpdate::Ended),
                 seen = next_seen(&mut self.watch), if !is_overdue => seen?,
                 () = until(self.due) => {
                     self.due = None;
-                    return Ok(Heard::Changed);
+                    return Ok(TaskUpdate::Changed);
                 }
             };
             let recorded = match seen {
                 WatchEvent::Event(recorded) => recorded,
                 WatchEvent::Delta(delta) => match self.chunk(&delta) {
-                    Some(heard) => return Ok(heard),
+                    Some(update) => return Ok(update),
                     None => continue,
                 },
                 WatchEvent::Step(_) => continue,
@@ -188,19 +188,19 @@ impl Follow {
             self.seen = recorded.seq;
             if self.is_end(&recorded) {
                 self.due = None;
-                return Ok(Heard::Changed);
+                return Ok(TaskUpdate::Changed);
             }
-            let (patience, step) = self.hear(&recorded);
+            let (patience, step) = self.on_event(&recorded);
             let due = Instant::now() + patience;
             self.due = Some(self.due.map_or(due, |before| before.min(due)));
             if let Some(step) = step {
-                return Ok(Heard::Step(step));
+                return Ok(TaskUpdate::Step(step));
             }
         }
     }
 
-    /// The steps and chunks before the end of the log as it is now that were not heard yet: a look at the standing may be faster.
-    pub(crate) async fn rest(&mut self) -> Result<Vec<Heard>, Problem> {
+    /// The remaining steps and chunks up to the current end of the log: the state may have been read before them.
+    pub(crate) async fn drain(&mut self) -> Result<Vec<TaskUpdate>, Problem> {
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await?;
         let mut chunks = Vec::new();
@@ -208,7 +208,7 @@ impl Follow {
             match self.watch.next().await? {
                 Some(WatchEvent::Event(recorded)) => {
                     self.seen = recorded.seq;
-                    chunks.extend(self.hear(&recorded).1.map(Heard::Step));
+                    chunks.extend(self.on_event(&recorded).1.map(TaskUpdate::Step));
                 }
                 Some(WatchEvent::Delta(delta)) => chunks.extend(self.chunk(&delta)),
                 Some(WatchEvent::Step(_)) => {}
@@ -219,11 +219,11 @@ impl Follow {
     }
 
     /// A chunk of what may become the answer.
-    fn chunk(&self, told: &StreamedDelta) -> Option<Heard> {
-        self.turns.get(&told.effect.turn).filter(|worker| worker.answers_person)?;
-        match &told.delta {
-            Delta::Content(text) if !text.is_empty() => Some(Heard::Text { effect: told.effect, text: text.clone() }),
-            Delta::Stopped | Delta::Error(_) => Some(Heard::Dropped(told.effect)),
+    fn chunk(&self, streamed: &StreamedDelta) -> Option<TaskUpdate> {
+        self.turns.get(&streamed.effect.turn).filter(|worker| worker.answers_person)?;
+        match &streamed.delta {
+            Delta::Content(text) if !text.is_empty() => Some(TaskUpdate::Text { effect: streamed.effect, text: text.clone() }),
+            Delta::Stopped | Delta::Error(_) => Some(TaskUpdate::Dropped(streamed.effect)),
             _ => None,
         }
     }
@@ -237,18 +237,18 @@ impl Follow {
     }
 
     /// How soon its standing should be looked at, and what is being done for it.
-    fn hear(&mut self, recorded: &Recorded) -> (Duration, Option<String>) {
+    fn on_event(&mut self, recorded: &Recorded) -> (Duration, Option<String>) {
         if let Event::TurnStarted { agent, task, origin, reply_to, .. } = &recorded.event
             && task.id == self.task
         {
-            self.turns.insert(TurnId(recorded.seq), Worker::new(agent, *origin, *reply_to));
+            self.turns.insert(TurnId(recorded.seq), TurnOwner::new(agent, *origin, *reply_to));
             return (SOON, None);
         }
         if let Event::MessageSent { envelope, .. } = &recorded.event
             && envelope.task_id == self.task
         {
-            let said = envelope.to.is_user() && envelope.kind == MessageKind::Message;
-            return (SOON, said.then(|| format!("{}: {}", envelope.from, envelope.payload.text)));
+            let is_message = envelope.to.is_user() && envelope.kind == MessageKind::Message;
+            return (SOON, is_message.then(|| format!("{}: {}", envelope.from, envelope.payload.text)));
         }
         let turn = match &recorded.event {
             Event::TurnParked { turn, .. }
@@ -257,7 +257,7 @@ impl Follow {
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|effect| effect.turn),
         };
-        let Some(Worker { agent, .. }) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
+        let Some(TurnOwner { agent, .. }) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
         let step = match &recorded.event {
             Event::EffectStarted { effect, .. } => step(effect).map(|step| format!("{agent} {step}")),
             _ => None,
@@ -267,13 +267,13 @@ impl Follow {
 }
 
 /// Whose a turn is.
-struct Worker {
+struct TurnOwner {
     agent: AgentId,
-    /// Whether what it says is said to the person.
+    /// Whether its replies go to the person.
     answers_person: bool,
 }
 
-impl Worker {
+impl TurnOwner {
     fn new(agent: &AgentId, origin: Origin, reply_to: ReplyTo) -> Self {
         Self { agent: agent.clone(), answers_person: origin == Origin::Inbox && reply_to == ReplyTo::User }
     }
@@ -286,7 +286,7 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// What is begun, in words. What waits for a person is told by the standing.
+/// Describes the start of an effect. Approvals are part of the state instead.
 fn step(effect: &Effect) -> Option<String> {
     match effect {
         Effect::Model { model, .. } if model.is_empty() => Some("asks its model".to_owned()),
@@ -301,7 +301,7 @@ fn step(effect: &Effect) -> Option<String> {
 }
 
 /// What the person is shown: all of it.
-pub(crate) fn asking(approval: &Approval) -> String {
+pub(crate) fn describe_approval(approval: &Approval) -> String {
     let (mut message, call, visit) = match &approval.pending {
         Pending::Approval { question, call, .. } => (question.clone(), call.as_ref(), None),
         Pending::Question { question, call, wanted, .. } => {
