@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::cli::{Cancel, Children, Compress, Send, Terminate};
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> {
+pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, CliError> {
     let request = polis_api::Send {
         agent_id: args.agent.as_str().into(),
         text: args.text.join(" "),
@@ -29,7 +29,7 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> 
     Ok(Exit::Done)
 }
 
-pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Trouble> {
+pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, CliError> {
     let task = TaskId::from(args.task.as_str());
     let request = polis_api::Cancel { reason: args.reason.join(" "), turn: None };
     tell(config, async |api| api.cancel(&task, request).await).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Troub
     Ok(Exit::Done)
 }
 
-pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, Trouble> {
+pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, CliError> {
     let agent = AgentId::from(args.agent.as_str());
     let children = match args.children {
         Children::Cascade => polis_domain::Children::Cascade,
@@ -51,7 +51,7 @@ pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit,
     Ok(Exit::Done)
 }
 
-pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, Trouble> {
+pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, CliError> {
     let agent = AgentId::from(args.agent.as_str());
     let request = polis_api::Compress { undo: args.undo };
     let compressing = tell(config, async |api| api.compress(&agent, request).await).await?;
@@ -62,9 +62,9 @@ pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, T
     Ok(Exit::Done)
 }
 
-/// Calls an operation that changes something. Where nothing runs, what it changes is in the log for the next time.
-async fn tell<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Result<T, ApiError>) -> Result<T, Trouble> {
-    let transport = Transport::open(config, Purpose::Tell).await?;
+/// Calls an operation that changes something. If no society runs, the change is in the log for the next start.
+async fn tell<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Result<T, ApiError>) -> Result<T, CliError> {
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
     let done = operation(transport.api()).await;
     if let (Transport::InProcess(_), Ok(_)) = (&transport, &done) {
         out::note(

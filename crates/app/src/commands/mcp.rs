@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::config::Config;
-use crate::lines::{Line, Lines};
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
+use crate::stdin_lines::{Line, StdinLines};
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 use crate::{out, signals, wiring};
 
 /// How long answers under way may take once nobody writes to us any more.
@@ -24,13 +24,13 @@ const QUEUED: usize = 64;
 const PARSE_ERROR: i64 = -32700;
 const INTERNAL_ERROR: i64 = -32603;
 
-pub(crate) async fn mcp(config: &Config) -> Result<Exit, Trouble> {
+pub(crate) async fn mcp(config: &Config) -> Result<Exit, CliError> {
     let stop = signals::watch();
-    let transport = Transport::open(config, Purpose::Work).await?;
+    let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
     let session = format!("{:016x}{:016x}", wiring::entropy()?, wiring::entropy()?);
     let (say, mut said) = mpsc::channel::<Value>(QUEUED);
-    let mut lines = Lines::start();
+    let mut lines = StdinLines::start();
     let mut running = FuturesUnordered::new();
     let mut ending = None;
     let exit = loop {
@@ -62,15 +62,15 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, Trouble> {
     Ok(exit)
 }
 
-/// Hands a message on and says what comes back. Only a request has to hear of trouble.
+/// Forwards a message and writes the reply. Only a request gets an error back.
 async fn hand_on(transport: &Transport, session: &str, line: String, say: mpsc::Sender<Value>) {
     let id = serde_json::from_str::<Value>(&line).ok().and_then(|mut message| Some(message.get_mut("id")?.take()));
-    if let (Err(trouble), Some(id)) = (exchange(transport, session, &line, &say).await, &id) {
-        let _ = say.send(fault(id, INTERNAL_ERROR, &trouble.to_string())).await;
+    if let (Err(error), Some(id)) = (exchange(transport, session, &line, &say).await, &id) {
+        let _ = say.send(fault(id, INTERNAL_ERROR, &error.to_string())).await;
     }
 }
 
-async fn exchange(transport: &Transport, session: &str, line: &str, say: &mpsc::Sender<Value>) -> Result<(), Trouble> {
+async fn exchange(transport: &Transport, session: &str, line: &str, say: &mpsc::Sender<Value>) -> Result<(), CliError> {
     match transport {
         Transport::Http(client) => {
             let mut messages = client.mcp(session, line).await?;

@@ -13,7 +13,7 @@ use polis_server::write_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 const FILE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
@@ -98,7 +98,7 @@ impl TrustStore {
     }
 
     /// What is trusted; nothing where there is no file.
-    pub(crate) fn read(&self) -> Result<Trusted, Trouble> {
+    pub(crate) fn read(&self) -> Result<Trusted, CliError> {
         let path = self.path();
         let text = match fs::metadata(&path) {
             Ok(about) if about.len() > MAX_BYTES => return Err(self.bad(&format!("has more than {MAX_BYTES} bytes"))),
@@ -110,7 +110,7 @@ impl TrustStore {
     }
 
     /// Changes what is trusted, alone among all processes.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Trusted) -> T) -> Result<T, Trouble> {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Trusted) -> T) -> Result<T, CliError> {
         let failed = |error: io::Error| self.bad(&format!("cannot be written: {error}"));
         create_private(&self.folder).map_err(failed)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(LOCK)).map_err(failed)?;
@@ -123,9 +123,9 @@ impl TrustStore {
         Ok(result)
     }
 
-    fn bad(&self, what: &str) -> Trouble {
+    fn bad(&self, what: &str) -> CliError {
         let message = format!("the list of trusted folders {} {what}; repair or remove it", self.path().display());
-        Trouble::new("bad_trust_store", message)
+        CliError::new("bad_trust_store", message)
     }
 }
 

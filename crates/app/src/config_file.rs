@@ -1,4 +1,4 @@
-//! What `polis.toml` says. Its errors name the place and never quote the line: somebody may have written a key there.
+//! Reads `polis.toml`. Its errors name the position and never quote the line: it may contain a key.
 
 mod precedence;
 
@@ -23,19 +23,19 @@ use serde_json::Value;
 use toml::Spanned;
 
 use crate::config::FILE;
+use crate::error::CliError;
+use crate::mcp_servers::{self, McpServerSection};
 use crate::out;
-use crate::planning::WrittenWorkflow;
-use crate::remotes::{Remote, WrittenRemote};
-use crate::servers::{self, WrittenServer};
-use crate::telemetry::WrittenTelemetry;
-use crate::trouble::Trouble;
+use crate::remotes::{Remote, RemoteSection};
+use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
+use crate::workflow_settings::WorkflowSection;
 use precedence::combined;
 
-/// What the file may say.
+/// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct ConfigFile {
     #[serde(default, deserialize_with = "one_or_many")]
     pub(crate) model: Vec<String>,
     pub(crate) listen: Option<String>,
@@ -44,76 +44,76 @@ pub(crate) struct Written {
     pub(crate) emulated_tools: Vec<String>,
     pub(crate) prices: Option<PathBuf>,
     #[serde(default)]
-    policy: Vec<WrittenRule>,
+    policy: Vec<PolicyEntry>,
     #[serde(default)]
-    pub(crate) budget: WrittenBudgets,
+    pub(crate) budget: BudgetSection,
     #[serde(default)]
-    pub(crate) providers: BTreeMap<Spanned<String>, Provider>,
+    pub(crate) providers: BTreeMap<Spanned<String>, ProviderSection>,
     #[serde(default)]
-    pub(crate) tools: WrittenTools,
+    pub(crate) tools: ToolsSection,
     #[serde(default)]
-    pub(crate) workflow: WrittenWorkflow,
+    pub(crate) workflow: WorkflowSection,
     #[serde(default)]
-    pub(crate) artifacts: WrittenArtifacts,
+    pub(crate) artifacts: ArtifactsSection,
     #[serde(default)]
-    pub(crate) server: WrittenHttp,
+    pub(crate) server: ServerSection,
     #[serde(default)]
-    pub(crate) society: BTreeMap<Spanned<String>, WrittenSociety>,
+    pub(crate) society: BTreeMap<Spanned<String>, SocietySection>,
     #[serde(default)]
-    pub(crate) page: WrittenPage,
+    pub(crate) page: PageSection,
     #[serde(default)]
-    pub(crate) telemetry: WrittenTelemetry,
+    pub(crate) telemetry: TelemetrySection,
     #[serde(default)]
-    mcp: BTreeMap<Spanned<String>, WrittenServer>,
+    mcp: BTreeMap<Spanned<String>, McpServerSection>,
     /// The MCP servers, in the order of the file.
     #[serde(skip)]
     pub(crate) servers: Vec<ServerSettings>,
     #[serde(default)]
-    a2a: BTreeMap<Spanned<String>, WrittenRemote>,
-    /// The agents of others that are members here.
+    a2a: BTreeMap<Spanned<String>, RemoteSection>,
+    /// Remote A2A agents that are members of the society.
     #[serde(skip)]
     pub(crate) remotes: Vec<Remote>,
     #[serde(default)]
-    pub(crate) trust: WrittenTrust,
-    /// The whole file, to tell what it sets.
+    pub(crate) trust: TrustSection,
+    /// The whole file, to see what it sets.
     #[serde(skip)]
     table: toml::Table,
 }
 
-/// `[trust]`: what the user lets the files of folders have. It counts in the user's own configuration only.
+/// `[trust]`: what the user allows the files of folders. It counts in the user's own configuration only.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenTrust {
+pub(crate) struct TrustSection {
     /// Secret variables that trusted files of folders may name.
     #[serde(default)]
     pub(crate) variables: Vec<String>,
 }
 
-/// What the page may do.
+/// `[page]`: options of the page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenPage {
+pub(crate) struct PageSection {
     /// Whether documents of models may run scripts, in a frame that reaches nothing.
     #[serde(default)]
     pub(crate) live_html: bool,
 }
 
-/// One `[society.NAME]`: what is otherwise in it than in the rest of the file.
+/// One `[society.NAME]`: settings that differ from the rest of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenSociety {
+pub(crate) struct SocietySection {
     #[serde(default, deserialize_with = "one_or_many")]
     pub(crate) model: Vec<String>,
     pub(crate) workspace: Option<PathBuf>,
-    pub(crate) budget: Option<WrittenBudgets>,
-    /// What the names of the variables with its keys begin with.
+    pub(crate) budget: Option<BudgetSection>,
+    /// The prefix of the variables with its keys.
     pub(crate) keys: Option<String>,
 }
 
-/// Which tools that touch the machine are offered, and what they may use.
+/// `[tools]`: which tools may touch the machine, and their limits.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenTools {
+pub(crate) struct ToolsSection {
     #[serde(default)]
     pub(crate) commands: bool,
     /// Whether commands may ask for the network.
@@ -122,15 +122,15 @@ pub(crate) struct WrittenTools {
     /// Folders that commands may read beside those of the system.
     #[serde(default)]
     pub(crate) readable: Vec<PathBuf>,
-    /// Variables that commands are told.
+    /// Environment variables that commands get.
     #[serde(default)]
     pub(crate) environment: Vec<String>,
     pub(crate) seconds: Option<NonZeroU32>,
     pub(crate) memory_mb: Option<NonZeroU32>,
     pub(crate) file_mb: Option<NonZeroU32>,
-    /// What a command may write in all.
+    /// How much a command may write in total.
     pub(crate) written_mb: Option<NonZeroU32>,
-    /// How much is kept of each output of a command.
+    /// How much of each output of a command is stored.
     pub(crate) output_mb: Option<NonZeroU32>,
     pub(crate) processes: Option<NonZeroU32>,
     #[serde(default)]
@@ -142,52 +142,52 @@ pub(crate) struct WrittenTools {
 /// `[server]`: who may ask over HTTP beside this machine.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenHttp {
+pub(crate) struct ServerSection {
     /// Names that this server has beside its addresses.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
-    /// Pages of others that may ask.
+    /// Origins of other pages that may call.
     #[serde(default)]
     pub(crate) cors: Vec<String>,
     /// Requests a second with each further token.
     pub(crate) requests_per_second: Option<NonZeroU32>,
-    /// How long a call of a tool of whoever asks waits for them.
+    /// How long a client tool call waits for the client.
     pub(crate) client_tool_seconds: Option<NonZeroU32>,
 }
 
-/// How much is kept outside the log, and how long what nothing names is spared.
+/// `[artifacts]`: limits of the store, and how long unreferenced artifacts are spared.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenArtifacts {
+pub(crate) struct ArtifactsSection {
     max_mb: Option<NonZeroU32>,
     max_total_mb: Option<NonZeroU32>,
     max_count: Option<NonZeroU32>,
     grace_hours: Option<u32>,
 }
 
-/// The same, meant.
+/// The same with defaults filled in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
+pub(crate) struct ArtifactSettings {
     pub(crate) limits: ArtifactLimits,
     pub(crate) grace: Duration,
 }
 
-impl From<WrittenArtifacts> for Kept {
-    fn from(written: WrittenArtifacts) -> Self {
+impl From<ArtifactsSection> for ArtifactSettings {
+    fn from(section: ArtifactsSection) -> Self {
         let default = ArtifactLimits::default();
         let bytes = |megabytes: Option<NonZeroU32>, default| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
         let limits = ArtifactLimits {
-            max_bytes: bytes(written.max_mb, default.max_bytes),
-            max_total_bytes: bytes(written.max_total_mb, default.max_total_bytes),
-            max_count: written.max_count.map_or(default.max_count, |count| count.get().into()),
+            max_bytes: bytes(section.max_mb, default.max_bytes),
+            max_total_bytes: bytes(section.max_total_mb, default.max_total_bytes),
+            max_count: section.max_count.map_or(default.max_count, |count| count.get().into()),
         };
-        Self { limits, grace: Duration::from_secs(u64::from(written.grace_hours.unwrap_or(24)) * 3_600) }
+        Self { limits, grace: Duration::from_secs(u64::from(section.grace_hours.unwrap_or(24)) * 3_600) }
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Provider {
+pub(crate) struct ProviderSection {
     pub(crate) base_url: Option<String>,
     requests_per_minute: Option<u32>,
     tokens_per_minute: Option<u64>,
@@ -196,13 +196,13 @@ pub(crate) struct Provider {
 /// One `[[policy]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenRule {
+struct PolicyEntry {
     tool: Option<String>,
     server: Option<String>,
     agent: Option<String>,
     role: Option<String>,
     arguments: Option<String>,
-    then: WrittenThen,
+    then: PolicyAction,
     #[serde(default)]
     why: String,
     /// Whether it holds also after outside content was read.
@@ -212,18 +212,18 @@ struct WrittenRule {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum WrittenThen {
+enum PolicyAction {
     Allow,
     Ask,
     Deny,
 }
 
-/// What the file says of budgets.
+/// The budgets in the file.
 #[derive(Debug, Clone)]
-pub(crate) enum WrittenBudgets {
+pub(crate) enum BudgetSection {
     /// `budget = "none"`: nothing is limited.
     None,
-    /// `[budget]`: where it does not say otherwise, a request has its usual budget and nothing else has one.
+    /// `[budget]`: unless it says otherwise, a request has the default budget and nothing else has one.
     Table(Box<BudgetTable>),
 }
 
@@ -231,33 +231,33 @@ pub(crate) enum WrittenBudgets {
 #[derive(Debug, Default, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BudgetTable {
-    tokens: Option<Most<u64>>,
-    usd: Option<Most<f64>>,
-    requests: Option<Most<u64>>,
-    minutes: Option<Most<f64>>,
+    tokens: Option<Limit<u64>>,
+    usd: Option<Limit<f64>>,
+    requests: Option<Limit<u64>>,
+    minutes: Option<Limit<f64>>,
     #[serde(default)]
-    task: WrittenBudget,
+    task: BudgetEntry,
     #[serde(default)]
-    agent: WrittenBudget,
+    agent: BudgetEntry,
     #[serde(default)]
-    call: WrittenBudget,
+    call: BudgetEntry,
     #[serde(default)]
-    roles: BTreeMap<RoleId, WrittenBudget>,
+    roles: BTreeMap<RoleId, BudgetEntry>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenBudget {
-    tokens: Option<Most<u64>>,
-    usd: Option<Most<f64>>,
-    requests: Option<Most<u64>>,
-    minutes: Option<Most<f64>>,
+struct BudgetEntry {
+    tokens: Option<Limit<u64>>,
+    usd: Option<Limit<f64>>,
+    requests: Option<Limit<u64>>,
+    minutes: Option<Limit<f64>>,
 }
 
 /// The most of something, or `none` where it has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "a number that is not negative, or \"none\"")]
-enum Most<T> {
+enum Limit<T> {
     Number(T),
     Word(NoLimit),
 }
@@ -268,24 +268,24 @@ enum NoLimit {
     None,
 }
 
-impl WrittenBudget {
+impl BudgetEntry {
     const NO_LIMITS: Self = Self {
-        tokens: Some(Most::Word(NoLimit::None)),
-        usd: Some(Most::Word(NoLimit::None)),
-        requests: Some(Most::Word(NoLimit::None)),
-        minutes: Some(Most::Word(NoLimit::None)),
+        tokens: Some(Limit::Word(NoLimit::None)),
+        usd: Some(Limit::Word(NoLimit::None)),
+        requests: Some(Limit::Word(NoLimit::None)),
+        minutes: Some(Limit::Word(NoLimit::None)),
     };
 }
 
-impl Written {
+impl ConfigFile {
     /// Reads the file that was named, else the one here, else the one in the data directory, as far as the folder is trusted; and
     /// the user's own, which a folder's cannot weaken.
-    pub(crate) fn read(named: Option<&Path>, data: &Path, trust: &Trust) -> Result<Self, Trouble> {
+    pub(crate) fn read(named: Option<&Path>, data: &Path, trust: &Trust) -> Result<Self, CliError> {
         let mut user = match trust.user().map(|user| user.join(FILE)) {
             Some(path) => match std::fs::read_to_string(&path) {
                 Ok(text) => {
                     let mut user = parse(&text, &path)?;
-                    user.servers.iter_mut().for_each(|server| servers::settle(server, &path));
+                    user.servers.iter_mut().for_each(|server| mcp_servers::set_working_dir(server, &path));
                     user
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Self::default(),
@@ -305,12 +305,12 @@ impl Written {
                     folders.withhold(trust, &allowed);
                     return combined(user, folders);
                 }
-                // What a file forbade that was trusted holds on while the changed one does not count.
+                // What a trusted file forbade stays forbidden while its changed version is not trusted.
                 Ok(None) => user = combined(user, Self::forbidding(trust.restrictions())?)?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) if path == data.join(FILE) => {
                     let message = format!("the data directory {}: {error}; choose another with --data", data.display());
-                    return Err(Trouble::usage("bad_folder", message));
+                    return Err(CliError::usage("bad_folder", message));
                 }
                 Err(error) => return Err(unreadable(&path, &error)),
             }
@@ -325,7 +325,7 @@ impl Written {
             return;
         }
         let is_withheld = |name: &String| is_secret(name) && !allowed.contains(name);
-        self.servers.iter_mut().for_each(|server| servers::restrain(server, trust, allowed));
+        self.servers.iter_mut().for_each(|server| mcp_servers::restrict(server, trust, allowed));
         self.remotes.retain(|remote| match remote.token_variable().filter(|name| is_withheld(name)) {
             Some(name) => {
                 withheld(&format!("the A2A agent {}", remote.name()), name);
@@ -342,30 +342,30 @@ impl Written {
         }
         if let Some(name) = self.telemetry.variables().into_iter().find(is_withheld) {
             withheld("[telemetry]", &name);
-            self.telemetry = WrittenTelemetry::default();
+            self.telemetry = TelemetrySection::default();
             self.table.remove("telemetry");
         }
     }
 
     /// The rules and budgets of a file that was trusted once.
-    fn forbidding(restrictions: Value) -> Result<Self, Trouble> {
+    fn forbidding(restrictions: Value) -> Result<Self, CliError> {
         #[derive(Default, Deserialize)]
         struct Restrictions {
             #[serde(default)]
-            policy: Vec<WrittenRule>,
+            policy: Vec<PolicyEntry>,
             #[serde(default)]
-            budget: WrittenBudgets,
+            budget: BudgetSection,
         }
         if restrictions.is_null() {
             return Ok(Self::default());
         }
-        let bad = |error: serde_json::Error| Trouble::new("bad_trust_store", format!("what a folder forbade: {error}"));
+        let bad = |error: serde_json::Error| CliError::new("bad_trust_store", format!("what a folder forbade: {error}"));
         let Restrictions { policy, budget } = serde_json::from_value(restrictions).map_err(bad)?;
         Ok(Self { policy, budget, ..Self::default() })
     }
 }
 
-/// Says what a folder's file is not given.
+/// Reports what a folder's file is not given.
 pub(crate) fn withheld(who: &str, variable: &str) {
     let (who, variable) = (visible(who), visible(variable));
     out::note(&format!(
@@ -387,48 +387,48 @@ pub(crate) fn admitted_text(path: &Path, trust: &Trust) -> io::Result<Option<Str
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Trouble {
-    Trouble::usage("bad_config", format!("the configuration {} cannot be read: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> CliError {
+    CliError::usage("bad_config", format!("the configuration {} cannot be read: {error}", path.display()))
 }
 
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Written, Trouble> {
+pub(crate) fn parse(text: &str, path: &Path) -> Result<ConfigFile, CliError> {
     let bad = |at: usize, what: String| {
         let before = &text[..at.min(text.len())];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Trouble::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
+        CliError::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
     };
-    let mut written: Written =
+    let mut file: ConfigFile =
         toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-    for name in written.providers.keys() {
+    for name in file.providers.keys() {
         if address_variable(name.get_ref()).is_none() {
             let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
             let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
             return Err(bad(name.span().start, what));
         }
     }
-    for name in written.society.keys() {
+    for name in file.society.keys() {
         if !polis_engine::is_society_name(name.get_ref()) {
             return Err(bad(name.span().start, ForkError::BadName(name.get_ref().as_str().into()).to_string()));
         }
     }
-    written.table = toml::from_str(text).unwrap_or_default();
-    let mut servers: Vec<_> = std::mem::take(&mut written.mcp).into_iter().collect();
+    file.table = toml::from_str(text).unwrap_or_default();
+    let mut servers: Vec<_> = std::mem::take(&mut file.mcp).into_iter().collect();
     servers.sort_by_key(|(name, _)| name.span().start);
     for (name, server) in servers {
         let (at, name) = (name.span().start, name.into_inner());
         let settings = server.settings(&name).map_err(|what| bad(at, format!("the MCP server `{name}` {what}")))?;
-        written.servers.push(settings);
+        file.servers.push(settings);
     }
-    for (name, remote) in std::mem::take(&mut written.a2a) {
+    for (name, remote) in std::mem::take(&mut file.a2a) {
         let (at, name) = (name.span().start, name.into_inner());
-        let remote = remote.meant(&name).map_err(|wrong| {
-            let trouble = bad(at, format!("the A2A agent `{name}` {}", wrong.what));
-            Trouble { code: wrong.code.into(), ..trouble }
+        let remote = remote.into_remote(&name).map_err(|wrong| {
+            let error = bad(at, format!("the A2A agent `{name}` {}", wrong.what));
+            CliError { code: wrong.code.into(), ..error }
         })?;
-        written.remotes.extend(remote);
+        file.remotes.extend(remote);
     }
-    Ok(written)
+    Ok(file)
 }
 
 /// The variable that sets a vendor's address.
@@ -437,14 +437,14 @@ pub(crate) fn address_variable(name: &str) -> Option<String> {
     vendor.map(Vendor::base_url_variable)
 }
 
-impl Written {
+impl ConfigFile {
     /// Which calls may be made.
     pub(crate) fn rules(&mut self) -> Vec<Rule> {
-        let rule = |WrittenRule { tool, server, agent, role, arguments, then, why, tainted }| {
+        let rule = |PolicyEntry { tool, server, agent, role, arguments, then, why, tainted }| {
             let then = match then {
-                WrittenThen::Allow => Then::Allow,
-                WrittenThen::Ask => Then::Ask,
-                WrittenThen::Deny => Then::Deny,
+                PolicyAction::Allow => Then::Allow,
+                PolicyAction::Ask => Then::Ask,
+                PolicyAction::Deny => Then::Deny,
             };
             Rule { tool, server, agent, role, arguments, then, why, tainted }
         };
@@ -452,41 +452,41 @@ impl Written {
     }
 }
 
-impl Provider {
-    /// How fast it may be asked, if the file says so.
+impl ProviderSection {
+    /// Its rate limit, if the file sets one.
     pub(crate) fn rate(&self) -> Option<Rate> {
         let rate = Rate { requests_per_minute: self.requests_per_minute, tokens_per_minute: self.tokens_per_minute };
         Some(rate).filter(|rate| *rate != Rate::default())
     }
 }
 
-impl TryFrom<WrittenBudgets> for Budgets {
-    type Error = Trouble;
+impl TryFrom<BudgetSection> for Budgets {
+    type Error = CliError;
 
-    fn try_from(written: WrittenBudgets) -> Result<Self, Trouble> {
-        let WrittenBudgets::Table(table) = written else { return Ok(Self::default()) };
+    fn try_from(section: BudgetSection) -> Result<Self, CliError> {
+        let BudgetSection::Table(table) = section else { return Ok(Self::default()) };
         let BudgetTable { tokens, usd, requests, minutes, task, agent, call, roles } = *table;
         let open = Budget::default();
         let roles = roles.into_iter().map(|(role, budget)| Ok((role, budget.over(open)?)));
         Ok(Self {
-            society: WrittenBudget { tokens, usd, requests, minutes }.over(open)?,
+            society: BudgetEntry { tokens, usd, requests, minutes }.over(open)?,
             task: task.over(Self::recommended().task)?,
             agent: agent.over(open)?,
             call: call.over(open)?,
-            roles: roles.collect::<Result<_, Trouble>>()?,
+            roles: roles.collect::<Result<_, CliError>>()?,
         })
     }
 }
 
-impl WrittenBudget {
-    /// The budget that it sets; what it does not say is as usual.
-    fn over(self, usual: Budget) -> Result<Budget, Trouble> {
+impl BudgetEntry {
+    /// The budget that it sets, with defaults for the rest.
+    fn over(self, usual: Budget) -> Result<Budget, CliError> {
         let whole = |number: f64, unit: f64| {
             if number.is_finite() && (0.0..=1e9).contains(&number) {
                 return Ok((number * unit).round() as u64);
             }
             let message = format!("a budget of {number} is not possible; write a number from 0 to 1,000,000,000");
-            Err(Trouble::usage("bad_config", message))
+            Err(CliError::usage("bad_config", message))
         };
         Ok(Budget {
             tokens: most(self.tokens, usual.tokens, Ok)?,
@@ -498,40 +498,40 @@ impl WrittenBudget {
 }
 
 fn most<T>(
-    said: Option<Most<T>>,
+    setting: Option<Limit<T>>,
     usual: Option<u64>,
-    whole: impl Fn(T) -> Result<u64, Trouble>,
-) -> Result<Option<u64>, Trouble> {
-    match said {
+    whole: impl Fn(T) -> Result<u64, CliError>,
+) -> Result<Option<u64>, CliError> {
+    match setting {
         None => Ok(usual),
-        Some(Most::Word(NoLimit::None)) => Ok(None),
-        Some(Most::Number(number)) => whole(number).map(Some),
+        Some(Limit::Word(NoLimit::None)) => Ok(None),
+        Some(Limit::Number(number)) => whole(number).map(Some),
     }
 }
 
-impl Default for WrittenBudgets {
+impl Default for BudgetSection {
     fn default() -> Self {
         Self::Table(Box::default())
     }
 }
 
-impl<'de> Deserialize<'de> for WrittenBudgets {
+impl<'de> Deserialize<'de> for BudgetSection {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NoneOrTable;
 
         impl<'de> Visitor<'de> for NoneOrTable {
-            type Value = WrittenBudgets;
+            type Value = BudgetSection;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of limits, or \"none\"")
             }
 
-            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<WrittenBudgets, E> {
-                if word == "none" { Ok(WrittenBudgets::None) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<BudgetSection, E> {
+                if word == "none" { Ok(BudgetSection::None) } else { Err(E::invalid_value(Unexpected::Str(word), &self)) }
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenBudgets, A::Error> {
-                BudgetTable::deserialize(MapAccessDeserializer::new(map)).map(|table| WrittenBudgets::Table(Box::new(table)))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<BudgetSection, A::Error> {
+                BudgetTable::deserialize(MapAccessDeserializer::new(map)).map(|table| BudgetSection::Table(Box::new(table)))
             }
         }
 
@@ -562,19 +562,19 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_with_its_place_and_without_its_line() {
-        let said = error("model = \"offline\"\n\n[providers.openai]\n  api_key = \"sk-secret\"\n");
-        assert!(said.contains("polis.toml line 4, column 3: unknown field `api_key`"), "{said}");
-        assert!(!said.contains("sk-secret"), "{said}");
+        let message = error("model = \"offline\"\n\n[providers.openai]\n  api_key = \"sk-secret\"\n");
+        assert!(message.contains("polis.toml line 4, column 3: unknown field `api_key`"), "{message}");
+        assert!(!message.contains("sk-secret"), "{message}");
         assert!(error("modle = 1\n").contains("line 1, column 1: unknown field `modle`"));
         assert!(error("a = \n").contains("line 1, column"));
-        let said = error("[providers.opnai]\nbase_url = \"http://127.0.0.1\"\n");
-        assert!(said.contains("line 1, column 12: unknown provider `opnai`, expected one of openai"), "{said}");
+        let message = error("[providers.opnai]\nbase_url = \"http://127.0.0.1\"\n");
+        assert!(message.contains("line 1, column 12: unknown provider `opnai`, expected one of openai"), "{message}");
     }
 
     #[test]
     fn an_address_of_a_vendor_stands_in_for_its_variable() {
-        let written = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
-        let named: Vec<_> = written.providers.keys().map(|name| address_variable(name.get_ref())).collect();
+        let file = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
+        let named: Vec<_> = file.providers.keys().map(|name| address_variable(name.get_ref())).collect();
         assert_eq!(named, [Some("DASHSCOPE_BASE_URL".to_owned())]);
     }
 
@@ -605,11 +605,11 @@ mod tests {
     #[test]
     fn models_and_budgets_are_read() {
         let text = "model = [\"a/x\", \"b/y\"]\n[budget]\nusd = 1.5\n[budget.task]\ntokens = 9\nminutes = 0.5\n[budget.roles.writer]\nrequests = 3\n[providers.groq]\nrequests_per_minute = 30\n";
-        let written = parse(text, Path::new("x")).unwrap();
-        assert_eq!(written.model, ["a/x", "b/y"]);
-        let rates: Vec<_> = written.providers.values().map(Provider::rate).collect();
+        let file = parse(text, Path::new("x")).unwrap();
+        assert_eq!(file.model, ["a/x", "b/y"]);
+        let rates: Vec<_> = file.providers.values().map(ProviderSection::rate).collect();
         assert_eq!(rates, [Some(Rate { requests_per_minute: Some(30), tokens_per_minute: None })]);
-        let budgets = Budgets::try_from(written.budget).unwrap();
+        let budgets = Budgets::try_from(file.budget).unwrap();
         assert_eq!(budgets.society, Budget { cost_nanos: Some(1_500_000_000), ..Budget::default() });
         assert_eq!(budgets.task, Budget { tokens: Some(9), time_ms: Some(30_000), ..Budgets::recommended().task });
         assert_eq!(budgets.roles[&"writer".into()].requests, Some(3));

@@ -5,28 +5,28 @@
 #[cfg(unix)]
 const ENOUGH: u64 = 65_536;
 
-/// Raises the limit as far as the system lets us. What it is then; none where the system has no such limit.
+/// Raises the limit as far as the system allows, and returns it; none where the system has no such limit.
 #[cfg(unix)]
-pub(crate) fn raise() -> Option<u64> {
+pub(crate) fn raise_limit() -> Option<u64> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     let before = limit.current?;
-    let wanted = limit.maximum.unwrap_or(ENOUGH).min(ENOUGH);
-    if wanted <= before {
+    let target = limit.maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    if target <= before {
         return Some(before);
     }
-    limit.current = Some(wanted);
-    Some(if setrlimit(Resource::Nofile, limit).is_ok() { wanted } else { before })
+    limit.current = Some(target);
+    Some(if setrlimit(Resource::Nofile, limit).is_ok() { target } else { before })
 }
 
 #[cfg(not(unix))]
-pub(crate) fn raise() -> Option<u64> {
+pub(crate) fn raise_limit() -> Option<u64> {
     None
 }
 
-/// What `polis doctor` says about it. `connections` is the most that are served at once.
-pub(crate) fn told(connections: usize) -> String {
-    match raise() {
+/// The line for `polis doctor`. `connections` is the maximum number of connections.
+pub(crate) fn describe(connections: usize) -> String {
+    match raise_limit() {
         Some(limit) if limit < connections as u64 => {
             format!("{limit} may be open, so that fewer than {connections} can be open at a time; raise `ulimit -Hn`")
         }
@@ -44,9 +44,9 @@ mod tests {
     #[test]
     fn the_limit_is_raised_as_far_as_it_is_of_use() {
         let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-        let raised = raise();
+        let raised = raise_limit();
         assert_eq!(getrlimit(Resource::Nofile).current, raised);
         assert!(raised.is_none_or(|raised| raised >= hard.min(ENOUGH)), "{raised:?} of {hard}");
-        assert_eq!(raise(), raised, "and stays");
+        assert_eq!(raise_limit(), raised, "and stays");
     }
 }

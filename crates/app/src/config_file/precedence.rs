@@ -12,11 +12,11 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{BudgetTable, Most, Provider, Written, WrittenBudget, WrittenBudgets, WrittenSociety};
-use crate::trouble::Trouble;
+use super::{BudgetEntry, BudgetSection, BudgetTable, ConfigFile, Limit, ProviderSection, SocietySection};
+use crate::error::CliError;
 
-/// What both files say together.
-pub(super) fn combined(user: Written, folder: Written) -> Result<Written, Trouble> {
+/// Combines both files.
+pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFile, CliError> {
     let table = merged(&user.table, &folder.table);
     let (own_servers, own_remotes) = (names(&user.table, "mcp"), names(&user.table, "a2a"));
     let mut society = folder.society;
@@ -26,12 +26,12 @@ pub(super) fn combined(user: Written, folder: Written) -> Result<Written, Troubl
         section.budget = section.budget.take().map(|budget| smaller(budget, limit));
     }
     for (name, users) in user.society {
-        let WrittenSociety { model, workspace, budget, keys } = society.remove(&name).unwrap_or_default();
+        let SocietySection { model, workspace, budget, keys } = society.remove(&name).unwrap_or_default();
         let budget = match (budget, users.budget) {
             (Some(folders), Some(users)) => Some(smaller(folders, users)),
             (folders, users) => users.or(folders),
         };
-        let merged = WrittenSociety {
+        let merged = SocietySection {
             model: if model.is_empty() { users.model } else { model },
             workspace: workspace.or(users.workspace),
             budget,
@@ -44,7 +44,7 @@ pub(super) fn combined(user: Written, folder: Written) -> Result<Written, Troubl
         let folders = providers.remove(&name);
         let merged = match folders {
             None => users,
-            Some(folders) => Provider {
+            Some(folders) => ProviderSection {
                 base_url: users.base_url.or(folders.base_url),
                 requests_per_minute: users.requests_per_minute.or(folders.requests_per_minute),
                 tokens_per_minute: users.tokens_per_minute.or(folders.tokens_per_minute),
@@ -56,7 +56,7 @@ pub(super) fn combined(user: Written, folder: Written) -> Result<Written, Troubl
     servers.extend(folder.servers.into_iter().filter(|it| !own_servers.contains(&it.name)));
     let mut remotes = user.remotes;
     remotes.extend(folder.remotes.into_iter().filter(|it| own_remotes.iter().all(|name| name != it.name())));
-    Ok(Written {
+    Ok(ConfigFile {
         model: if folder.model.is_empty() { user.model } else { folder.model },
         workspace: folder.workspace.or(user.workspace),
         emulated_tools: if folder.emulated_tools.is_empty() { user.emulated_tools } else { folder.emulated_tools },
@@ -81,7 +81,7 @@ pub(super) fn combined(user: Written, folder: Written) -> Result<Written, Troubl
     })
 }
 
-/// What a section names.
+/// The names in a section.
 fn names(table: &toml::Table, section: &str) -> Vec<String> {
     table.get(section).and_then(toml::Value::as_table).into_iter().flat_map(|table| table.keys().cloned()).collect()
 }
@@ -100,23 +100,23 @@ fn merged(user: &toml::Table, folder: &toml::Table) -> toml::Table {
     all
 }
 
-fn section<T: DeserializeOwned + Default>(table: &toml::Table, name: &str) -> Result<T, Trouble> {
-    let bad = |error: toml::de::Error| Trouble::usage("bad_config", format!("[{name}]: {}", error.message()));
+fn section<T: DeserializeOwned + Default>(table: &toml::Table, name: &str) -> Result<T, CliError> {
+    let bad = |error: toml::de::Error| CliError::usage("bad_config", format!("[{name}]: {}", error.message()));
     table.get(name).cloned().map(|value| value.try_into().map_err(bad)).transpose().map(Option::unwrap_or_default)
 }
 
-/// Of each number the smaller. A file that limits nothing and one that says nothing come to no limits.
-fn smaller(a: WrittenBudgets, b: WrittenBudgets) -> WrittenBudgets {
+/// The smaller of each pair of limits. A file without limits and one that is silent give no limits.
+fn smaller(a: BudgetSection, b: BudgetSection) -> BudgetSection {
     match (a, b) {
-        (WrittenBudgets::None, WrittenBudgets::None) => WrittenBudgets::None,
-        (WrittenBudgets::None, WrittenBudgets::Table(table)) | (WrittenBudgets::Table(table), WrittenBudgets::None) => {
+        (BudgetSection::None, BudgetSection::None) => BudgetSection::None,
+        (BudgetSection::None, BudgetSection::Table(table)) | (BudgetSection::Table(table), BudgetSection::None) => {
             if *table == BudgetTable::default() {
-                return WrittenBudgets::None;
+                return BudgetSection::None;
             }
-            // What the one does not limit is not limited by what is usual either.
-            WrittenBudgets::Table(Box::new(BudgetTable { task: smallest(table.task, WrittenBudget::NO_LIMITS), ..*table }))
+            // A limit that one file lifts is not restored by the default.
+            BudgetSection::Table(Box::new(BudgetTable { task: smallest(table.task, BudgetEntry::NO_LIMITS), ..*table }))
         }
-        (WrittenBudgets::Table(a), WrittenBudgets::Table(b)) => WrittenBudgets::Table(Box::new(smaller_table(*a, *b))),
+        (BudgetSection::Table(a), BudgetSection::Table(b)) => BudgetSection::Table(Box::new(smaller_table(*a, *b))),
     }
 }
 
@@ -138,8 +138,8 @@ fn smaller_table(a: BudgetTable, b: BudgetTable) -> BudgetTable {
     }
 }
 
-fn smallest(a: WrittenBudget, b: WrittenBudget) -> WrittenBudget {
-    WrittenBudget {
+fn smallest(a: BudgetEntry, b: BudgetEntry) -> BudgetEntry {
+    BudgetEntry {
         tokens: least(a.tokens, b.tokens),
         usd: least(a.usd, b.usd),
         requests: least(a.requests, b.requests),
@@ -148,13 +148,13 @@ fn smallest(a: WrittenBudget, b: WrittenBudget) -> WrittenBudget {
 }
 
 /// A number counts before no limit, and the smaller of two. One that is no number is refused later, so it must not be lost here.
-fn least<T: PartialOrd>(a: Option<Most<T>>, b: Option<Most<T>>) -> Option<Most<T>> {
+fn least<T: PartialOrd>(a: Option<Limit<T>>, b: Option<Limit<T>>) -> Option<Limit<T>> {
     match (a, b) {
-        (Some(Most::Number(a)), Some(Most::Number(b))) => {
+        (Some(Limit::Number(a)), Some(Limit::Number(b))) => {
             let is_b = b < a || b.partial_cmp(&b).is_none();
-            Some(Most::Number(if is_b { b } else { a }))
+            Some(Limit::Number(if is_b { b } else { a }))
         }
-        (Some(Most::Word(_)), Some(b)) => Some(b),
+        (Some(Limit::Word(_)), Some(b)) => Some(b),
         (a, b) => a.or(b),
     }
 }
@@ -166,24 +166,24 @@ mod tests {
     use polis_domain::Budgets;
 
     use super::*;
-    use crate::written::parse;
+    use crate::config_file::parse;
 
-    fn both(user: &str, folder: &str) -> Written {
-        let read = |text: &str| parse(text, Path::new("polis.toml")).unwrap_or_else(|trouble| panic!("{text}: {trouble}"));
+    fn both(user: &str, folder: &str) -> ConfigFile {
+        let read = |text: &str| parse(text, Path::new("polis.toml")).unwrap_or_else(|error| panic!("{text}: {error}"));
         combined(read(user), read(folder)).unwrap()
     }
 
-    fn table(budgets: &WrittenBudgets) -> &BudgetTable {
+    fn table(budgets: &BudgetSection) -> &BudgetTable {
         match budgets {
-            WrittenBudgets::Table(table) => table,
-            WrittenBudgets::None => panic!("nothing is limited"),
+            BudgetSection::Table(table) => table,
+            BudgetSection::None => panic!("nothing is limited"),
         }
     }
 
-    /// One setting in both files, and what counts.
+    /// One setting in both files, and the expected result.
     #[test]
     fn a_folder_can_add_but_never_weaken() {
-        type Look = fn(Written) -> String;
+        type Look = fn(ConfigFile) -> String;
         let cases: &[(&str, &str, &str, Look, &str)] = &[
             ("model: the folder's", "model = \"a/x\"", "model = \"b/y\"", |it| it.model.join(","), "b/y"),
             ("model: else the user's", "model = \"a/x\"", "", |it| it.model.join(","), "a/x"),

@@ -1,11 +1,11 @@
-//! Asking for words on the terminal: a line, one of several options, or a form field by field.
+//! Asks for input on the terminal: a line, one of several options, or a form field by field.
 
 use polis_domain::Wanted;
 use serde_json::{Map, Value, json};
 
-use crate::lines::{Line, Lines};
+use crate::approval_prompt::PersonDecision;
 use crate::out;
-use crate::person::Word;
+use crate::stdin_lines::{Line, StdinLines};
 
 /// The fields of a form on one line: `{name: string, colour: red | blue, age?: integer}`.
 pub(crate) fn in_words(schema: &Value) -> String {
@@ -17,19 +17,19 @@ pub(crate) fn in_words(schema: &Value) -> String {
     format!("{{{}}}", fields.map(one).collect::<Vec<_>>().join(", "))
 }
 
-/// Asks until there is a word that could fit; none when nobody is there.
-pub(crate) async fn ask(wanted: &Wanted, lines: &mut Lines) -> Option<Word> {
+/// Asks until the input could fit; none when nobody is there.
+pub(crate) async fn ask(wanted: &Wanted, lines: &mut StdinLines) -> Option<PersonDecision> {
     match wanted {
         Wanted::Text { options } => {
             for (i, option) in options.iter().enumerate() {
                 out::note(&format!("  {}) {option}", i + 1));
             }
             let text = match line("answer [or /no reason]: ", lines).await? {
-                Typed::Word(word) => return Some(word),
-                Typed::Text(text) => text,
+                FormInput::Decision(word) => return Some(word),
+                FormInput::Text(text) => text,
             };
             let chosen = text.trim().parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
-            Some(Word::Answer(chosen.cloned().unwrap_or(text)))
+            Some(PersonDecision::Answer(chosen.cloned().unwrap_or(text)))
         }
         Wanted::Form { schema } => {
             out::note("an empty line skips a field; /no declines, /cancel dismisses the question");
@@ -39,25 +39,25 @@ pub(crate) async fn ask(wanted: &Wanted, lines: &mut Lines) -> Option<Word> {
                 let about = field["description"].as_str().map(|text| format!(", {text}")).unwrap_or_default();
                 let default = field.get("default").map(|value| format!(" [{value}]")).unwrap_or_default();
                 match line(&format!("{title} ({}{about}){default}: ", kind(field)), lines).await? {
-                    Typed::Word(word) => return Some(word),
-                    Typed::Text(text) if text.trim().is_empty() => {
+                    FormInput::Decision(word) => return Some(word),
+                    FormInput::Text(text) if text.trim().is_empty() => {
                         filled.extend(field.get("default").map(|value| (name.clone(), value.clone())));
                     }
-                    Typed::Text(text) => drop(filled.insert(name.clone(), read(field, text.trim()))),
+                    FormInput::Text(text) => drop(filled.insert(name.clone(), read(field, text.trim()))),
                 }
             }
-            Some(Word::Answer(Value::Object(filled).to_string()))
+            Some(PersonDecision::Answer(Value::Object(filled).to_string()))
         }
         Wanted::Agreement | Wanted::Visit { .. } => None,
     }
 }
 
-enum Typed {
-    Word(Word),
+enum FormInput {
+    Decision(PersonDecision),
     Text(String),
 }
 
-async fn line(prompt: &str, lines: &mut Lines) -> Option<Typed> {
+async fn line(prompt: &str, lines: &mut StdinLines) -> Option<FormInput> {
     loop {
         out::prompt(prompt);
         let text = match lines.next().await? {
@@ -66,9 +66,9 @@ async fn line(prompt: &str, lines: &mut Lines) -> Option<Typed> {
         };
         let (first, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         return Some(match first {
-            "/no" => Typed::Word(Word::No(rest.trim().to_owned())),
-            "/cancel" => Typed::Word(Word::Cancel),
-            _ => Typed::Text(text),
+            "/no" => FormInput::Decision(PersonDecision::No(rest.trim().to_owned())),
+            "/cancel" => FormInput::Decision(PersonDecision::Cancel),
+            _ => FormInput::Text(text),
         });
     }
 }
@@ -77,7 +77,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().into_iter().flatten().any(|required| required == name)
 }
 
-/// What a field takes: its type, or its choices.
+/// The type of a field, or its choices.
 fn kind(field: &Value) -> String {
     let named = |field: &Value| {
         let values = field["enum"].as_array().cloned();
@@ -90,7 +90,7 @@ fn kind(field: &Value) -> String {
     several.or_else(|| named(field)).unwrap_or_else(plain)
 }
 
-/// What was typed, as the field's type; what does not fit stays a text, and is refused with a reason.
+/// The input as the field's type; text that does not fit stays text, and is refused with a reason.
 fn read(field: &Value, text: &str) -> Value {
     let parsed = || serde_json::from_str(text).ok();
     match field["type"].as_str() {
@@ -121,8 +121,8 @@ mod tests {
             },
             "required": ["age"],
         });
-        let told = "{age: integer, colour?: red | blue, mail?: email, pets?: some of cat | dog, sure?: boolean}";
-        assert_eq!(in_words(&schema), told);
+        let description = "{age: integer, colour?: red | blue, mail?: email, pets?: some of cat | dog, sure?: boolean}";
+        assert_eq!(in_words(&schema), description);
         let typed = |name: &str, text: &str| read(&schema["properties"][name], text);
         assert_eq!([typed("age", "36"), typed("age", "old"), typed("mail", "7")], [json!(36), json!("old"), json!("7")]);
         assert_eq!([typed("pets", "cat, dog"), typed("sure", "是")], [json!(["cat", "dog"]), json!(true)]);

@@ -1,4 +1,4 @@
-//! What waits for a person: the list, each in words, and asking about it on the spot.
+//! Pending approvals on the terminal: lists them, describes each one, and asks the person for a decision.
 
 use std::ops::Deref;
 
@@ -8,17 +8,17 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Config;
-use crate::form;
-use crate::lines::{Line, Lines};
+use crate::error::CliError;
+use crate::form_prompt;
 use crate::out;
+use crate::stdin_lines::{Line, StdinLines};
 use crate::transport::Transport;
-use crate::trouble::Trouble;
 
 /// One thing that waits for a person.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting(Approval);
+pub(crate) struct PendingApproval(Approval);
 
-impl Deref for Waiting {
+impl Deref for PendingApproval {
     type Target = Approval;
 
     fn deref(&self) -> &Approval {
@@ -26,9 +26,9 @@ impl Deref for Waiting {
     }
 }
 
-/// What a person says to it.
+/// The person's decision.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum PersonDecision {
     Yes,
     /// For a call: other arguments, for whom not to ask again, and about which calls.
     YesWith {
@@ -39,7 +39,7 @@ pub(crate) enum Word {
     No(String),
     Done(String),
     Again,
-    /// For a question: the words, or the form as JSON.
+    /// For a question: the text, or the form as JSON.
     Answer(String),
     /// For a question of a server: neither yes nor no.
     Cancel,
@@ -49,12 +49,12 @@ pub(crate) enum Word {
 const MAX_GAP: usize = 40;
 
 /// Everything that waits for a person.
-pub(crate) async fn list(transport: &Transport) -> Result<Vec<Waiting>, Trouble> {
+pub(crate) async fn list(transport: &Transport) -> Result<Vec<PendingApproval>, CliError> {
     let listed = transport.api().approvals(&Paging::default()).await?;
-    Ok(listed.approvals.into_iter().map(Waiting).collect())
+    Ok(listed.approvals.into_iter().map(PendingApproval).collect())
 }
 
-impl Waiting {
+impl PendingApproval {
     /// One line for people.
     pub(crate) fn in_words(&self) -> String {
         let Approval { id, agent_id: agent, .. } = &self.0;
@@ -74,7 +74,7 @@ impl Waiting {
                 };
                 let wanted = match wanted {
                     Wanted::Text { options } if !options.is_empty() => format!("  [{}]", options.join(" | ")),
-                    Wanted::Form { schema } => format!("  {}", form::in_words(schema)),
+                    Wanted::Form { schema } => format!("  {}", form_prompt::in_words(schema)),
                     Wanted::Visit { url } => format!("  {url}"),
                     Wanted::Agreement if !details.is_null() => format!("  {details}"),
                     Wanted::Agreement | Wanted::Text { .. } => String::new(),
@@ -113,7 +113,7 @@ impl Waiting {
         matches!(&self.pending, Pending::Approval { details, call: None, .. } if details.get("todos").is_some())
     }
 
-    /// What to type.
+    /// The command to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Approval { id, task_id: task, .. } = &self.0;
         let again = |command: String| config.again_with(&command);
@@ -164,78 +164,83 @@ impl Waiting {
         }
     }
 
-    /// Says it. The words that do not fit are refused before anything is sent.
-    pub(crate) async fn answer(&self, transport: &Transport, word: &Word) -> Result<(), Trouble> {
+    /// Sends the decision. One that does not fit is refused before anything is sent.
+    pub(crate) async fn answer(&self, transport: &Transport, word: &PersonDecision) -> Result<(), CliError> {
         transport.api().resolve(&self.id, self.decision(word)?).await?;
         Ok(())
     }
 
-    /// What a word comes to; an error where it does not fit.
-    fn decision(&self, word: &Word) -> Result<DecisionRequest, Trouble> {
+    /// The API request for a decision; an error where it does not fit.
+    fn decision(&self, word: &PersonDecision) -> Result<DecisionRequest, CliError> {
         let none = DecisionRequest::default;
         let yes = || DecisionRequest { approved: Some(true), ..none() };
         let no = |reason: &String| DecisionRequest { approved: Some(false), reason: reason.clone(), ..none() };
         let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..none() };
         Ok(match (&self.pending, word) {
-            (Pending::Approval { .. }, Word::Yes) => yes(),
-            (Pending::Approval { call: Some(_), .. }, Word::YesWith { arguments, always, matching }) => {
+            (Pending::Approval { .. }, PersonDecision::Yes) => yes(),
+            (Pending::Approval { call: Some(_), .. }, PersonDecision::YesWith { arguments, always, matching }) => {
                 DecisionRequest { arguments: arguments.clone(), always: *always, r#where: matching.clone(), ..yes() }
             }
-            (Pending::Approval { .. }, Word::YesWith { arguments: Some(arguments), always: None, .. }) if self.is_plan() => {
+            (Pending::Approval { .. }, PersonDecision::YesWith { arguments: Some(arguments), always: None, .. })
+                if self.is_plan() =>
+            {
                 DecisionRequest { arguments: Some(arguments.clone()), ..yes() }
             }
             (
                 Pending::Question { wanted: Wanted::Agreement, .. },
-                Word::YesWith { arguments: None, always, matching: None },
+                PersonDecision::YesWith { arguments: None, always, matching: None },
             ) => DecisionRequest { always: *always, ..yes() },
-            (Pending::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, Word::Yes) => yes(),
-            (Pending::Question { wanted: Wanted::Text { .. }, .. }, Word::Answer(text)) => {
+            (Pending::Question { wanted: Wanted::Agreement | Wanted::Visit { .. }, .. }, PersonDecision::Yes) => yes(),
+            (Pending::Question { wanted: Wanted::Text { .. }, .. }, PersonDecision::Answer(text)) => {
                 DecisionRequest { answer: Some(text.as_str().into()), ..none() }
             }
-            (Pending::Question { wanted: Wanted::Form { .. }, .. }, Word::Answer(text)) => {
+            (Pending::Question { wanted: Wanted::Form { .. }, .. }, PersonDecision::Answer(text)) => {
                 let form: Value = serde_json::from_str(text)
-                    .map_err(|error| Trouble::usage("bad_answer", format!("the answer is not JSON: {error}")))?;
+                    .map_err(|error| CliError::usage("bad_answer", format!("the answer is not JSON: {error}")))?;
                 DecisionRequest { answer: Some(form), ..none() }
             }
-            (Pending::Question { .. }, Word::No(reason)) => no(reason),
-            (Pending::Question { server: Some(_), .. }, Word::Cancel) => outcome(DecisionOutcome::Cancelled),
-            (Pending::Question { .. }, Word::Yes | Word::YesWith { .. } | Word::Done(_) | Word::Again) => {
+            (Pending::Question { .. }, PersonDecision::No(reason)) => no(reason),
+            (Pending::Question { server: Some(_), .. }, PersonDecision::Cancel) => outcome(DecisionOutcome::Cancelled),
+            (
+                Pending::Question { .. },
+                PersonDecision::Yes | PersonDecision::YesWith { .. } | PersonDecision::Done(_) | PersonDecision::Again,
+            ) => {
                 return Err(self.unfit("it is a question; answer or deny it"));
             }
-            (_, Word::Answer(_)) => return Err(self.unfit("it takes no text; approve or deny it")),
-            (_, Word::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
-            (_, Word::YesWith { .. }) => {
+            (_, PersonDecision::Answer(_)) => return Err(self.unfit("it takes no text; approve or deny it")),
+            (_, PersonDecision::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
+            (_, PersonDecision::YesWith { .. }) => {
                 return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
             }
-            (Pending::Approval { .. }, Word::No(reason)) => no(reason),
-            (Pending::InDoubt { .. }, Word::Done(result)) => {
+            (Pending::Approval { .. }, PersonDecision::No(reason)) => no(reason),
+            (Pending::InDoubt { .. }, PersonDecision::Done(result)) => {
                 DecisionRequest { result: Some(result.clone()), ..outcome(DecisionOutcome::Done) }
             }
-            (Pending::InDoubt { .. }, Word::No(reason)) => {
+            (Pending::InDoubt { .. }, PersonDecision::No(reason)) => {
                 let result = Some(reason.clone()).filter(|reason| !reason.is_empty());
                 DecisionRequest { result, ..outcome(DecisionOutcome::NotDone) }
             }
-            (Pending::InDoubt { .. } | Pending::Parked { .. }, Word::Again) => outcome(DecisionOutcome::Again),
-            (Pending::Approval { .. }, Word::Done(_) | Word::Again) => {
+            (Pending::InDoubt { .. } | Pending::Parked { .. }, PersonDecision::Again) => outcome(DecisionOutcome::Again),
+            (Pending::Approval { .. }, PersonDecision::Done(_) | PersonDecision::Again) => {
                 return Err(self.unfit("it is a question; approve or deny it"));
             }
-            (Pending::InDoubt { .. }, Word::Yes) => {
+            (Pending::InDoubt { .. }, PersonDecision::Yes) => {
                 return Err(self.unfit("it is a write in doubt; use --done RESULT or --again, or deny it if it was not done"));
             }
-            (Pending::Parked { .. }, Word::Yes | Word::No(_) | Word::Done(_)) => {
+            (Pending::Parked { .. }, PersonDecision::Yes | PersonDecision::No(_) | PersonDecision::Done(_)) => {
                 return Err(self.unfit("it is blocked; say --again, or cancel its task"));
             }
         })
     }
 
     /// Asks on the terminal. False when nobody is there to answer.
-    pub(crate) async fn ask(&self, transport: &Transport, lines: &mut Lines) -> Result<bool, Trouble> {
+    pub(crate) async fn ask(&self, transport: &Transport, lines: &mut StdinLines) -> Result<bool, CliError> {
         out::note(&self.in_words());
         loop {
             if let Pending::Question { wanted: wanted @ (Wanted::Text { .. } | Wanted::Form { .. }), .. } = &self.pending {
-                let Some(word) = form::ask(wanted, lines).await else { return Ok(false) };
+                let Some(word) = form_prompt::ask(wanted, lines).await else { return Ok(false) };
                 match self.answer(transport, &word).await {
-                    Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
+                    Err(error) if ["not_waiting", "bad_answer"].contains(&&*error.code) => out::note(&error.message),
                     answered => return answered.map(|()| true),
                 }
                 continue;
@@ -257,20 +262,20 @@ impl Waiting {
                 Some(Line::Garbled) => continue,
                 None => return Ok(false),
             };
-            let Some(word) = Word::read(&text) else { continue };
+            let Some(word) = PersonDecision::read(&text) else { continue };
             match self.answer(transport, &word).await {
-                Err(trouble) if ["not_waiting", "bad_answer"].contains(&&*trouble.code) => out::note(&trouble.message),
+                Err(error) if ["not_waiting", "bad_answer"].contains(&&*error.code) => out::note(&error.message),
                 answered => return answered.map(|()| true),
             }
         }
     }
 
-    fn unfit(&self, why: &str) -> Trouble {
-        Trouble::new("not_waiting", format!("{} needs another answer: {why}", self.id))
+    fn unfit(&self, why: &str) -> CliError {
+        CliError::new("not_waiting", format!("{} needs another answer: {why}", self.id))
     }
 }
 
-/// The text with long gaps as numbers: what stands behind one would leave the screen.
+/// The text with long gaps as numbers: text behind a long gap would leave the screen.
 fn tight(text: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find(&" ".repeat(MAX_GAP)) {
@@ -281,7 +286,7 @@ fn tight(text: &str) -> String {
     shown + rest
 }
 
-/// What a person should know about a call, each on a line of its own.
+/// What a person should know about a call, one item per line.
 fn in_lines(review: &Review) -> String {
     let mut lines = String::new();
     if !review.covers.is_empty() {
@@ -303,8 +308,8 @@ fn in_lines(review: &Review) -> String {
     lines
 }
 
-impl Word {
-    /// What was typed; none when it is nothing that we know.
+impl PersonDecision {
+    /// Parses the input; none if it is not a decision.
     fn read(text: &str) -> Option<Self> {
         let (first, rest) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         match first.to_lowercase().as_str() {
@@ -339,18 +344,21 @@ mod tests {
 
     #[test]
     fn always_is_a_word_at_the_terminal() {
-        let always = |always| Some(Word::YesWith { arguments: None, always: Some(always), matching: None });
+        let always = |always| Some(PersonDecision::YesWith { arguments: None, always: Some(always), matching: None });
         assert_eq!(
-            (Word::read("always"), Word::read("A"), Word::read("reads")),
+            (PersonDecision::read("always"), PersonDecision::read("A"), PersonDecision::read("reads")),
             (always(Always::Tool), always(Always::Tool), always(Always::Reads))
         );
     }
 
     #[test]
     fn a_yes_may_bring_other_arguments() {
-        let with = |arguments| Some(Word::YesWith { arguments: Some(arguments), always: None, matching: None });
-        assert_eq!(Word::read("y {\"todos\": []}"), with(json!({ "todos": [] })));
-        assert_eq!(Word::read("y {\"todos\": ["), None, "what cannot be read is asked for again");
-        assert_eq!((Word::read(" YES "), Word::read("no thanks")), (Some(Word::Yes), Some(Word::No("thanks".to_owned()))));
+        let with = |arguments| Some(PersonDecision::YesWith { arguments: Some(arguments), always: None, matching: None });
+        assert_eq!(PersonDecision::read("y {\"todos\": []}"), with(json!({ "todos": [] })));
+        assert_eq!(PersonDecision::read("y {\"todos\": ["), None, "what cannot be read is asked for again");
+        assert_eq!(
+            (PersonDecision::read(" YES "), PersonDecision::read("no thanks")),
+            (Some(PersonDecision::Yes), Some(PersonDecision::No("thanks".to_owned())))
+        );
     }
 }

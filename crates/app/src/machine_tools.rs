@@ -4,12 +4,12 @@ use polis_ports::Tool;
 use polis_tools::{Allowed, FetchUrl, Protected};
 
 use crate::config::Config;
+use crate::error::CliError;
 use crate::out;
-use crate::trouble::Trouble;
 
-/// The tools that are offered. What is protected is so from commands too.
-pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<Box<dyn Tool>>, Trouble> {
-    let bad = |what: String| Trouble::usage("bad_config", what);
+/// The tools that are offered. Protected paths are protected from commands too.
+pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<Box<dyn Tool>>, CliError> {
+    let bad = |what: String| CliError::usage("bad_config", what);
     let allowed = check(config).map_err(bad)?;
     recover(config);
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
@@ -22,7 +22,7 @@ pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<
     Ok(tools)
 }
 
-/// Where pages may be fetched from, or what is wrong with `[tools]`.
+/// The addresses that may be fetched, or what is wrong with `[tools]`.
 pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
     let bad = |what: String| format!("in [tools] of polis.toml {what}");
     if let Some(relative) = config.tools.readable.iter().find(|folder| config.tools.commands && !folder.is_absolute()) {
@@ -38,7 +38,7 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
     Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
 }
 
-/// Why each command needs a person's word here, if it does.
+/// Why each command needs approval on this machine, if it does.
 #[cfg(target_os = "linux")]
 fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
     match offered {
@@ -52,7 +52,7 @@ fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<Str
 #[cfg(target_os = "linux")]
 const JOURNAL: &str = "commands";
 
-/// Sets aside what commands left that were running when Polis or the machine stopped, and says so.
+/// Moves away the files of commands that were running when Polis or the machine stopped, and reports them.
 #[cfg(target_os = "linux")]
 fn recover(config: &Config) {
     for aside in polis_tools::sandbox::recover(&config.data.join(JOURNAL)) {
@@ -112,7 +112,7 @@ async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
     Err("in [tools] of polis.toml `commands` is true, but commands run only on Linux".to_owned())
 }
 
-/// What this machine offers to hold commands, in a line for `polis doctor`.
+/// What this machine offers to confine commands, in a line for `polis doctor`.
 #[cfg(target_os = "linux")]
 pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
     let limits = if config.tools.commands { limits(config) } else { polis_tools::sandbox::Limits::default() };
@@ -126,7 +126,7 @@ pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
     }
 }
 
-/// What this machine offers to hold commands, in a line for `polis doctor`.
+/// What this machine offers to confine commands, in a line for `polis doctor`.
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
     Ok("none: commands run only on Linux".to_owned())

@@ -1,4 +1,4 @@
-//! Lines that a person types, read beside everything else that goes on.
+//! Lines that a person types, read in parallel with everything else.
 
 use std::io::{self, BufRead, Read};
 
@@ -11,7 +11,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const AHEAD: usize = 64;
 
 /// The lines of stdin.
-pub(crate) struct Lines {
+pub(crate) struct StdinLines {
     lines: mpsc::Receiver<Line>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Line {
     Garbled,
 }
 
-impl Lines {
+impl StdinLines {
     /// Begins to read. Nothing can interrupt reading from a terminal, so a thread does it that the program's end takes along.
     pub(crate) fn start() -> Self {
         let (sender, lines) = mpsc::channel(AHEAD);

@@ -45,6 +45,6 @@ impl Registry for StoredSocieties {
 }
 
 async fn make(society: &Society, branch: &Branch) -> Result<Forked, ApiError> {
-    let entropy = wiring::entropy().map_err(|trouble| ApiError::new(500, trouble.code, trouble.message))?;
+    let entropy = wiring::entropy().map_err(|error| ApiError::new(500, error.code, error.message))?;
     Ok(fork(&**society.log(), &SystemClock, branch, entropy).await?)
 }

@@ -1,5 +1,5 @@
-//! Planner, executors and verifier of a request as lines for whoever waits: who works on what and where, todos while they are
-//! still written, and what each step took. What the log says counts; live chunks only say it earlier.
+//! Planner, executors and verifier of a request, as lines for the terminal: who works on what and where, todos while they are
+//! still streamed, and what each step took. The log is authoritative; live chunks are only earlier.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,22 +12,22 @@ use crate::out::short;
 /// Longest chunk of a text that is shown on a line.
 const CHARS: usize = 100;
 
-/// Those who work on a request in a workflow.
+/// The workflow agents of a request.
 #[derive(Default)]
-pub(crate) struct Team {
-    members: HashMap<ThreadId, Member>,
+pub(crate) struct WorkflowProgress {
+    members: HashMap<ThreadId, WorkflowAgent>,
     places: HashMap<ThreadId, String>,
-    /// Todos that were told of.
-    told: HashSet<String>,
-    /// What was told of those who think or write.
+    /// Todos that were reported.
+    reported: HashSet<String>,
+    /// The last reported activity of agents that think or write.
     doing: HashMap<ThreadId, String>,
     /// The last answer of a workflow that is not whole, or not checked.
     partly: Option<String>,
 }
 
-/// One of them.
+/// A planner, executor or verifier.
 #[derive(Deserialize)]
-struct Member {
+struct WorkflowAgent {
     agent: String,
     /// The todo that it works on, if it is one.
     #[serde(default)]
@@ -36,16 +36,16 @@ struct Member {
     title: String,
 }
 
-impl Member {
+impl WorkflowAgent {
     fn name(&self) -> String {
         format!("{} {}", self.agent, short(&self.todo, CHARS)).trim_end().to_owned()
     }
 }
 
-/// What somebody is seen doing, live.
+/// A live step of a workflow agent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SeenStep {
+pub(crate) struct LiveStep {
     pub(crate) thread: ThreadId,
     action: String,
     component: Option<String>,
@@ -61,8 +61,8 @@ enum Chunk {
     Field {},
 }
 
-/// What the answer grows by.
-pub(crate) enum Growth<'a> {
+/// A change of the streamed answer.
+pub(crate) enum AnswerUpdate<'a> {
     /// It begins again.
     Again,
     Text(&'a str),
@@ -81,18 +81,18 @@ struct Todo {
     dependencies: Vec<String>,
 }
 
-impl Team {
-    /// Who works in a thread, if it is one of them.
-    pub(crate) fn who(&self, thread: Option<&ThreadId>) -> Option<String> {
-        self.members.get(thread?).map(Member::name)
+impl WorkflowProgress {
+    /// The name of the workflow agent of a thread, if it is one.
+    pub(crate) fn agent_name(&self, thread: Option<&ThreadId>) -> Option<String> {
+        self.members.get(thread?).map(WorkflowAgent::name)
     }
 
-    /// What one more event of the request means for them: lines, none or several.
+    /// The lines for an event of the request: none or several.
     pub(crate) fn lines(&mut self, recorded: &Recorded) -> Vec<String> {
         let Some(thread) = &recorded.thread else { return Vec::new() };
         match &recorded.event {
             Event::ThreadOpened { meta, .. } => {
-                if let Some(Ok(member)) = meta.get("workflow").map(Member::deserialize) {
+                if let Some(Ok(member)) = meta.get("workflow").map(WorkflowAgent::deserialize) {
                     self.members.insert(thread.clone(), member);
                 }
                 Vec::new()
@@ -111,31 +111,31 @@ impl Team {
             Event::MessageAdded { message, .. } => match self.members.get(thread) {
                 Some(member) => ended(member, message).into_iter().collect(),
                 None => {
-                    self.summed_up(message);
-                    self.planned(message.meta.get("component"))
+                    self.record_summary(message);
+                    self.todo_lines(message.meta.get("component"))
                 }
             },
-            Event::MessageUpdated { patch, .. } => self.planned(patch.meta.get("component")),
+            Event::MessageUpdated { patch, .. } => self.todo_lines(patch.meta.get("component")),
             _ => Vec::new(),
         }
     }
 
-    /// Whether a workflow gave this answer and said that it is not whole, or not checked.
+    /// Whether a workflow gave this answer and marked it as incomplete or not verified.
     pub(crate) fn is_partly(&self, answer: &str) -> bool {
         self.partly.as_ref().is_some_and(|partly| partly.trim() == answer.trim())
     }
 
-    fn summed_up(&mut self, message: &Message) {
+    fn record_summary(&mut self, message: &Message) {
         let Some(component) = message.meta.get("component").filter(|it| it["component"] == "summary-response") else { return };
         let is_whole = component["verified"] == true && component["missing"].as_array().is_none_or(Vec::is_empty);
         self.partly = (!is_whole).then(|| message.text.clone());
     }
 
-    /// What is seen live, if it is news.
-    pub(crate) fn line(&mut self, seen: &SeenStep) -> Option<String> {
-        let who = self.members.get(&seen.thread)?.name();
+    /// The line for a live step, if it is news.
+    pub(crate) fn line(&mut self, seen: &LiveStep) -> Option<String> {
+        let agent_name = self.members.get(&seen.thread)?.name();
         if let (Some("planner-response"), Some(Chunk::Item { field, value })) = (seen.component.as_deref(), &seen.chunk) {
-            return (field == "todos").then(|| self.todo(value)).flatten().map(|todo| format!("{who} plans {todo}"));
+            return (field == "todos").then(|| self.todo(value)).flatten().map(|todo| format!("{agent_name} plans {todo}"));
         }
         let does = match &*seen.action {
             "thinking" => "thinks",
@@ -143,11 +143,11 @@ impl Team {
             _ => "",
         };
         let before = self.doing.insert(seen.thread.clone(), does.to_owned()).unwrap_or_default();
-        (!does.is_empty() && before != does).then(|| format!("{who} {does}"))
+        (!does.is_empty() && before != does).then(|| format!("{agent_name} {does}"))
     }
 
-    /// The todos of a plan that nobody was told of.
-    fn planned(&mut self, component: Option<&Value>) -> Vec<String> {
+    /// The todos of a plan that were not reported yet.
+    fn todo_lines(&mut self, component: Option<&Value>) -> Vec<String> {
         let Some(component) = component.filter(|component| component["component"] == "todo-list") else { return Vec::new() };
         let todos = component["props"]["todos"].as_array().cloned().unwrap_or_default();
         todos.iter().filter_map(|todo| self.todo(todo)).map(|todo| format!("the plan has {todo}")).collect()
@@ -155,7 +155,7 @@ impl Team {
 
     fn todo(&mut self, todo: &Value) -> Option<String> {
         let Todo { id, title, description, priority, dependencies } = Todo::deserialize(todo).ok()?;
-        if !self.told.insert(format!("{id} {description}")) {
+        if !self.reported.insert(format!("{id} {description}")) {
             return None;
         }
         let what = short(if title.is_empty() { &description } else { &title }, CHARS);
@@ -164,19 +164,19 @@ impl Team {
     }
 }
 
-impl SeenStep {
-    /// What the answer grows by, if this is it.
-    pub(crate) fn answer(&self) -> Option<Growth<'_>> {
+impl LiveStep {
+    /// The change of the answer in this step, if any.
+    pub(crate) fn answer(&self) -> Option<AnswerUpdate<'_>> {
         match (&*self.action, &self.chunk) {
-            ("summarizing", Some(Chunk::Text { field, text })) if field == "summary" => Some(Growth::Text(text)),
-            (_, Some(Chunk::Again)) if self.component.as_deref() == Some("verifier-response") => Some(Growth::Again),
+            ("summarizing", Some(Chunk::Text { field, text })) if field == "summary" => Some(AnswerUpdate::Text(text)),
+            (_, Some(Chunk::Again)) if self.component.as_deref() == Some("verifier-response") => Some(AnswerUpdate::Again),
             _ => None,
         }
     }
 }
 
-/// What came of somebody's work, when this message says so.
-fn ended(member: &Member, message: &Message) -> Option<String> {
+/// The result of an agent's work, if this message has one.
+fn ended(member: &WorkflowAgent, message: &Message) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Report {
@@ -218,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(team: &mut Team, action: &str, chunk: Value) -> Option<String> {
+    fn seen(team: &mut WorkflowProgress, action: &str, chunk: Value) -> Option<String> {
         let chunk = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
                             "component": "planner-response", "chunk": chunk });
         team.line(&serde_json::from_value(chunk).unwrap())
@@ -230,11 +230,12 @@ mod tests {
 
     #[test]
     fn a_todo_is_told_once_whether_it_was_seen_live_or_only_in_the_log() {
-        let mut team = Team::default();
+        let mut team = WorkflowProgress::default();
         let todo = |id: &str| json!({ "id": id, "title": format!("Do {id}"), "description": "…", "priority": 2, "dependencies": ["z"] });
         let item = |id: &str| json!({ "item": { "field": "todos", "index": 0, "value": todo(id) } });
         assert_eq!(seen(&mut team, "planning", item("a")), None, "nobody of this request");
-        team.members.insert("sub_1".into(), Member { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
+        team.members
+            .insert("sub_1".into(), WorkflowAgent { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
         assert_eq!(seen(&mut team, "planning", item("a")).as_deref(), Some("planner plans a: Do a (priority 2, after z)"));
         let list = json!({ "type": "component", "component": "todo-list", "props": { "todos": [todo("a"), todo("b")] } });
         let update = json!({ "messageUpdated": { "by": "3.1", "index": 1, "patch": { "meta": { "component": list } } } });
@@ -244,8 +245,9 @@ mod tests {
 
     #[test]
     fn thinking_and_writing_are_told_when_they_begin() {
-        let mut team = Team::default();
-        team.members.insert("sub_1".into(), Member { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
+        let mut team = WorkflowProgress::default();
+        team.members
+            .insert("sub_1".into(), WorkflowAgent { agent: "planner".to_owned(), todo: String::new(), title: String::new() });
         let said =
             ["planning", "thinking", "thinking", "planning", "thinking"].map(|action| seen(&mut team, action, Value::Null));
         assert_eq!(said.iter().flatten().count(), 2);

@@ -1,4 +1,4 @@
-//! What can go wrong, with a code for programs, words for people, and the exit status that follows.
+//! Errors of commands, with a code for programs, a message for people, and the exit status.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,13 +42,13 @@ impl From<Exit> for ExitCode {
 
 /// Why a command came to nothing.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct CliError {
     pub(crate) code: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) exit: Exit,
 }
 
-impl Trouble {
+impl CliError {
     /// The work failed.
     pub(crate) fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), exit: Exit::Failed }
@@ -59,47 +59,47 @@ impl Trouble {
         Self { exit: Exit::Usage, ..Self::new(code, message) }
     }
 
-    /// Whoever read our output has closed it: nothing to say, and nobody to say it to.
-    pub(crate) fn nobody_listens() -> Self {
+    /// The reader of our output has closed it: nobody reads a message.
+    pub(crate) fn output_closed() -> Self {
         Self { exit: Exit::Done, ..Self::new("", "") }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.message.trim_end(), self.code)
     }
 }
 
-impl From<ApiError> for Trouble {
+impl From<ApiError> for CliError {
     fn from(error: ApiError) -> Self {
-        // What was typed cannot be meant, however it is called.
+        // Errors of the command line, whatever their code.
         let is_typed = matches!(error.code(), "bad_url" | "bad_certificate" | "bad_society_name") && error.status() == 400;
         let exit = if is_typed { Exit::Usage } else { Exit::Failed };
         Self { exit, ..Self::new(error.code().to_owned(), error.detail()) }
     }
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         ApiError::from(error).into()
     }
 }
 
-impl From<LogError> for Trouble {
+impl From<LogError> for CliError {
     fn from(error: LogError) -> Self {
         Self::new(error.code(), error.to_string())
     }
 }
 
-impl From<ForkError> for Trouble {
+impl From<ForkError> for CliError {
     fn from(error: ForkError) -> Self {
         let exit = if matches!(error, ForkError::BadName(_)) { Exit::Usage } else { Exit::Failed };
         Self { exit, ..Self::new(error.code(), error.to_string()) }
     }
 }
 
-impl From<OpenError> for Trouble {
+impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         Self::new(error.code(), error.to_string())
     }

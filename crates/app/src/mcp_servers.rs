@@ -14,9 +14,9 @@ use polis_tools::mcp::{OAuth, Reach, ServerSettings, StartGuard, variable_names}
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::trouble::Trouble;
+use crate::config_file::{admitted_text, withheld};
+use crate::error::CliError;
 use crate::trust::{CHANGED, Trust, is_secret, visible};
-use crate::written::{admitted_text, withheld};
 
 /// The file of other clients.
 pub(crate) const FILE: &str = ".mcp.json";
@@ -27,7 +27,7 @@ const MAX_TIMEOUT_SECONDS: f64 = 86_400.0;
 /// A server in `polis.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenServer {
+pub(crate) struct McpServerSection {
     command: Option<String>,
     #[serde(default)]
     args: Vec<String>,
@@ -37,25 +37,25 @@ pub(crate) struct WrittenServer {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     enabled: bool,
     #[serde(default)]
     trusted: bool,
-    /// The folders that it is told about.
+    /// The roots that it gets.
     roots: Option<Vec<PathBuf>>,
     /// Whether what it returns counts as outside content.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     outside: bool,
     timeout_seconds: Option<f64>,
     #[serde(default)]
-    tools: BTreeMap<String, WrittenTool>,
-    oauth: Option<WrittenOAuth>,
+    tools: BTreeMap<String, McpToolEntry>,
+    oauth: Option<OAuthSection>,
 }
 
 /// How polis introduces itself where people log in.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenOAuth {
+struct OAuthSection {
     client_id: Option<String>,
     client_secret: Option<String>,
     client_metadata_url: Option<String>,
@@ -66,25 +66,25 @@ struct WrittenOAuth {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenTool {
+struct McpToolEntry {
     effect: Option<EffectClass>,
     #[serde(default)]
     pure: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 /// Shows nothing: its values may be secret.
-impl fmt::Debug for WrittenServer {
+impl fmt::Debug for McpServerSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WrittenServer").finish_non_exhaustive()
+        f.debug_struct("McpServerSection").finish_non_exhaustive()
     }
 }
 
-impl WrittenServer {
-    /// What it means, or what is wrong with it.
+impl McpServerSection {
+    /// Its settings, or what is wrong with it.
     pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
         let Self { command, args, env, cwd, url, headers, enabled, trusted, roots, outside, timeout_seconds, tools, oauth } =
             self;
@@ -110,12 +110,12 @@ impl WrittenServer {
             (Some(it), Reach::Http { .. }) if it.client_secret.is_some() && it.client_id.is_none() => {
                 return Err("has a `client_secret` without a `client_id`");
             }
-            (Some(WrittenOAuth { client_id, client_secret, client_metadata_url, scopes, port }), Reach::Http { .. }) => {
+            (Some(OAuthSection { client_id, client_secret, client_metadata_url, scopes, port }), Reach::Http { .. }) => {
                 OAuth { client_id, client_secret, client_metadata_url, scopes, port }
             }
         };
-        let pure = tools.iter().filter(|(_, written)| written.pure).map(|(tool, _)| tool.clone()).collect();
-        let effects = tools.into_iter().filter_map(|(tool, written)| Some((tool, written.effect?))).collect();
+        let pure = tools.iter().filter(|(_, entry)| entry.pure).map(|(tool, _)| tool.clone()).collect();
+        let effects = tools.into_iter().filter_map(|(tool, entry)| Some((tool, entry.effect?))).collect();
         let start_guard = StartGuard::default();
         Ok(ServerSettings {
             name: name.to_owned(),
@@ -134,12 +134,12 @@ impl WrittenServer {
 }
 
 /// The servers of a `.mcp.json` here, else in the data directory, as far as it is trusted.
-pub(crate) fn of_other_clients(data: &Path, trust: &Trust, allowed: &[String]) -> Result<Vec<ServerSettings>, Trouble> {
+pub(crate) fn read_mcp_json(data: &Path, trust: &Trust, allowed: &[String]) -> Result<Vec<ServerSettings>, CliError> {
     for path in [PathBuf::from(FILE), data.join(FILE)] {
         match admitted_text(&path, trust) {
             Ok(Some(text)) => {
                 let mut servers = parse(&text, &path)?;
-                servers.iter_mut().for_each(|server| restrain(server, trust, allowed));
+                servers.iter_mut().for_each(|server| restrict(server, trust, allowed));
                 return Ok(servers);
             }
             Ok(None) => {}
@@ -151,12 +151,12 @@ pub(crate) fn of_other_clients(data: &Path, trust: &Trust, allowed: &[String]) -
 }
 
 /// The servers of the user's own `.mcp.json`, which count in every folder.
-pub(crate) fn of_user(user: &Path) -> Result<Vec<ServerSettings>, Trouble> {
+pub(crate) fn read_user_file(user: &Path) -> Result<Vec<ServerSettings>, CliError> {
     let path = user.join(FILE);
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             let mut servers = parse(&text, &path)?;
-            servers.iter_mut().for_each(|server| settle(server, &path));
+            servers.iter_mut().for_each(|server| set_working_dir(server, &path));
             Ok(servers)
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
@@ -166,19 +166,19 @@ pub(crate) fn of_user(user: &Path) -> Result<Vec<ServerSettings>, Trouble> {
 
 /// Has a server of the user's own file work in the folder of that file: in a stranger's folder its program could load what lies
 /// there, such as `node_modules/.bin` or a module.
-pub(crate) fn settle(server: &mut ServerSettings, file: &Path) {
+pub(crate) fn set_working_dir(server: &mut ServerSettings, file: &Path) {
     if let Reach::Command { cwd: cwd @ None, .. } = &mut server.reach {
         *cwd = file.parent().map(Path::to_owned);
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Trouble {
-    Trouble::usage("bad_config", format!("{} cannot be read: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> CliError {
+    CliError::usage("bad_config", format!("{} cannot be read: {error}", path.display()))
 }
 
 /// Switches a folder's server off if it asks for a secret variable that it is not given, and keeps it from being started while a
 /// file that its program runs is not what was trusted.
-pub(crate) fn restrain(server: &mut ServerSettings, trust: &Trust, allowed: &[String]) {
+pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[String]) {
     if !server.enabled || trust.is_everything() {
         return;
     }
@@ -223,16 +223,16 @@ fn texts(server: &ServerSettings) -> Vec<&String> {
 /// `{"mcpServers": {"name": {…}}}`, or `servers` as some have it. What other clients have beyond that is passed over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
+struct McpJsonFile {
     #[serde(default, alias = "servers")]
-    mcp_servers: InOrder,
+    mcp_servers: OrderedServers,
 }
 
 #[derive(Default)]
-struct InOrder(Vec<(String, Theirs)>);
+struct OrderedServers(Vec<(String, McpJsonServer)>);
 
 #[derive(Deserialize)]
-struct Theirs {
+struct McpJsonServer {
     command: Option<String>,
     #[serde(default)]
     args: Vec<String>,
@@ -244,16 +244,16 @@ struct Theirs {
     headers: BTreeMap<String, String>,
     #[serde(default)]
     disabled: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     enabled: bool,
     r#type: Option<String>,
 }
 
 /// Its errors name the place and never quote it: keys stand in such files.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trouble> {
-    let bad = |what: String| Trouble::usage("bad_config", format!("{} {what}", path.display()));
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, CliError> {
+    let bad = |what: String| CliError::usage("bad_config", format!("{} {what}", path.display()));
     // What a person is asked to trust is read as a whole; what fails there must not count here.
-    let file = serde_json::from_str::<serde_json::Value>(text).and_then(|_| serde_json::from_str::<File>(text));
+    let file = serde_json::from_str::<serde_json::Value>(text).and_then(|_| serde_json::from_str::<McpJsonFile>(text));
     let file = file.map_err(|error| {
         let what = match error.classify() {
             serde_json::error::Category::Data => "this is not what belongs here",
@@ -261,7 +261,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trou
         };
         bad(format!("line {}, column {}: {what}", error.line(), error.column()))
     })?;
-    let one = |(name, it): (String, Theirs)| {
+    let one = |(name, it): (String, McpJsonServer)| {
         if name.trim().is_empty() {
             return Err(bad("has an MCP server without a name".to_owned()));
         }
@@ -283,25 +283,25 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, Trou
 
 /// The first server that has a tool is the first of the file, so the order counts. Of two with one name a person could be shown
 /// the other one.
-impl<'de> Deserialize<'de> for InOrder {
+impl<'de> Deserialize<'de> for OrderedServers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = InOrder;
+            type Value = OrderedServers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("servers by name")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
-                let mut all: Vec<(String, Theirs)> = Vec::new();
-                while let Some(entry) = map.next_entry::<String, Theirs>()? {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OrderedServers, A::Error> {
+                let mut all: Vec<(String, McpJsonServer)> = Vec::new();
+                while let Some(entry) = map.next_entry::<String, McpJsonServer>()? {
                     if all.iter().any(|(name, _)| *name == entry.0) {
                         return Err(serde::de::Error::custom("a name that stands there twice"));
                     }
                     all.push(entry);
                 }
-                Ok(InOrder(all))
+                Ok(OrderedServers(all))
             }
         }
         deserializer.deserialize_map(Entries)
@@ -349,12 +349,12 @@ mod tests {
 
     #[test]
     fn a_bad_file_is_an_error_with_its_place_and_without_its_values() {
-        let said = |text: &str| parse(text, Path::new(FILE)).unwrap_err().to_string();
-        let wrong = said("{ \"mcpServers\": {\n \"a\": { \"env\": \"sk-secret\" } } }");
+        let message = |text: &str| parse(text, Path::new(FILE)).unwrap_err().to_string();
+        let wrong = message("{ \"mcpServers\": {\n \"a\": { \"env\": \"sk-secret\" } } }");
         assert!(wrong.contains(".mcp.json line 2, column ") && !wrong.contains("sk-secret"), "{wrong}");
-        assert!(said("{").contains("this is not JSON"));
-        assert!(said(r#"{"mcpServers":{"a":{}}}"#).contains("the MCP server `a` needs a `command` or a `url`"));
-        let old = said(r#"{"mcpServers":{"a":{"type":"sse","url":"https://h/sse"}}}"#);
+        assert!(message("{").contains("this is not JSON"));
+        assert!(message(r#"{"mcpServers":{"a":{}}}"#).contains("the MCP server `a` needs a `command` or a `url`"));
+        let old = message(r#"{"mcpServers":{"a":{"type":"sse","url":"https://h/sse"}}}"#);
         assert!(old.contains("`a` has the type `sse`, which is not supported"), "{old}");
         let off = r#"{"mcpServers":{"a":{"type":"sse","url":"https://h/sse","disabled":true}}}"#;
         assert_eq!(parse(off, Path::new(FILE)).unwrap().len(), 1);

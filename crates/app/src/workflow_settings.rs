@@ -1,4 +1,4 @@
-//! How workflows run: what `[workflow]` of `polis.toml` and `--plan-approval` say.
+//! How workflows run: `[workflow]` of `polis.toml` and `--plan-approval`.
 
 use std::num::NonZeroUsize;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 /// When a person is asked about a plan, as it is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TypedPlanApproval {
+pub(crate) enum PlanApprovalFlag {
     /// Carry every plan out
     Never,
     /// Ask about plans that may write, and about long ones
@@ -18,20 +18,20 @@ pub(crate) enum TypedPlanApproval {
     Always,
 }
 
-impl From<TypedPlanApproval> for AskAboutPlans {
-    fn from(typed: TypedPlanApproval) -> Self {
+impl From<PlanApprovalFlag> for AskAboutPlans {
+    fn from(typed: PlanApprovalFlag) -> Self {
         match typed {
-            TypedPlanApproval::Never => Self::Never,
-            TypedPlanApproval::Ask => Self::Ask,
-            TypedPlanApproval::Always => Self::Always,
+            PlanApprovalFlag::Never => Self::Never,
+            PlanApprovalFlag::Ask => Self::Ask,
+            PlanApprovalFlag::Always => Self::Always,
         }
     }
 }
 
-/// What `[workflow]` may say.
+/// The section `[workflow]`.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenWorkflow {
+pub(crate) struct WorkflowSection {
     plan_approval: Option<AskAboutPlans>,
     /// Todos that `ask` lets pass.
     ask_above: Option<usize>,
@@ -69,8 +69,8 @@ impl<const MOST: usize> TryFrom<usize> for UpTo<MOST> {
     }
 }
 
-impl WrittenWorkflow {
-    /// What is meant, with what was typed before what is written.
+impl WorkflowSection {
+    /// The settings: the flag wins over the file.
     pub(crate) fn settings(&self, typed: Option<AskAboutPlans>) -> RunSettings {
         let usual = WorkflowLimits::default();
         let limits = WorkflowLimits {
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn what_is_typed_comes_before_what_is_written_and_that_before_what_is_usual() {
-        let written = |text: &str| toml::from_str::<WrittenWorkflow>(text).unwrap();
-        assert_eq!(WrittenWorkflow::default().settings(None), RunSettings::default());
+        let written = |text: &str| toml::from_str::<WorkflowSection>(text).unwrap();
+        assert_eq!(WorkflowSection::default().settings(None), RunSettings::default());
         let some = written("plan_approval = \"ask\"\nask_above = 2\ncycles = 1\nrepairs = 0\n");
         let RunSettings { limits, approval } = some.settings(None);
         assert_eq!((limits.cycles, limits.repairs, limits.at_once), (1, 0, 3));
@@ -113,7 +113,7 @@ mod tests {
             "repairs = 1000000000",
             "at_once = 51",
         ] {
-            assert!(toml::from_str::<WrittenWorkflow>(bad).is_err(), "{bad}");
+            assert!(toml::from_str::<WorkflowSection>(bad).is_err(), "{bad}");
         }
     }
 }

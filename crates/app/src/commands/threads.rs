@@ -3,13 +3,13 @@
 use polis_api::{ListedThread, Paging};
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let listed = transport.api().threads(&Paging::default()).await?;
     if json {
         return out::json(&listed).map(|()| Exit::Done);
