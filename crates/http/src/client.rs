@@ -15,10 +15,10 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Sleep;
 
-use crate::connect::{Connector, address_of, login_wanted};
+use crate::connect::{Connector, address_of, proxy_auth_required};
 use crate::environment::Proxies;
 use crate::error::{find, with_causes};
-use crate::resolve::{Names, Resolver, SystemResolver};
+use crate::resolve::{HyperResolver, Resolver, SystemResolver};
 use crate::tls::{Identity, LazyTls, Trust};
 use crate::{Body, Environment, HttpError};
 
@@ -155,11 +155,11 @@ impl HttpClient {
         let response = tokio::select! {
             biased;
             response = sending => response.map_err(|error| self.failed(&address, &error))?,
-            after = rung(&mut silence) => return Err(HttpError::Silent { address: address.to_string(), after }),
-            after = rung(&mut deadline) => return Err(HttpError::Late { address: address.to_string(), after }),
+            after = wait_for_timeout(&mut silence) => return Err(HttpError::Silent { address: address.to_string(), after }),
+            after = wait_for_timeout(&mut deadline) => return Err(HttpError::Late { address: address.to_string(), after }),
         };
         match proxy {
-            Some(proxy) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(login_wanted(&proxy)),
+            Some(proxy) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(proxy_auth_required(&proxy)),
             _ => Ok(response.map(|body| Body::new(body, address, self.timeouts.between_bytes, deadline))),
         }
     }
@@ -172,7 +172,7 @@ impl HttpClient {
             return Err(HttpError::BadAddress { address: without_login(target).to_string() });
         }
         let proxy = match target.scheme_str() {
-            Some("http") => self.connector.proxies.leading_to(target)?,
+            Some("http") => self.connector.proxies.for_target(target)?,
             _ => None,
         };
         let proxy = proxy.filter(|proxy| matches!(proxy.uri().scheme_str(), Some("http" | "https")));
@@ -215,8 +215,8 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-fn tcp(resolver: Arc<dyn Resolver>, timeout: Duration) -> HttpConnector<Names> {
-    let mut tcp = HttpConnector::new_with_resolver(Names(resolver));
+fn tcp(resolver: Arc<dyn Resolver>, timeout: Duration) -> HttpConnector<HyperResolver> {
+    let mut tcp = HttpConnector::new_with_resolver(HyperResolver(resolver));
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -236,7 +236,7 @@ fn pool(connector: &Connector, max_idle_per_host: usize) -> Pool<Connector, Full
 }
 
 /// Waits for an alarm, for ever if there is none, and gives how long it was set to.
-async fn rung(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
+async fn wait_for_timeout(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
     match alarm {
         Some((sleep, after)) => {
             sleep.as_mut().await;

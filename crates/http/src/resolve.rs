@@ -31,14 +31,14 @@ impl Resolver for SystemResolver {
 
 /// A resolver in the form that hyper's connector wants.
 #[derive(Clone)]
-pub(crate) struct Names(pub(crate) Arc<dyn Resolver>);
+pub(crate) struct HyperResolver(pub(crate) Arc<dyn Resolver>);
 
 /// Marks an error of the lookup among those of a connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct LookupError(io::Error);
 
-impl Service<Name> for Names {
+impl Service<Name> for HyperResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = LookupError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, LookupError>> + Send>>;

@@ -27,7 +27,7 @@ pub struct SseReader {
     data: Vec<u8>,
     has_data: bool,
     after_cr: bool,
-    begun: bool,
+    started: bool,
 }
 
 /// One event.
@@ -67,7 +67,7 @@ impl SseReader {
             data: Vec::new(),
             has_data: false,
             after_cr: false,
-            begun: false,
+            started: false,
         }
     }
 
@@ -119,7 +119,7 @@ impl SseReader {
         if line.len() > self.max_line_bytes {
             return Err(TooLong { max_bytes: self.max_line_bytes });
         }
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.started, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {

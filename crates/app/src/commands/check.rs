@@ -11,7 +11,7 @@ use crate::out;
 pub(crate) fn check(args: &Check) -> Result<Exit, CliError> {
     let root = args.dir.as_deref().unwrap_or(Path::new("."));
     let bad = |error| CliError::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
-    let report = check::look(root).map_err(bad)?;
+    let report = check::check_folder(root).map_err(bad)?;
     if args.json {
         let report = serde_json::to_value(&report).map_err(|error| CliError::new("output_failed", error.to_string()))?;
         out::line(&format!("{report:#}"))?;

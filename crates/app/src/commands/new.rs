@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use polis_authoring::scaffold::{self, Library, Names, ScaffoldError};
+use polis_authoring::scaffold::{self, AgentNames, Library, ScaffoldError};
 
 use crate::cli::{New, NewAgent, NewRole, NewSop};
 use crate::error::{CliError, Exit};
@@ -11,7 +11,7 @@ use crate::out;
 pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
     let draft = match options {
         New::Agent(NewAgent { name, sub, dir, polis }) => {
-            let names = Names::new(name, sub)?;
+            let names = AgentNames::new(name, sub)?;
             let folder = dir.as_deref().unwrap_or(Path::new("."));
             scaffold::agent(&names, folder, || Library::find(polis.as_deref()))?
         }

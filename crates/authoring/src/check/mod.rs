@@ -2,13 +2,13 @@
 
 mod layout;
 mod names;
+pub(crate) mod naming;
 mod phases;
 mod prompts;
 mod roles;
 mod sops;
 mod source;
 mod tree;
-pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;
@@ -147,7 +147,7 @@ impl Rule {
 }
 
 /// Looks at everything below a folder.
-pub fn look(root: &Path) -> io::Result<Report> {
+pub fn check_folder(root: &Path) -> io::Result<Report> {
     let tree = Tree::read(root)?;
     let mut findings = Findings::default();
     for check in CHECKS {

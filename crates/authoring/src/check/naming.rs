@@ -253,7 +253,7 @@ const GIVEN: &[&str] = &[
 const ENDS: &[&str] = &["complete", "done", "end", "ended", "final", "finish", "finished", "success", "terminated"];
 
 /// The abbreviations that a project's documents define, with what they stand for.
-pub(crate) type Defined = BTreeMap<String, String>;
+pub(crate) type Abbreviations = BTreeMap<String, String>;
 
 /// What is wrong with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -318,12 +318,12 @@ pub(crate) fn alike(one: &str, other: &str) -> bool {
 }
 
 /// What is wrong with the name of a business, without the ending that says what kind of part it is.
-pub(crate) fn judge(name: &str, defined: &Defined) -> Option<Fault> {
+pub(crate) fn judge(name: &str, abbreviations: &Abbreviations) -> Option<Fault> {
     let words = words(name);
     if GIVEN.contains(&words.join("_").as_str()) {
         return None;
     }
-    if let Some(short) = words.iter().find_map(|word| shortened(word, defined)) {
+    if let Some(short) = words.iter().find_map(|word| shortened(word, abbreviations)) {
         return Some(short);
     }
     let refused = words.iter().find(|word| REFUSED.contains(&word.as_str()));
@@ -340,11 +340,11 @@ pub(crate) fn judge(name: &str, defined: &Defined) -> Option<Fault> {
 }
 
 /// What is wrong with the name of a phase.
-pub(crate) fn judge_phase(phase: &str, defined: &Defined) -> Option<Fault> {
+pub(crate) fn judge_phase(phase: &str, abbreviations: &Abbreviations) -> Option<Fault> {
     if !is_snake(phase) {
         return Some(Fault::Style { remedy: format!("write `{}`", snake(phase)) });
     }
-    if let Some(fault) = judge(phase, defined) {
+    if let Some(fault) = judge(phase, abbreviations) {
         return Some(fault);
     }
     let lone = !phase.contains('_') && phase.is_ascii() && !GIVEN.contains(&phase);
@@ -365,8 +365,8 @@ pub(crate) fn means_completed(phase: &str) -> bool {
 }
 
 /// Abbreviations that a text defines: lines such as `- CRM: customer relations` below a heading with the word abbreviations.
-pub(crate) fn defined_in(text: &str) -> Defined {
-    let mut defined = Defined::new();
+pub(crate) fn defined_in(text: &str) -> Abbreviations {
+    let mut abbreviations = Abbreviations::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
         if line.starts_with('#') {
@@ -379,15 +379,15 @@ pub(crate) fn defined_in(text: &str) -> Defined {
             let short = short.trim_matches(['`', '*', ' ']);
             let long = snake(long.trim_matches(['|', ' ', '.', '`']));
             if !short.is_empty() && !long.is_empty() && short.chars().all(char::is_alphanumeric) {
-                defined.insert(short.to_lowercase(), long);
+                abbreviations.insert(short.to_lowercase(), long);
             }
         }
     }
-    defined
+    abbreviations
 }
 
-fn shortened(word: &str, defined: &Defined) -> Option<Fault> {
-    if defined.contains_key(word) || KNOWN.contains(&word) {
+fn shortened(word: &str, abbreviations: &Abbreviations) -> Option<Fault> {
+    if abbreviations.contains_key(word) || KNOWN.contains(&word) {
         return None;
     }
     let envelopes = word.trim_end_matches(char::is_numeric);
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     fn is_good(name: &str) -> bool {
-        judge(name, &Defined::new()).is_none()
+        judge(name, &Abbreviations::new()).is_none()
     }
 
     #[test]
@@ -445,7 +445,7 @@ mod tests {
             "InitialPhase",
             "数据分析",
         ] {
-            assert!(is_good(good), "{good}: {:?}", judge(good, &Defined::new()));
+            assert!(is_good(good), "{good}: {:?}", judge(good, &Abbreviations::new()));
         }
         for bad in [
             "SubThread",
@@ -465,20 +465,20 @@ mod tests {
             "2",
             "DefaultModel",
         ] {
-            assert!(matches!(judge(bad, &Defined::new()), Some(Fault::Empty { .. } | Fault::Short { .. })), "{bad}");
+            assert!(matches!(judge(bad, &Abbreviations::new()), Some(Fault::Empty { .. } | Fault::Short { .. })), "{bad}");
         }
     }
 
     #[test]
     fn abbreviations_are_refused_unless_known_or_defined() {
         for bad in ["MsgRouting", "order_mgmt", "DataProc", "sls_forecast", "x_import", "Doc2Import"] {
-            assert!(matches!(judge(bad, &Defined::new()), Some(Fault::Short { .. })), "{bad}");
+            assert!(matches!(judge(bad, &Abbreviations::new()), Some(Fault::Short { .. })), "{bad}");
         }
-        let defined = defined_in(
+        let abbreviations = defined_in(
             "# A\n- no: it is not\n## Abbreviations\n\n- SLS: sales of the year\n| `rfp` | request for proposal |\n# B\n- tnt: x",
         );
         assert_eq!(
-            defined.into_iter().collect::<Vec<_>>(),
+            abbreviations.into_iter().collect::<Vec<_>>(),
             [("rfp".to_owned(), "request_for_proposal".to_owned()), ("sls".to_owned(), "sales_of_the_year".to_owned())]
         );
         assert_eq!(judge("sls_forecast", &defined_in("# Abbreviations\n- sls: sales")), None);
@@ -495,10 +495,10 @@ mod tests {
             "process_results",
             "数据准备",
         ] {
-            assert_eq!(judge_phase(good, &Defined::new()), None, "{good}");
+            assert_eq!(judge_phase(good, &Abbreviations::new()), None, "{good}");
         }
         for bad in ["dataPreparation", "Data", "phase_2", "next_step", "drafting", "data__x", "msg_routing"] {
-            assert!(judge_phase(bad, &Defined::new()).is_some(), "{bad}");
+            assert!(judge_phase(bad, &Abbreviations::new()).is_some(), "{bad}");
         }
     }
 }

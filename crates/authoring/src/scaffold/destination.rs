@@ -12,7 +12,7 @@ const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Where something new is put.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// A folder of modules, and the manifest of its crate.
     Crate { modules: PathBuf, manifest: PathBuf },
     /// A folder that is in no crate.
@@ -28,7 +28,7 @@ pub enum Library {
     Git(String),
 }
 
-impl Place {
+impl Destination {
     /// What this folder is.
     pub(super) fn of(folder: &Path) -> Result<Self, ScaffoldError> {
         let bad = |error| ScaffoldError::usage("bad_folder", format!("{}: {error}", folder.display()));
@@ -78,10 +78,10 @@ impl Library {
 }
 
 /// The dependencies of this crate, those for tests among them, that a new agent needs and that are missing.
-pub(super) fn missing(manifest: &Path, wanted: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn missing(manifest: &Path, needed: &[(&str, &str)]) -> Vec<String> {
     let read: toml::Table = fs::read_to_string(manifest).ok().and_then(|text| text.parse().ok()).unwrap_or_default();
     let has = |table: &str, name: &str| read.get(table).and_then(|table| table.get(name)).is_some();
-    let missing = wanted.iter().filter(|(table, name)| !has(table, name) && !has("dependencies", name));
+    let missing = needed.iter().filter(|(table, name)| !has(table, name) && !has("dependencies", name));
     missing.map(|(table, name)| format!("[{table}] {name}")).collect()
 }
 
