@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polis_domain::{Event, SocietyId};
-use polis_ports::{Log, LogError, Origin};
+use polis_ports::{ForkOrigin, Log, LogError};
 use polis_store_local::LocalLog;
 
 /// Where a society was forked from.
@@ -19,7 +19,7 @@ struct ForkSource {
 pub(crate) async fn ancestors(log: &LocalLog, society: &SocietyId) -> Result<Vec<SocietyId>, LogError> {
     let mut sources = BTreeMap::new();
     for fork in log.societies().await? {
-        let Some(Origin { from, at }) = log.origin(&fork).await? else { continue };
+        let Some(ForkOrigin { from, at }) = log.origin(&fork).await? else { continue };
         let first = log.read(&fork, at, 1).await?;
         let original = first.first().and_then(|recorded| match &recorded.event {
             Event::SocietyForked { from, .. } => Some(from.clone()),

@@ -11,7 +11,7 @@ use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
-use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
+use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
@@ -164,7 +164,7 @@ pub(crate) async fn open_for(
     let config = &config.with_ancestors(&config.society, &ancestors);
     let idle = || ModelSetup {
         model: Arc::new(NoModel),
-        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, ..About::default() },
+        host: HostSettings { model: vendors::OFFLINE.to_owned(), is_offline: true, ..HostSettings::default() },
         replayer: None,
     };
     let (setup, Tools { toolbox, servers }) = match purpose {
@@ -177,7 +177,7 @@ pub(crate) async fn open_for(
         Purpose::Read | Purpose::Enqueue => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
     };
     if purpose == Purpose::Run {
-        announce(config, &setup.about);
+        announce(config, &setup.host);
         announce_servers(config);
         if !config.is_other_society() {
             sops::faults(Path::new(SOPS), &config.trust)
@@ -216,24 +216,24 @@ pub(crate) async fn open_for(
         roles::apply(&society, &config.trust).await;
         remotes::apply(&society, &config.remotes).await;
     }
-    let about = About { policy: config.rules.iter().map(rule).collect(), ..setup.about };
+    let host = HostSettings { policy: config.rules.iter().map(rule).collect(), ..setup.host };
     let page = PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html };
-    let state = SocietyState::new(society, about).with_page(page);
+    let state = SocietyState::new(society, host).with_page(page);
     let works = purpose == Purpose::Run;
     Ok(OpenSociety { state, artifacts, replayer: setup.replayer, servers, followed, live, works, role_files })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.
-fn announce(config: &Config, about: &About) {
+fn announce(config: &Config, host: &HostSettings) {
     let of =
         if config.is_other_society() { format!("polis: for the society {}: ", config.society) } else { "polis: ".to_owned() };
-    match (about.is_offline, config.models.is_empty()) {
+    match (host.is_offline, config.models.is_empty()) {
         (true, true) => out::note(&OFFLINE_NOTE.replacen("polis: ", &of, 1)),
         (true, false) => out::note(&OFFLINE_CHOSEN.replacen("polis: ", &of, 1)),
-        (false, true) if about.model.starts_with("ollama/") => {
+        (false, true) if host.model.starts_with("ollama/") => {
             out::note(&format!(
                 "{of}no model is set; {} on this machine answers. Choose with --model vendor/name.",
-                about.model
+                host.model
             ));
         }
         (false, _) => {}
@@ -255,7 +255,7 @@ polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choos
 
 struct ModelSetup {
     model: Arc<dyn Model>,
-    about: About,
+    host: HostSettings,
     replayer: Option<Arc<Replayer>>,
 }
 
@@ -284,7 +284,7 @@ fn rule(Rule { tool, server, agent, role, arguments, then, why, tainted }: &Rule
 }
 
 /// The description of the models for the API.
-pub(crate) fn about(models: &Models) -> About {
+pub(crate) fn host_settings(models: &Models) -> HostSettings {
     let is_here = |address: &&str| ["//127.", "//localhost", "//[::1]"].iter().any(|here| address.contains(here));
     let vendor = |(name, needs): (&str, Option<&vendors::OpenError>)| Vendor {
         name: name.to_owned(),
@@ -296,7 +296,12 @@ pub(crate) fn about(models: &Models) -> About {
         address: models.address(name).filter(is_here).map(str::to_owned),
     };
     let vendors = models.all().map(vendor).collect();
-    About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors, ..About::default() }
+    HostSettings {
+        model: models.default_name().to_string(),
+        is_offline: models.is_offline(),
+        vendors,
+        ..HostSettings::default()
+    }
 }
 
 fn prices(path: &Path, trust: &Trust) -> Result<Prices, CliError> {
@@ -322,19 +327,19 @@ async fn open_model(config: &Config) -> Result<ModelSetup, CliError> {
     if let Some(CassetteMode::Replay(file)) = &config.cassette {
         let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
         out::note(&format!("polis: answering from the cassette {}; no key is needed and no model is called.", file.display()));
-        let about = About { model: "cassette".to_owned(), ..About::default() };
-        return Ok(ModelSetup { model: replayer.clone(), about, replayer: Some(replayer) });
+        let host = HostSettings { model: "cassette".to_owned(), ..HostSettings::default() };
+        return Ok(ModelSetup { model: replayer.clone(), host, replayer: Some(replayer) });
     }
     let models = models(config).await?;
     #[cfg(feature = "offline")]
     let models = models.with_pace(pace());
-    let about = about(&models);
+    let host = host_settings(&models);
     let mut model: Arc<dyn Model> = Arc::new(models);
     if let Some(CassetteMode::Record(file)) = &config.cassette {
         model = Arc::new(Recorder::open(model, file).map_err(bad)?);
         out::note(&format!("polis: recording requests and replies in {}.", file.display()));
     }
-    Ok(ModelSetup { model, about, replayer: None })
+    Ok(ModelSetup { model, host, replayer: None })
 }
 
 /// The tools of a society, and the servers that bring some of them.

@@ -53,7 +53,7 @@ pub use live::{LiveEvent, LiveEvents};
 pub use mcp::McpMessages;
 pub use openapi::contract;
 pub use page_options::PageOptions;
-pub use polis_api::local::{About, Vendor};
+pub use polis_api::local::{HostSettings, Vendor};
 pub use polis_api::{BadScope, PolicyRule, PolicyThen, Scope, Scopes};
 pub use rate_limit::Rate;
 pub use registry::{Open, Opener, Societies};

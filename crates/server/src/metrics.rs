@@ -9,11 +9,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use polis_domain::{Scope, Spine};
+use polis_domain::{BudgetScope, Spine};
 
 use crate::problem::Problem;
 use crate::state::{MAX_STREAMS, SocietyState};
-use polis_api::local::TurnStanding;
+use polis_api::local::TurnActivity;
 
 /// Answers that were given, by the first digit of their status.
 #[derive(Debug, Default)]
@@ -77,20 +77,20 @@ pub(crate) async fn metrics(
 
 impl Figures {
     fn of(spine: &Spine) -> Self {
-        let count = |wanted: TurnStanding| {
-            spine.turns.iter().filter(|(id, turn)| TurnStanding::of(spine, **id, turn) == wanted).count()
+        let count = |wanted: TurnActivity| {
+            spine.turns.iter().filter(|(id, turn)| TurnActivity::of(spine, **id, turn) == wanted).count()
         };
-        let spent = spine.ledger.get(&Scope::Society).map(|account| account.spent).unwrap_or_default();
+        let spent = spine.ledger.get(&BudgetScope::Society).map(|account| account.spent).unwrap_or_default();
         Self {
             events: spine.seq.0,
             agents: spine.agents.len(),
             tasks: spine.activities.len(),
             pending: spine.pending(),
             turns: [
-                ("running", count(TurnStanding::Running)),
-                ("waiting", count(TurnStanding::Waiting)),
-                ("asking", count(TurnStanding::Asking)),
-                ("parked", count(TurnStanding::Parked)),
+                ("running", count(TurnActivity::Running)),
+                ("waiting", count(TurnActivity::Waiting)),
+                ("asking", count(TurnActivity::Asking)),
+                ("parked", count(TurnActivity::Parked)),
             ],
             tokens: spent.tokens,
             usd: spent.cost_nanos as f64 / 1e9,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polis_api::local::About;
+use polis_api::local::HostSettings;
 use polis_api::{Caller, Local};
 use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
@@ -20,7 +20,7 @@ pub(crate) const MAX_STREAMS: usize = 10_000;
 #[derive(Clone)]
 pub struct SocietyState {
     pub(crate) society: Society,
-    pub(crate) about: Arc<About>,
+    pub(crate) host: Arc<HostSettings>,
     pub(crate) page: Arc<PageOptions>,
     /// One permit for each event stream.
     pub(crate) streams: Arc<Semaphore>,
@@ -46,12 +46,12 @@ pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError>
 
 impl SocietyState {
     /// A state for a society.
-    pub fn new(society: Society, about: About) -> Self {
+    pub fn new(society: Society, host: HostSettings) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let page = Arc::default();
         Self {
             society,
-            about: Arc::new(about),
+            host: Arc::new(host),
             page,
             streams,
             closing: CancellationToken::new(),
@@ -75,7 +75,7 @@ impl SocietyState {
 
     /// The operations of the society for a caller. Other societies are out of its reach.
     pub fn api(&self, caller: Caller) -> Local {
-        Local { society: self.society.clone(), caller, about: self.about.clone(), registry: None }
+        Local { society: self.society.clone(), caller, host: self.host.clone(), registry: None }
     }
 
     /// The society behind it.

@@ -331,14 +331,14 @@ mod tests {
     use polis_testkit::{MemoryLog, Programmed, worker_role};
 
     use super::*;
-    use crate::About;
+    use crate::HostSettings;
 
     #[tokio::test]
     async fn a_peer_may_do_what_its_token_may() {
         let cast = Cast::new().with(Programmed::NAME, Programmed);
         let ports = Ports::new(MemoryLog::new());
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
-        let state = SocietyState::new(society, About::default());
+        let state = SocietyState::new(society, HostSettings::default());
         let peer = |scopes: &str| Peer { state: state.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
         let code = |result: Result<(), ApiError>| result.map_err(|error| error.code().to_owned());
         let request = || Submit { text: "[]".to_owned(), ..Submit::default() };

@@ -69,7 +69,7 @@ pub(crate) async fn organisation(
 /// The view with the name of its position.
 async fn placed(state: &SocietyState, view: Result<View, ApiError>) -> Answered<View> {
     let mut view = view?;
-    view.offline = state.about.is_offline;
+    view.offline = state.host.is_offline;
     view.place = state.society.look(History::of).await?.position(view.seq);
     Ok(Answer(view))
 }

@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_millis(300);
 
 /// What the program around a society has set up.
 #[derive(Debug, Clone, Default)]
-pub struct About {
+pub struct HostSettings {
     /// The model that answers where none is named.
     pub model: String,
     /// Whether that is the offline model.
@@ -43,17 +43,17 @@ impl Local {
     /// Which models can be asked.
     pub async fn models(&self) -> Result<Models, ApiError> {
         self.caller.needs(Scope::Read)?;
-        Ok(self.about.models().await)
+        Ok(self.host.models().await)
     }
 
     /// The operator's rules for calls.
     pub async fn policy(&self) -> Result<Policy, ApiError> {
         self.caller.needs(Scope::Read)?;
-        Ok(Policy { rules: self.about.policy.clone() })
+        Ok(Policy { rules: self.host.policy.clone() })
     }
 }
 
-impl About {
+impl HostSettings {
     /// Which models can be asked. Vendors on this machine are tried for a moment.
     pub async fn models(&self) -> Models {
         let vendors = join_all(self.vendors.iter().map(Vendor::state)).await;

@@ -20,7 +20,7 @@ pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliEr
 async fn all(config: &Config, json: bool) -> Result<Exit, CliError> {
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
-        None => wiring::about(&wiring::models(config).await?).models().await,
+        None => wiring::host_settings(&wiring::models(config).await?).models().await,
     };
     if json {
         return out::json(&listed).map(|()| Exit::Done);

@@ -14,7 +14,7 @@ use super::translator::EventTranslator;
 use crate::problem::Problem;
 use crate::state::{SocietyState, next_seen};
 use crate::task_follower::{BUSY, busy_message};
-use polis_api::local::{OpenState, open_task};
+use polis_api::local::{OpenTaskState, open_task};
 use polis_api::{Approval, TaskStatus};
 
 /// One client's view of a request.
@@ -233,7 +233,7 @@ impl Run {
     async fn look(&mut self) {
         self.asked = false;
         match open_state(&self.state.society, self.task.clone()).await {
-            Ok((seq, Some(OpenState { status: TaskStatus::NeedsPerson, .. } | OpenState { behind: Some(_), .. }))) => {
+            Ok((seq, Some(OpenTaskState { status: TaskStatus::NeedsPerson, .. } | OpenTaskState { behind: Some(_), .. }))) => {
                 self.blocked = Some(seq);
             }
             Ok((seq, None)) if self.may_be_idle => {
@@ -258,7 +258,7 @@ impl Run {
         };
         if waiting.is_empty() {
             match open_state(&self.state.society, self.task.clone()).await {
-                Ok((_, Some(OpenState { behind: Some(agent), .. }))) => {
+                Ok((_, Some(OpenTaskState { behind: Some(agent), .. }))) => {
                     return self.translator.fail(BUSY, busy_message(&agent));
                 }
                 Ok(_) | Err(CommandError::Stopping) => {}
@@ -280,7 +280,7 @@ impl Run {
 }
 
 /// The state of a request, and the event it is as of.
-async fn open_state(society: &Society, task: TaskId) -> Result<(Seq, Option<OpenState>), CommandError> {
+async fn open_state(society: &Society, task: TaskId) -> Result<(Seq, Option<OpenTaskState>), CommandError> {
     society.look(move |spine: &Spine| (spine.seq, open_task(spine, &task))).await
 }
 

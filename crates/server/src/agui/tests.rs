@@ -13,7 +13,7 @@ use serde_json::json;
 use super::event::{Body, Event, Outcome};
 use super::run::{Run, RunIds, waiting};
 use super::verifier::Verifier;
-use crate::About;
+use crate::HostSettings;
 use crate::state::SocietyState;
 use polis_api::Pending;
 
@@ -124,7 +124,7 @@ async fn society() -> SocietyState {
     for depth in 0..3 {
         society.spawn(format!("helper{depth}").into(), worker_role().id, "root".into()).await.unwrap();
     }
-    SocietyState::new(society, About { model: "scripted/one".to_owned(), is_offline: true, ..About::default() })
+    SocietyState::new(society, HostSettings { model: "scripted/one".to_owned(), is_offline: true, ..HostSettings::default() })
 }
 
 fn names(run: &str) -> RunIds {

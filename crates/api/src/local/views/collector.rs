@@ -18,7 +18,7 @@ const LARGE_READ: usize = 8_192;
 const RECENT: usize = 64;
 
 /// Events up to a position, each once and in order, and how many more may be read.
-pub(super) struct Collected<'a> {
+pub(super) struct EventCollector<'a> {
     society: &'a Society,
     through: Seq,
     left: usize,
@@ -27,7 +27,7 @@ pub(super) struct Collected<'a> {
     seen: HashSet<EffectId>,
 }
 
-impl<'a> Collected<'a> {
+impl<'a> EventCollector<'a> {
     /// Nothing yet; at most `most` events will be read, up to `through`.
     pub(super) fn new(society: &'a Society, through: Seq, most: usize) -> Self {
         Self { society, through, left: most, events: BTreeMap::new(), seen: HashSet::new() }

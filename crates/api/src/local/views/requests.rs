@@ -4,8 +4,8 @@ use polis_domain::{AgentId, Event, MessageKind, Seq, Spent, TaskId, ThreadId};
 use polis_ports::{ThreadListing, ThreadRange};
 
 use super::super::Local;
-use super::brief::{brief, cut_text};
 use super::fold::visible_text;
+use super::shorten::{brief, cut_text};
 use crate::{ApiError, RequestPage, RequestRecord, TurnRecord, View};
 
 /// How the names of the threads of requests begin, see `TaskId::thread`.

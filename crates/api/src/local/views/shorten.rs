@@ -56,7 +56,7 @@ impl Records {
         self.count_steps();
         let top: HashSet<TurnId> = top.iter().copied().collect();
         let open: HashSet<TurnId> = self.turns.values().filter(|turn| turn.settlement.is_none()).map(|turn| turn.id).collect();
-        let mut kept: HashSet<EffectId> = HashSet::new();
+        let mut retained: HashSet<EffectId> = HashSet::new();
         for turn in self.turns.values_mut() {
             let effects = std::mem::take(&mut turn.effects);
             let all = effects.len();
@@ -69,12 +69,12 @@ impl Records {
             turn.effects = effects.into_iter().enumerate().filter(is_kept).map(|(_, id)| id).collect();
             turn.omitted = all - turn.effects.len();
             turn.brief = !is_open || turn.omitted > 0;
-            kept.extend(&turn.effects);
+            retained.extend(&turn.effects);
             if !is_open || !top.contains(&turn.id) {
                 turn.task = brief(&turn.task);
             }
         }
-        self.effects.retain(|id, _| kept.contains(id));
+        self.effects.retain(|id, _| retained.contains(id));
         for effect in self.effects.values_mut() {
             *effect = if open.contains(&effect.turn) { cut(effect, STEP_TEXT) } else { brief(effect) };
         }
@@ -101,12 +101,12 @@ impl Records {
     /// Cuts the texts of all steps. At most `most` steps are kept.
     pub(super) fn outline(&mut self, most: usize) {
         self.count_steps();
-        let kept: HashSet<EffectId> = self.effects.keys().copied().take(most).collect();
-        self.effects.retain(|id, _| kept.contains(id));
+        let retained: HashSet<EffectId> = self.effects.keys().copied().take(most).collect();
+        self.effects.retain(|id, _| retained.contains(id));
         self.effects.values_mut().for_each(|effect| *effect = brief(effect));
         for turn in self.turns.values_mut() {
             let all = turn.effects.len();
-            turn.effects.retain(|id| kept.contains(id));
+            turn.effects.retain(|id| retained.contains(id));
             (turn.omitted, turn.brief) = (all - turn.effects.len(), true);
             turn.task = brief(&turn.task);
         }
@@ -125,9 +125,9 @@ impl Records {
         let first = turn.effects.len().saturating_sub(MAX_STEPS);
         turn.effects.drain(..first);
         turn.omitted = all - turn.effects.len();
-        let kept: HashSet<EffectId> = turn.effects.iter().copied().collect();
+        let retained: HashSet<EffectId> = turn.effects.iter().copied().collect();
         let thread = turn.thread.clone();
-        self.effects.retain(|id, _| kept.contains(id));
+        self.effects.retain(|id, _| retained.contains(id));
         self.effects.values_mut().for_each(|effect| *effect = cut(effect, STEP_TEXT));
         let named: HashSet<TurnId> = self.effects.values().flat_map(|effect| effect.children.iter().copied()).collect();
         self.turns.retain(|turn, _| *turn == id || named.contains(turn));
