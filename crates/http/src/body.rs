@@ -86,7 +86,7 @@ impl Body {
         Ok((body, true))
     }
 
-    /// One that never stops sending is late too, so this is asked whatever comes.
+    /// A body that never stops sending exceeds the time limit too, so this is checked for every chunk.
     fn timeout_error(&self) -> Option<HttpError> {
         let (sleep, after) = self.deadline.as_ref()?;
         let is_late = sleep.deadline() <= Instant::now();

@@ -22,10 +22,10 @@ use crate::resolve::{HyperResolver, Resolver, SystemResolver};
 use crate::tls::{Identity, LazyTls, Trust};
 use crate::{Body, Environment, HttpError};
 
-/// What this program calls itself.
+/// The `User-Agent` of this program.
 pub(crate) const AGENT: &str = concat!("polis/", env!("CARGO_PKG_VERSION"));
 
-/// How long an unused connection is kept, and how often the system probes one.
+/// How long an idle connection is kept, and how often the system probes one.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -66,12 +66,12 @@ pub struct HttpOptions {
     pub proxies_loopback: bool,
     /// Looks names up, except those that a proxy looks up.
     pub resolver: Arc<dyn Resolver>,
-    /// Most unused connections to one server that are kept.
+    /// Most idle connections per server.
     pub max_idle_per_host: usize,
 }
 
 impl HttpOptions {
-    /// What the environment says, and defaults for the rest.
+    /// The settings of the environment, and defaults for the rest.
     pub fn from_env() -> Self {
         Self::new(Environment::read())
     }
@@ -106,7 +106,7 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client with no connection open. What is wrong with certificates or proxies is said when a request needs them.
+    /// A client with no open connection. Errors of certificates or proxies appear with the first request that needs them.
     pub fn new(options: HttpOptions) -> Self {
         let HttpOptions { environment, trust, identity, timeouts, proxies_loopback, resolver, max_idle_per_host } = options;
         let connector = Connector {
@@ -235,7 +235,7 @@ fn pool(connector: &Connector, max_idle_per_host: usize) -> Pool<Connector, Full
         .build(connector.clone())
 }
 
-/// Waits for an alarm, for ever if there is none, and gives how long it was set to.
+/// Waits for a timer, for ever if there is none, and returns its duration.
 async fn wait_for_timeout(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
     match alarm {
         Some((sleep, after)) => {

@@ -1,5 +1,5 @@
-//! The way to a server: straight or through a proxy, and encrypted where the address says so. Each step that fails has an error
-//! of its own, so that a message can say which address was tried.
+//! Connections to a server: direct or through a proxy, encrypted for `https`. Each step has its own error, so that a message
+//! can name the address that was tried.
 
 use std::io;
 use std::pin::Pin;
@@ -166,7 +166,7 @@ async fn tunnel(socket: Socket, proxy: &Intercept, target: &Uri) -> Result<Socke
     }
 }
 
-/// What a proxy says that wants a user and a password, or others.
+/// The error for a proxy that requires a login, or another one.
 pub(crate) fn proxy_auth_required(proxy: &Intercept) -> HttpError {
     proxy_error(proxy, "wants a user and a password (407): http://USER:PASSWORD@HOST:PORT".to_owned())
 }

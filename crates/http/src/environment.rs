@@ -1,4 +1,4 @@
-//! What the environment says about proxies and certificates, read once and passed on as a value.
+//! Proxies and certificates from environment variables, read once and passed on as a value.
 //!
 //! Proxies follow curl: `http_proxy`, `https_proxy` and `all_proxy` name a proxy for plain addresses, encrypted ones, and those
 //! that have none of their own; `no_proxy` lists names, addresses and networks that are reached without one. Lower case goes

@@ -14,7 +14,7 @@ use tower_service::Service;
 /// Finds the addresses of a name.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// All addresses of `host`. A port of 0 in an address stands for the port that is asked for.
+    /// All addresses of `host`. A port of 0 in an address means the requested port.
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
@@ -29,7 +29,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A resolver in the form that hyper's connector wants.
+/// A resolver as hyper's connector expects it.
 #[derive(Clone)]
 pub(crate) struct HyperResolver(pub(crate) Arc<dyn Resolver>);
 

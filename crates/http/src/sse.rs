@@ -15,7 +15,7 @@ pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Takes chunks, gives events.
+/// Parses events from chunks.
 #[derive(Debug)]
 pub struct SseReader {
     max_line_bytes: usize,
@@ -71,7 +71,7 @@ impl SseReader {
         }
     }
 
-    /// Takes the next chunk and gives each event that it completes to `take`.
+    /// Parses the next chunk and passes each completed event to `take`.
     pub fn push(&mut self, mut chunk: &[u8], mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         while !chunk.is_empty() {
             if std::mem::take(&mut self.after_cr) && chunk[0] == b'\n' {

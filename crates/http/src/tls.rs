@@ -19,10 +19,10 @@ use crate::{Environment, HttpError};
 /// Which certificates are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of the system, or of the environment.
+    /// The certificates of the system, or of the environment.
     #[default]
     System,
-    /// Those too that are in this PEM file: authorities, or servers' own.
+    /// Also the certificates in this PEM file: authorities, or servers' own.
     SystemAnd(PathBuf),
     /// Only those in this PEM file: authorities, or servers' own.
     Only(PathBuf),
@@ -37,18 +37,18 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-/// What TLS connections need.
+/// The configuration of TLS connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls {
     /// For servers.
     pub(crate) config: Arc<ClientConfig>,
     /// For proxies, which speak HTTP/1.1 alone.
     pub(crate) for_proxies: Arc<ClientConfig>,
-    /// Where the trusted certificates come from, in words.
+    /// Where the trusted certificates come from, for messages.
     pub(crate) trusted: Arc<str>,
 }
 
-/// What TLS connections are made of; copies share what was read.
+/// The TLS configuration, read on first use; clones share it.
 #[derive(Clone)]
 pub(crate) struct LazyTls {
     read: Arc<OnceCell<Result<Tls, HttpError>>>,
@@ -112,7 +112,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> 
 /// Certificates to trust, and where they come from.
 struct Anchors {
     roots: RootCertStore,
-    /// Those of files that somebody named. They may be servers' own.
+    /// Certificates of files that the user named. They may be servers' own.
     given: Vec<CertificateDer<'static>>,
     from: Vec<String>,
 }
@@ -131,7 +131,7 @@ impl Anchors {
     }
 }
 
-/// The certificates that count unless an option says otherwise.
+/// The default certificates.
 fn system_anchors(environment: &Environment) -> Result<Anchors, HttpError> {
     let mut anchors = Anchors::none();
     if let Some(file) = &environment.cert_file {

@@ -12,7 +12,7 @@ use crate::{
     Compressing, DeadLetters, Operate, Paging, Scope,
 };
 
-/// The meta field of a task that says which operation it is, by the label that was touched.
+/// The meta key of a task with the operation that it is, by its label.
 const OPERATION: &str = "_operation";
 
 impl Local {
@@ -54,7 +54,7 @@ impl Local {
         Ok(Compressing { ok: true, task_id })
     }
 
-    /// Sends an agent the message of one of its operations. What goes with it is the agent's word, not the caller's (R034).
+    /// Sends an agent the message of one of its operations. The meta comes from the agent, not from the caller (R034).
     pub async fn operate(&self, id: AgentId, request: Operate) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
         // Whom a role's name means may have changed since.

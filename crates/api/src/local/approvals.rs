@@ -1,4 +1,4 @@
-//! What waits for a person, read from the spine and the log; and what is done with a decision.
+//! Reads pending approvals from the spine and the log, and carries out decisions.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use super::Local;
 use crate::paging::numbered;
 use crate::{ApiError, Approval, Approvals, Decision, Paging, Pending, Resolved, Scope};
 
-/// What a model reads when a person says that a write in doubt was not done.
+/// What a model reads when a person states that a write in doubt was not done.
 const NOT_DONE: &str = "a person looked: this was not done";
 
-/// What a model reads when a person says that a write in doubt was done, and nothing more.
+/// What a model reads when a person states that a write in doubt was done, without more detail.
 const DONE: &str = "a person looked: this was done";
 
 impl Local {
-    /// What waits for a person.
+    /// The pending approvals.
     pub async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError> {
         self.caller.needs(Scope::Read)?;
         let mut open = self.society.look(open).await?;
@@ -38,7 +38,7 @@ impl Local {
     }
 }
 
-/// What is open, before its details are read from the log.
+/// A pending approval, before its details are read from the log.
 pub(super) struct OpenApproval {
     pub(super) id: Target,
     agent: AgentId,
@@ -163,7 +163,7 @@ pub(super) fn open(spine: &Spine) -> Vec<OpenApproval> {
 
 /// Something that waited once, and what was decided.
 pub struct SettledApproval {
-    /// What was asked.
+    /// The approval.
     pub approval: Approval,
     /// The turn that waited.
     pub turn: TurnId,
@@ -172,7 +172,7 @@ pub struct SettledApproval {
     decision: PastDecision,
 }
 
-/// What a person decided in the past.
+/// A decision in the log.
 enum PastDecision {
     Verdict(Verdict),
     Done,
@@ -207,7 +207,7 @@ impl SettledApproval {
     }
 }
 
-/// What was decided about something of a request that waits no more; none if nothing of that id ever waited for it.
+/// The decision on an approval of a request that is no longer pending; none if there never was one with this id.
 pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Option<SettledApproval>, ApiError> {
     let Ok(target) = Target::read(id) else { return Ok(None) };
     let turn = target.turn();
@@ -269,7 +269,7 @@ fn find_decision(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(S
     None
 }
 
-/// What the effect is about, as it was stated in the log.
+/// The details of an approval, from the event that started its effect.
 async fn details(society: &Society, id: EffectId, thread: &ThreadId) -> Result<Option<Pending>, ApiError> {
     let events = turn_events(society, id.turn, thread).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
@@ -288,7 +288,7 @@ async fn details(society: &Society, id: EffectId, thread: &ThreadId) -> Result<O
     }))
 }
 
-/// What a server asks, and for which call.
+/// The details of a server's question, and its call.
 async fn inquiry_details(society: &Society, id: InquiryId, thread: &ThreadId) -> Result<Option<Pending>, ApiError> {
     let mut call = None;
     for recorded in turn_events(society, id.call.turn, thread).await? {
@@ -310,12 +310,12 @@ async fn turn_events(society: &Society, turn: TurnId, thread: &ThreadId) -> Resu
     Ok(society.log().read_thread(society.id(), thread, range).await?)
 }
 
-/// What a person found who looked whether a write was done.
+/// The result of a write in doubt, as a person found it.
 fn doubt_result(content: String, is_error: bool) -> Resolution {
     Resolution::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }))
 }
 
-/// A budget that is used up is a question like any other. It says what was used, by whom, and what a yes and a no mean.
+/// A used-up budget as a question: what was used, by which agent, and what a yes and a no mean.
 fn budget_question(lacking: &[Level], calls: &BTreeMap<AgentId, u32>) -> Pending {
     let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
     let by_agent = calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What the operations know about the program around the society: its models and its rules.
+//! The settings of the program that hosts a society: its models and its policy.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::{ApiError, ModelVendor, Models, Policy, PolicyRule, Scope};
 /// How long a vendor on this machine may take to accept a connection.
 const CONNECT: Duration = Duration::from_millis(300);
 
-/// What the program around a society has set up.
+/// What the program that hosts a society has set up.
 #[derive(Debug, Clone, Default)]
 pub struct HostSettings {
     /// The model that answers where none is named.
     pub model: String,
     /// Whether that is the offline model.
     pub is_offline: bool,
-    /// Whose models can be asked.
+    /// The vendors of models.
     pub vendors: Vec<Vendor>,
     /// The operator's rules for calls, in order.
     pub policy: Vec<PolicyRule>,
@@ -31,16 +31,16 @@ pub struct HostSettings {
 pub struct Vendor {
     /// Its name.
     pub name: String,
-    /// What must be set before it can be asked, if anything.
+    /// What must be set before it can be called, if anything.
     pub needs: Option<String>,
-    /// The variable that its key is wanted in, where only that is lacking.
+    /// The variable for its key, if only the key is missing.
     pub key: Option<String>,
     /// Its address, if that is on this machine: then it can be seen whether a server listens there.
     pub address: Option<String>,
 }
 
 impl Local {
-    /// Which models can be asked.
+    /// The available models.
     pub async fn models(&self) -> Result<Models, ApiError> {
         self.caller.needs(Scope::Read)?;
         Ok(self.host.models().await)
@@ -54,7 +54,7 @@ impl Local {
 }
 
 impl HostSettings {
-    /// Which models can be asked. Vendors on this machine are tried for a moment.
+    /// The available models. Vendors on this machine are probed briefly.
     pub async fn models(&self) -> Models {
         let vendors = join_all(self.vendors.iter().map(Vendor::state)).await;
         Models { default: self.model.clone(), offline: self.is_offline, vendors }

@@ -38,9 +38,9 @@ use crate::Caller;
 pub struct Local {
     /// The society.
     pub society: Society,
-    /// Who calls.
+    /// The caller, with its scopes.
     pub caller: Caller,
-    /// What the program around the society has set up.
+    /// The settings of the program that hosts the society.
     pub host: Arc<HostSettings>,
     /// The other societies of the store; none where there is only this one.
     pub registry: Option<Arc<dyn Registry>>,

@@ -10,7 +10,7 @@ use crate::{ApiError, BeginSociety, BegunSociety, Fork, ListedSociety, MadeSocie
 /// The societies of a store around the one that is called: which of them work, and making others.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// The society that is meant where none is named.
+    /// The default society.
     fn first(&self) -> &SocietyId;
 
     /// Whether a society works in this process.
@@ -22,7 +22,7 @@ pub trait Registry: Send + Sync {
     /// Begins a society with the past of another, which may go on working meanwhile. Gives its name too.
     async fn fork(&self, from: &Society, at: Option<Seq>, name: Option<String>) -> Result<(SocietyId, Forked), ApiError>;
 
-    /// Has a society go on from an event. Gives the name under which what it was is kept.
+    /// Rewinds a society to an event. Returns the name of the society with the previous history.
     async fn rewind(&self, society: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError>;
 }
 

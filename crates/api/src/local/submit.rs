@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::Local;
 use crate::{Accepted, ApiError, Attachment, Scope, Send, Submit};
 
-/// The meta field of a request that says when to ask about its plans.
+/// The meta key of a request with the setting for plan approval.
 const PLAN_APPROVAL: &str = "planApproval";
 
 impl Local {

@@ -12,7 +12,7 @@ use serde_json::Map;
 use super::Local;
 use crate::{Accepted, ApiError, Cancel, Cancelled, OpenTask, Paging, Scope, TaskState, TaskStatus, Tasks};
 
-/// How an open turn stands, the more urgent the greater.
+/// What an open turn is doing, the more urgent the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TurnActivity {
     /// It waits for time or for another agent.
@@ -51,7 +51,7 @@ impl Local {
         Ok(TaskState { plans: self.plans_of(Some(id.clone())).await?, ..state })
     }
 
-    /// The requests that are under way.
+    /// The open requests.
     pub async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError> {
         self.caller.needs(Scope::Read)?;
         let list = |spine: &Spine| {
@@ -118,7 +118,7 @@ impl Local {
 }
 
 impl TurnActivity {
-    /// How an open turn stands.
+    /// What an open turn is doing.
     pub fn of(spine: &Spine, id: TurnId, turn: &Turn) -> Self {
         let is = |stage: Stage| turn.open.iter().any(|open| open.stage == stage);
         let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));

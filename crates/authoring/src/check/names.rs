@@ -1,4 +1,4 @@
-//! What types are called: after the business, whole words, `CamelCase`, with the ending of their kind.
+//! Names of types: after the business, whole words, `CamelCase`, with the ending of their kind.
 
 use super::naming::{self, Abbreviations, Fault, alike, camel, is_camel};
 use super::source::{Kind, Part};
@@ -79,7 +79,7 @@ fn bases(file: &File, findings: &mut Findings) {
     }
 }
 
-/// What has an abbreviation is not also written out.
+/// A defined abbreviation is not also written out.
 fn inconsistent(tree: &Tree, findings: &mut Findings) {
     let all = || tree.folders.iter().flat_map(|folder| folder.declared());
     for (short, long) in &tree.abbreviations {

@@ -1,4 +1,4 @@
-//! What a name may be: words of the business, whole, in one style. Knows nothing of files or of Rust.
+//! Rules for names: whole words of the business, in one style. Independent of files and of Rust.
 
 use std::collections::BTreeMap;
 
@@ -249,7 +249,7 @@ const GIVEN: &[&str] = &[
     "sub_thread_execution",
 ];
 
-/// What a last phase is called instead of `completed`.
+/// Names of a last phase that should be `completed`.
 const ENDS: &[&str] = &["complete", "done", "end", "ended", "final", "finish", "finished", "success", "terminated"];
 
 /// The abbreviations that a project's documents define, with what they stand for.
@@ -311,13 +311,13 @@ pub(crate) fn is_camel(name: &str) -> bool {
         && name.chars().next().is_some_and(|first| !first.is_lowercase() && !first.is_numeric())
 }
 
-/// Whether two names are the same words, however they are written.
+/// Whether two names consist of the same words, in any style.
 pub(crate) fn alike(one: &str, other: &str) -> bool {
     let bare = |name: &str| words(name).concat();
     bare(one) == bare(other)
 }
 
-/// What is wrong with the name of a business, without the ending that says what kind of part it is.
+/// Checks the business part of a name, without the ending of its kind.
 pub(crate) fn judge(name: &str, abbreviations: &Abbreviations) -> Option<Fault> {
     let words = words(name);
     if GIVEN.contains(&words.join("_").as_str()) {
@@ -339,7 +339,7 @@ pub(crate) fn judge(name: &str, abbreviations: &Abbreviations) -> Option<Fault> 
     Some(Fault::Empty { wrong, remedy: "name the work it does, such as order_tracking or code_review".to_owned() })
 }
 
-/// What is wrong with the name of a phase.
+/// Checks the name of a phase.
 pub(crate) fn judge_phase(phase: &str, abbreviations: &Abbreviations) -> Option<Fault> {
     if !is_snake(phase) {
         return Some(Fault::Style { remedy: format!("write `{}`", snake(phase)) });
@@ -359,7 +359,7 @@ pub(crate) fn is_given(name: &str) -> bool {
     GIVEN.contains(&name)
 }
 
-/// Whether a phase of this name is meant to be the last one.
+/// Whether a phase of this name is probably the last one.
 pub(crate) fn means_completed(phase: &str) -> bool {
     ENDS.contains(&phase)
 }

@@ -1,4 +1,4 @@
-//! What one Rust file declares of agents. The file is parsed, so comments, texts and tests count for nothing. Judges nothing.
+//! Parses one Rust file for the agents, handlers, units and phases that it declares. Comments, strings and tests are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     StateHandlers,
 }
 
-/// What a type is, by the trait that it implements.
+/// The kind of a type, by the trait that it implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Agent,
@@ -30,7 +30,7 @@ pub(crate) enum Part {
     Unit,
 }
 
-/// A name and the line where it stands.
+/// A name and its line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamedLine {
     pub(crate) name: String,
@@ -64,7 +64,7 @@ pub(crate) struct PhaseRegistration {
     pub(crate) line: usize,
 }
 
-/// What one file says.
+/// The declarations of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     /// It uses the library.
@@ -98,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// The kind by the file's name without `.rs`, and whose it is. Other styles are known as well, to be told what is wrong.
+    /// The kind of a file by its name without `.rs`, and its owner. Other styles are recognised as well, to report them.
     pub(crate) fn of(stem: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| {
             let camel: String = super::naming::camel(kind.ending());
@@ -168,7 +168,7 @@ impl Source {
     }
 }
 
-/// What a file imports from one place: names with what they are called there, or all of them.
+/// The imports of a file from one source: local names with the original ones, or everything.
 #[derive(Default)]
 struct Imported {
     names: BTreeMap<String, String>,
@@ -323,7 +323,7 @@ fn position(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-/// The text that an expression stands for: `"x"`, `"x".into()`, `Some("x")`, `Phase::new("x")?`, `NAME`.
+/// The text of an expression: `"x"`, `"x".into()`, `Some("x")`, `Phase::new("x")?`, `NAME`.
 fn text(expression: &Expr) -> Text {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -348,7 +348,7 @@ fn text(expression: &Expr) -> Text {
     }
 }
 
-/// Where the text stands, if it does.
+/// The position of the text, if there is one.
 fn start(expression: &Expr) -> Option<Span> {
     match expression {
         Expr::Lit(literal) => Some(literal.lit.span()),

@@ -21,7 +21,7 @@ pub(crate) const PROMPT_ENDING: &str = "_system_prompt.md";
 /// Larger files are data.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What was found below a folder.
+/// The agents below a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Folders of agents, parents first.
@@ -54,7 +54,7 @@ pub(crate) struct Folder {
 pub(crate) struct File {
     pub(crate) path: PathBuf,
     pub(crate) kind: Option<Kind>,
-    /// Whose it is by its name.
+    /// The agent that it belongs to, by its name.
     pub(crate) owner: String,
     pub(crate) source: Source,
 }
@@ -194,7 +194,7 @@ impl Walk {
         for (name, kind) in &names {
             let inside = path.join(name);
             if kind.is_dir() {
-                // What cargo runs as tests names things for tests.
+                // Cargo's tests name things for tests.
                 let for_tests = name == "tests" || (is_crate && name == "benches");
                 if !name.starts_with('.') && !ELSEWHERE.contains(&name.as_str()) && !for_tests {
                     // A folder that may not be read holds nothing that we could judge.

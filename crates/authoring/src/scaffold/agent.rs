@@ -10,7 +10,7 @@ use crate::check::naming::{self, Abbreviations, Fault};
 /// Longest name, in characters: files carry it with an ending.
 const MAX_NAME: usize = 60;
 
-/// Crates that the new code speaks of. A module of such a name would be meant instead.
+/// Crates that the new code uses. A module of such a name would shadow them.
 const CRATES: &[&str] = &["alloc", "polis", "polis_testkit", "tokio"];
 
 macro_rules! template {
@@ -43,7 +43,7 @@ impl AgentNames {
     }
 }
 
-/// What a new agent consists of, in this folder: modules of the crate that it is in, else a project.
+/// The files of a new agent in this folder: modules of the crate around it, else a project.
 pub fn agent(
     names: &AgentNames,
     folder: &Path,
@@ -142,7 +142,7 @@ fn modules_in(draft: &mut NewFiles, names: &AgentNames, folder: &Path) {
     }
 }
 
-/// What the test expects of the second answer: the words of those who spoke last.
+/// What the test expects of the second answer: the text of the last agents.
 fn expected(sub_threads: &[String]) -> String {
     let prompt = |phase: &str| format!("include_str!(\"prompt/{phase}_system_prompt.md\")");
     let last: Vec<_> = sub_threads.iter().map(|sub_thread| prompt(&format!("{sub_thread}_completion"))).collect();

@@ -1,4 +1,4 @@
-//! Where a new agent goes: into the crate that one stands in, or into a project of its own; and where that finds the library.
+//! Where a new agent goes: into the current crate, or into a project of its own; and where that finds the library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub enum Library {
 }
 
 impl Destination {
-    /// What this folder is.
+    /// Whether the folder is in a crate.
     pub(super) fn of(folder: &Path) -> Result<Self, ScaffoldError> {
         let bad = |error| ScaffoldError::usage("bad_folder", format!("{}: {error}", folder.display()));
         let whole = std::path::absolute(folder).map_err(bad)?;
@@ -42,7 +42,7 @@ impl Destination {
 }
 
 impl Library {
-    /// What was named, else the checkout that this program was built from.
+    /// The named library, else the checkout that this program was built from.
     pub fn find(named: Option<&str>) -> Result<Self, ScaffoldError> {
         let named = named.unwrap_or(BUILT_FROM);
         if named.contains("://") || named.starts_with("git@") {

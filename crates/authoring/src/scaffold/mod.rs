@@ -18,7 +18,7 @@ pub use sop::sop;
 /// Why nothing was written. The codes stay the same.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
-    /// What was asked for is wrong.
+    /// The input is wrong.
     #[error("{message}")]
     Usage {
         /// The error's code.
@@ -46,7 +46,7 @@ impl ScaffoldError {
     }
 }
 
-/// What is to be written.
+/// Files to create.
 #[derive(Debug, Default)]
 pub struct NewFiles {
     /// In order, with their texts.
@@ -92,7 +92,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn already_exists(path: &Path) -> ScaffoldError {
-    // What is in the way of a file may be another one where a folder of it should be.
+    // The obstacle may be a file where one of the folders should be.
     let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
     let path = path.ancestors().find(is_there).unwrap_or(path);
     ScaffoldError::failed("already_there", format!("{} already exists; choose another name or folder", path.display()))

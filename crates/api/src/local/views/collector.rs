@@ -158,7 +158,7 @@ impl<'a> EventCollector<'a> {
                 return Ok(());
             }
             for (id, thread, range) in found {
-                // The first event of a sub-thread says what it is for.
+                // The first event of a sub-thread names its purpose.
                 let opened = self.read(&thread, ThreadRange { oldest: 1, ..ThreadRange::ALL }).await?;
                 self.keep(opened.into_iter().filter(|recorded| matches!(recorded.event, Event::ThreadOpened { .. })));
                 let is_for = |event: &Event| match event {
@@ -172,7 +172,7 @@ impl<'a> EventCollector<'a> {
         }
     }
 
-    /// Collects the turns in a part of a thread whose first events are wanted.
+    /// Collects the turns in a part of a thread whose first events match.
     async fn turns_where(
         &mut self,
         thread: &ThreadId,

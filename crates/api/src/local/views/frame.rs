@@ -32,7 +32,7 @@ const ARTIFACTS: usize = 60;
 /// The bytes of decisions that a view has; the first one always.
 const WAITING_BYTES: usize = 192 * 1024;
 
-/// What the spine has for a view, before the log is read.
+/// The part of a view that comes from the spine, before the log is read.
 pub(super) struct ViewFrame {
     pub(super) view: View,
     /// The roles of its agents. They are cut outside of the society's actor, because that takes time.
@@ -84,7 +84,7 @@ impl ViewFrame {
         *agent == AgentId::root() || self.view.agents.iter().any(|listed| listed.id == *agent)
     }
 
-    /// Reads the open turns and gives the view.
+    /// Reads the open turns and returns the view.
     pub(super) async fn finish(self, society: &Society) -> Result<View, ApiError> {
         let Self { mut view, roles, open } = self;
         view.roles = roles.iter().map(|role| brief(&**role)).collect();
