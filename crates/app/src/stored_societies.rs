@@ -16,11 +16,11 @@ pub(crate) struct StoredSocieties {
 
 #[async_trait]
 impl Registry for StoredSocieties {
-    fn first(&self) -> &SocietyId {
+    fn default_society(&self) -> &SocietyId {
         &self.first
     }
 
-    fn works(&self, _: &SocietyId) -> bool {
+    fn is_running(&self, _: &SocietyId) -> bool {
         false
     }
 

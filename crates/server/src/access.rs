@@ -82,14 +82,14 @@ enum Page {
 /// Passes a request on with its caller, or answers why not.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
-    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
-    let wanted = wanted.unwrap_or_default().to_lowercase();
-    let page = head_fits(&request).and_then(|()| guard.page(&request));
+    let requested_headers = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    let requested_headers = requested_headers.unwrap_or_default().to_lowercase();
+    let page = check_head_size(&request).and_then(|()| guard.page(&request));
     let is_allowed = matches!(page, Ok(Page::Allowed));
     let mut response = match page {
         Err(problem) => problem.into_response(),
         Ok(Page::Allowed) if request.method() == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
-        Ok(_) => match (Sessions::asked(request.method(), request.uri()), &guard.tokens) {
+        Ok(_) => match (Sessions::requested(request.method(), request.uri()), &guard.tokens) {
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
                 Ok((caller, known)) => {
@@ -99,7 +99,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
                     extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
                     let response = next.run(request).await;
                     match known {
-                        Some(known) if is_stream(&response) => guard.clone().while_known(known, response),
+                        Some(known) if is_stream(&response) => guard.clone().until_revoked(known, response),
                         _ => response,
                     }
                 }
@@ -113,7 +113,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
     match origin.filter(|_| is_allowed) {
-        Some(origin) => allow(headers, origin, &wanted),
+        Some(origin) => allow(headers, origin, &requested_headers),
         None => {
             headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
         }
@@ -147,7 +147,7 @@ const ALLOWED_HEADERS: &[&str] = &[
 const EXPOSED_HEADERS: &str = "etag, idempotent-replayed, mcp-session-id, retry-after, x-should-retry";
 
 /// This limits the header bytes; hyper's buffer limit is separate.
-fn head_fits(request: &Request) -> Result<(), Problem> {
+fn check_head_size(request: &Request) -> Result<(), Problem> {
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if lines.sum::<usize>() + target <= MAX_HEAD_BYTES {
@@ -158,12 +158,12 @@ fn head_fits(request: &Request) -> Result<(), Problem> {
 }
 
 /// Tells a browser that a page of another site may ask, with a token and never with our cookie.
-fn allow(headers: &mut HeaderMap, origin: HeaderValue, wanted: &str) {
+fn allow(headers: &mut HeaderMap, origin: HeaderValue, requested_headers: &str) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("Origin"));
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
     // Names of one client's own headers are not all known, but how they begin is.
-    let own = wanted.split(',').map(str::trim).filter(|name| name.starts_with("x-stainless-"));
+    let own = requested_headers.split(',').map(str::trim).filter(|name| name.starts_with("x-stainless-"));
     let names: Vec<&str> = ALLOWED_HEADERS.iter().copied().chain(own).collect();
     headers.extend(HeaderValue::from_str(&names.join(", ")).ok().map(|names| (ACCESS_CONTROL_ALLOW_HEADERS, names)));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
@@ -225,7 +225,7 @@ impl Guard {
         {
             return Ok(Page::Allowed);
         }
-        if origins.into_iter().all(ours) && !is_from_elsewhere(method, headers) {
+        if origins.into_iter().all(ours) && !is_cross_site(method, headers) {
             return Ok(Page::Ours);
         }
         let detail = "the request comes from another site; only this server's own page and those listed under `cors` in polis.toml are allowed";
@@ -241,7 +241,7 @@ impl Guard {
             // Of two, nobody knows which one is meant.
             Some(_) if said.next().is_some() => None,
             Some(value) => bearer(value).and_then(|secret| tokens.find(secret)),
-            None => self.sessions.holder(request.method(), headers, tokens, now_s()),
+            None => self.sessions.token_of_cookie(request.method(), headers, tokens, now_s()),
         };
         let (caller, who, rate) = match &known {
             Some(known) if known.is_owner() => return Ok((known.caller(), None)),
@@ -256,9 +256,9 @@ impl Guard {
     }
 
     /// The same stream, which ends as soon as its token is revoked.
-    fn while_known(self: Arc<Self>, known: AcceptedToken, response: Response) -> Response {
+    fn until_revoked(self: Arc<Self>, known: AcceptedToken, response: Response) -> Response {
         let is_known = move || {
-            let now = self.tokens.as_ref().and_then(|tokens| tokens.named(&known.name));
+            let now = self.tokens.as_ref().and_then(|tokens| tokens.find_by_name(&known.name));
             now.is_some_and(|now| now.is_same(&known))
         };
         response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| ready(is_known()))))
@@ -311,7 +311,7 @@ fn now_s() -> u64 {
 
 /// Whether the browser says that a page of another site, or of another port, asks. Following a link to us is nothing else
 /// than typing the address: what comes is shown to the person alone.
-fn is_from_elsewhere(method: &Method, headers: &HeaderMap) -> bool {
+fn is_cross_site(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     let is_ours =
         !headers.contains_key("sec-fetch-site") || is("sec-fetch-site", "same-origin") || is("sec-fetch-site", "none");

@@ -69,8 +69,8 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<LogPosition>, Problem> {
 /// A frame of the stream.
 fn frame(seen: &LiveEvent, history: &History) -> Event {
     let written = match seen {
-        LiveEvent::Event(recorded) => committed(recorded, history),
-        LiveEvent::Delta(delta) => streamed(delta),
+        LiveEvent::Event(recorded) => event_frame(recorded, history),
+        LiveEvent::Delta(delta) => delta_frame(delta),
         LiveEvent::Step(step) => serde_json::to_string(&**step).map(|data| Event::default().event("step").data(data)),
         LiveEvent::Resync => Ok(Event::default().event("resync").data("{}")),
         LiveEvent::Stopping(reason) => Ok(Event::default().event("stopping").data(json!({ "reason": reason }).to_string())),
@@ -92,7 +92,7 @@ struct RecordedFrame<'a> {
     event: &'a RawValue,
 }
 
-fn committed(recorded: &Recorded, history: &History) -> Result<Event, serde_json::Error> {
+fn event_frame(recorded: &Recorded, history: &History) -> Result<Event, serde_json::Error> {
     let body = serde_json::value::to_raw_value(&recorded.event)?;
     // An enum is written as its name, or as an object whose first key is its name.
     let name = body.get().split('"').nth(1).unwrap_or_default();
@@ -102,7 +102,7 @@ fn committed(recorded: &Recorded, history: &History) -> Result<Event, serde_json
 }
 
 /// A chunk of a reply. It has no id: it is not part of the log and is not repeated.
-fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
+fn delta_frame(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     let data = LiveDelta { effect: delta.effect, thread: &delta.thread, delta: &delta.delta };
     Ok(Event::default().event("delta").data(serde_json::to_string(&data)?))
 }
@@ -120,7 +120,7 @@ mod tests {
         let founded = of(Event::SocietyFounded { seed: 1, limits: Limits::default() }, None);
         for (recorded, name) in [(founded, "societyFounded"), (of(Event::SuggestionDropped, Some("root")), "suggestionDropped")]
         {
-            let frame_text = format!("{:?}", committed(&recorded, &History::of(&Spine::default())).unwrap());
+            let frame_text = format!("{:?}", event_frame(&recorded, &History::of(&Spine::default())).unwrap());
             let whole = format!("{:?}", serde_json::to_string(&recorded).unwrap());
             assert!(frame_text.contains(&format!("event: {name}\\n")), "{frame_text}");
             assert!(frame_text.contains(whole.trim_matches('"')), "{frame_text} {whole}");

@@ -70,7 +70,7 @@ async fn keyed(state: &SocietyState, request: Request) -> Result<(Option<Society
     let key = digest(&[caller.name(), state.society.id().as_str(), key]);
     let declared = body::declared_bytes(request.headers());
     let (mut parts, body) = request.into_parts();
-    let body = body::read_in_time(body, declared, body::most_bytes(parts.uri.path())).await?;
+    let body = body::read_with_timeout(body, declared, body::max_bytes(parts.uri.path())).await?;
     let fingerprint = Digest::of([&*parts.uri.to_string(), &*String::from_utf8_lossy(&body)]);
     let society = state.society.once(polis_domain::Request { key, fingerprint });
     parts.extensions.insert(society.clone());

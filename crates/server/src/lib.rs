@@ -57,7 +57,7 @@ pub use polis_api::local::{HostSettings, Vendor};
 pub use polis_api::{BadScope, PolicyRule, PolicyThen, Scope, Scopes};
 pub use rate_limit::Rate;
 pub use registry::{Open, Opener, Societies};
-pub use routes::{Listed, listed};
+pub use routes::{RouteEntry, route_table};
 pub use state::SocietyState;
 pub use tls::{BadTls, Tls};
 pub use tokens::{StoredToken, Token, TokenFile, TokenFileError, write_private};

@@ -6,25 +6,25 @@ use polis_api::{Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy
 
 use crate::extract::QueryParams;
 use crate::idempotency::CallerApi;
-use crate::requests::Answered;
+use crate::requests::JsonResult;
 
-pub(crate) async fn models(CallerApi(api): CallerApi) -> Answered<Models> {
+pub(crate) async fn models(CallerApi(api): CallerApi) -> JsonResult<Models> {
     Ok(Answer(api.models().await?))
 }
 
-pub(crate) async fn tools(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Tools> {
+pub(crate) async fn tools(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Tools> {
     Ok(Answer(api.tools(&paging).await?))
 }
 
-pub(crate) async fn policy(CallerApi(api): CallerApi) -> Answered<Policy> {
+pub(crate) async fn policy(CallerApi(api): CallerApi) -> JsonResult<Policy> {
     Ok(Answer(api.policy().await?))
 }
 
-pub(crate) async fn usage(CallerApi(api): CallerApi) -> Answered<UsageReport> {
+pub(crate) async fn usage(CallerApi(api): CallerApi) -> JsonResult<UsageReport> {
     Ok(Answer(api.usage().await?))
 }
 
-pub(crate) async fn log(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<LogPaging>) -> Answered<LogPage> {
+pub(crate) async fn log(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<LogPaging>) -> JsonResult<LogPage> {
     Ok(Answer(api.log(paging).await?))
 }
 
@@ -37,6 +37,6 @@ pub(crate) async fn health(CallerApi(api): CallerApi) -> (StatusCode, Answer<Hea
     (status, Answer(health))
 }
 
-pub(crate) async fn version(CallerApi(api): CallerApi) -> Answered<Version> {
+pub(crate) async fn version(CallerApi(api): CallerApi) -> JsonResult<Version> {
     Ok(Answer(api.version().await?))
 }

@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::body::Json;
 use crate::extract::{PathParam, QueryParams};
 use crate::idempotency::CallerApi;
-use crate::requests::Answered;
+use crate::requests::JsonResult;
 
-pub(crate) async fn agents(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Agents> {
+pub(crate) async fn agents(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Agents> {
     Ok(Answer(api.agents(&paging).await?))
 }
 
-pub(crate) async fn agent(CallerApi(api): CallerApi, PathParam(id): PathParam) -> Answered<AgentDetail> {
+pub(crate) async fn agent(CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<AgentDetail> {
     Ok(Answer(api.agent(&id.into()).await?))
 }
 
@@ -25,7 +25,7 @@ pub(crate) async fn operate(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(request): Json<Operate>,
-) -> Answered<Accepted> {
+) -> JsonResult<Accepted> {
     Ok(Answer(api.operate(id.into(), request).await?))
 }
 
@@ -33,7 +33,7 @@ pub(crate) async fn compress(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(request): Json<Compress>,
-) -> Answered<Compressing> {
+) -> JsonResult<Compressing> {
     Ok(Answer(api.compress(id.into(), request).await?))
 }
 
@@ -41,19 +41,19 @@ pub(crate) async fn terminate(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(request): Json<Terminate>,
-) -> Answered<Terminated> {
+) -> JsonResult<Terminated> {
     Ok(Answer(api.terminate(id.into(), request).await?))
 }
 
-pub(crate) async fn dead_letters(CallerApi(api): CallerApi) -> Answered<DeadLetters> {
+pub(crate) async fn dead_letters(CallerApi(api): CallerApi) -> JsonResult<DeadLetters> {
     Ok(Answer(api.dead_letters().await?))
 }
 
-pub(crate) async fn org(CallerApi(api): CallerApi) -> Answered<Org> {
+pub(crate) async fn org(CallerApi(api): CallerApi) -> JsonResult<Org> {
     Ok(Answer(api.org().await?))
 }
 
-pub(crate) async fn roles(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Roles> {
+pub(crate) async fn roles(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Roles> {
     Ok(Answer(api.roles(&paging).await?))
 }
 
@@ -61,11 +61,11 @@ pub(crate) async fn import(
     CallerApi(api): CallerApi,
     QueryParams(how): QueryParams<ImportRequest>,
     Json(document): Json<Value>,
-) -> Answered<Imported> {
+) -> JsonResult<Imported> {
     Ok(Answer(api.import(document, how).await?))
 }
 
-pub(crate) async fn threads(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Threads> {
+pub(crate) async fn threads(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Threads> {
     Ok(Answer(api.threads(&paging).await?))
 }
 
@@ -73,6 +73,6 @@ pub(crate) async fn thread(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     QueryParams(part): QueryParams<ThreadPart>,
-) -> Answered<Thread> {
+) -> JsonResult<Thread> {
     Ok(Answer(api.thread(&id.into(), &part).await?))
 }

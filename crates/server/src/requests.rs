@@ -11,13 +11,13 @@ use crate::extract::{PathParam, QueryParams};
 use crate::idempotency::CallerApi;
 use crate::problem::Problem;
 
-pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
+pub(crate) type JsonResult<T> = Result<Answer<T>, Problem>;
 
-pub(crate) async fn submit(CallerApi(api): CallerApi, Json(request): Json<Submit>) -> Answered<Accepted> {
+pub(crate) async fn submit(CallerApi(api): CallerApi, Json(request): Json<Submit>) -> JsonResult<Accepted> {
     Ok(Answer(api.submit(request).await?))
 }
 
-pub(crate) async fn send(CallerApi(api): CallerApi, Json(request): Json<Send>) -> Answered<Accepted> {
+pub(crate) async fn send(CallerApi(api): CallerApi, Json(request): Json<Send>) -> JsonResult<Accepted> {
     Ok(Answer(api.send(request).await?))
 }
 
@@ -25,15 +25,15 @@ pub(crate) async fn messages(
     CallerApi(api): CallerApi,
     PathParam(task): PathParam,
     QueryParams(which): QueryParams<MessagePaging>,
-) -> Answered<Messages> {
+) -> JsonResult<Messages> {
     Ok(Answer(api.messages(&task.into(), which).await?))
 }
 
-pub(crate) async fn task(CallerApi(api): CallerApi, PathParam(id): PathParam) -> Answered<TaskState> {
+pub(crate) async fn task(CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<TaskState> {
     Ok(Answer(api.task(&id.into()).await?))
 }
 
-pub(crate) async fn tasks(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Tasks> {
+pub(crate) async fn tasks(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Tasks> {
     Ok(Answer(api.tasks(&paging).await?))
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn cancel(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(request): Json<Cancel>,
-) -> Answered<Cancelled> {
+) -> JsonResult<Cancelled> {
     Ok(Answer(api.cancel(&id.into(), request).await?))
 }
 
@@ -49,15 +49,15 @@ pub(crate) async fn retry(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(Retry {}): Json<Retry>,
-) -> Answered<Accepted> {
+) -> JsonResult<Accepted> {
     Ok(Answer(api.retry(&id.into()).await?))
 }
 
-pub(crate) async fn plans(CallerApi(api): CallerApi, QueryParams(filter): QueryParams<PlanFilter>) -> Answered<Plans> {
+pub(crate) async fn plans(CallerApi(api): CallerApi, QueryParams(filter): QueryParams<PlanFilter>) -> JsonResult<Plans> {
     Ok(Answer(api.plans(filter).await?))
 }
 
-pub(crate) async fn approvals(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<Approvals> {
+pub(crate) async fn approvals(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Approvals> {
     Ok(Answer(api.approvals(&paging).await?))
 }
 
@@ -65,10 +65,10 @@ pub(crate) async fn resolve(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     Json(request): Json<DecisionRequest>,
-) -> Answered<Resolved> {
+) -> JsonResult<Resolved> {
     Ok(Answer(api.resolve(&id, request.decision()?).await?))
 }
 
-pub(crate) async fn act(CallerApi(api): CallerApi, Json(request): Json<ComponentAction>) -> Answered<Acted> {
+pub(crate) async fn act(CallerApi(api): CallerApi, Json(request): Json<ComponentAction>) -> JsonResult<Acted> {
     Ok(Answer(api.act(request).await?))
 }

@@ -277,7 +277,7 @@ pub(crate) fn all() -> &'static [Route] {
 
 /// A route, for tests and documentation that go through all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct RouteEntry {
     /// `GET`, `POST` or another.
     pub method: &'static str,
     /// Its path, with `{name}` where a name belongs.
@@ -293,8 +293,8 @@ pub struct Listed {
 }
 
 /// All routes, in the order of the table.
-pub fn listed() -> impl Iterator<Item = Listed> {
-    ROUTES.iter().map(|route| Listed {
+pub fn route_table() -> impl Iterator<Item = RouteEntry> {
+    ROUTES.iter().map(|route| RouteEntry {
         method: route.method.as_str(),
         path: route.path,
         scope: match route.gate {

@@ -6,20 +6,20 @@ use polis_api::{BeginSociety, BegunSociety, Fork, MadeSociety, Paging, Rewind, S
 use crate::body::Json;
 use crate::extract::QueryParams;
 use crate::idempotency::CallerApi;
-use crate::requests::Answered;
+use crate::requests::JsonResult;
 
-pub(crate) async fn list(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> Answered<SocietyList> {
+pub(crate) async fn list(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<SocietyList> {
     Ok(Answer(api.societies(&paging).await?))
 }
 
-pub(crate) async fn begin(CallerApi(api): CallerApi, Json(request): Json<BeginSociety>) -> Answered<BegunSociety> {
+pub(crate) async fn begin(CallerApi(api): CallerApi, Json(request): Json<BeginSociety>) -> JsonResult<BegunSociety> {
     Ok(Answer(api.begin_society(request).await?))
 }
 
-pub(crate) async fn fork(CallerApi(api): CallerApi, Json(request): Json<Fork>) -> Answered<MadeSociety> {
+pub(crate) async fn fork(CallerApi(api): CallerApi, Json(request): Json<Fork>) -> JsonResult<MadeSociety> {
     Ok(Answer(api.fork(request).await?))
 }
 
-pub(crate) async fn rewind(CallerApi(api): CallerApi, Json(request): Json<Rewind>) -> Answered<MadeSociety> {
+pub(crate) async fn rewind(CallerApi(api): CallerApi, Json(request): Json<Rewind>) -> JsonResult<MadeSociety> {
     Ok(Answer(api.rewind(request).await?))
 }

@@ -161,7 +161,7 @@ impl TokenFile {
         };
         let strange = |what: String| TokenFileError::Strange { path: self.0.clone(), what };
         let tokens: Vec<StoredToken> = serde_json::from_str(&text).map_err(|error| strange(error.to_string()))?;
-        match tokens.iter().find(|token| token.known().is_none()) {
+        match tokens.iter().find(|token| token.accepted().is_none()) {
             Some(token) => Err(strange(format!("the one called `{}`", token.name))),
             None => Ok(tokens),
         }
@@ -209,7 +209,7 @@ impl TokenFile {
 }
 
 impl StoredToken {
-    fn known(&self) -> Option<AcceptedToken> {
+    fn accepted(&self) -> Option<AcceptedToken> {
         let (hash, scopes) = (Hash::read(&self.sha256)?, self.scopes.parse().ok()?);
         Some(AcceptedToken { name: self.name.as_str().into(), hash, scopes })
     }
@@ -280,7 +280,7 @@ impl Tokens {
     /// Finds the token with this secret, in constant time.
     pub(crate) fn find(&self, secret: &str) -> Option<AcceptedToken> {
         let given = Hash::of(secret);
-        let further = self.further();
+        let further = self.stored_tokens();
         let mut found = None;
         for known in std::iter::once(&self.owner).chain(further.iter()) {
             let is: Choice = known.hash.0.ct_eq(&given.0);
@@ -292,15 +292,15 @@ impl Tokens {
     }
 
     /// The one of this name.
-    pub(crate) fn named(&self, name: &str) -> Option<AcceptedToken> {
+    pub(crate) fn find_by_name(&self, name: &str) -> Option<AcceptedToken> {
         if name == OWNER {
             return Some(self.owner.clone());
         }
-        self.further().iter().find(|known| &*known.name == name).cloned()
+        self.stored_tokens().iter().find(|known| &*known.name == name).cloned()
     }
 
     /// The further ones as their file has them now. A file that cannot be read opens nothing.
-    fn further(&self) -> Arc<[AcceptedToken]> {
+    fn stored_tokens(&self) -> Arc<[AcceptedToken]> {
         let Some(file) = &self.file else { return Arc::default() };
         let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
         if further.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
@@ -308,7 +308,7 @@ impl Tokens {
             let stamp = file.stamp();
             if stamp != further.stamp {
                 further.known = match file.list() {
-                    Ok(tokens) => tokens.iter().filter_map(StoredToken::known).collect(),
+                    Ok(tokens) => tokens.iter().filter_map(StoredToken::accepted).collect(),
                     Err(error) => {
                         tracing::error!(%error, "only the owner's token is accepted");
                         Arc::default()

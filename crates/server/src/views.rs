@@ -9,7 +9,7 @@ use crate::extract::{PathParam, QueryParams};
 use crate::history::History;
 use crate::idempotency::CallerApi;
 use crate::problem::Problem;
-use crate::requests::Answered;
+use crate::requests::JsonResult;
 use crate::state::SocietyState;
 
 type Society = State<SocietyState>;
@@ -19,7 +19,7 @@ pub(crate) async fn conversation(
     CallerApi(api): CallerApi,
     PathParam(agent): PathParam,
     QueryParams(page): QueryParams<ConversationPage>,
-) -> Answered<View> {
+) -> JsonResult<View> {
     placed(&state, api.conversation(&agent.into(), &page).await).await
 }
 
@@ -28,13 +28,13 @@ pub(crate) async fn turn(
     CallerApi(api): CallerApi,
     PathParam(id): PathParam,
     QueryParams(page): QueryParams<TurnPage>,
-) -> Answered<View> {
+) -> JsonResult<View> {
     let bad = |_| Problem::bad_request("bad_id", format!("`{id}` is not the id of a turn; it is a number"));
     let id = TurnId(Seq(id.parse().map_err(bad)?));
     placed(&state, api.turn(id, &page).await).await
 }
 
-pub(crate) async fn task(State(state): Society, CallerApi(api): CallerApi, PathParam(id): PathParam) -> Answered<View> {
+pub(crate) async fn task(State(state): Society, CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<View> {
     placed(&state, api.task_tree(&id.into()).await).await
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn trace(
     State(state): Society,
     CallerApi(api): CallerApi,
     QueryParams(page): QueryParams<RequestPage>,
-) -> Answered<View> {
+) -> JsonResult<View> {
     placed(&state, api.trace(&page).await).await
 }
 
@@ -50,11 +50,11 @@ pub(crate) async fn requests(
     State(state): Society,
     CallerApi(api): CallerApi,
     QueryParams(page): QueryParams<RequestPage>,
-) -> Answered<View> {
+) -> JsonResult<View> {
     placed(&state, api.requests(&page).await).await
 }
 
-pub(crate) async fn inbox(State(state): Society, CallerApi(api): CallerApi) -> Answered<View> {
+pub(crate) async fn inbox(State(state): Society, CallerApi(api): CallerApi) -> JsonResult<View> {
     placed(&state, api.inbox().await).await
 }
 
@@ -62,12 +62,12 @@ pub(crate) async fn organisation(
     State(state): Society,
     CallerApi(api): CallerApi,
     QueryParams(page): QueryParams<OrganisationPage>,
-) -> Answered<View> {
+) -> JsonResult<View> {
     placed(&state, api.organisation(&page).await).await
 }
 
 /// The view with the name of its position.
-async fn placed(state: &SocietyState, view: Result<View, ApiError>) -> Answered<View> {
+async fn placed(state: &SocietyState, view: Result<View, ApiError>) -> JsonResult<View> {
     let mut view = view?;
     view.offline = state.host.is_offline;
     view.place = state.society.look(History::of).await?.position(view.seq);

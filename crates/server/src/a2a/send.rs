@@ -90,12 +90,18 @@ impl Call {
         if envelopes.iter().any(|(_, envelope)| message_id(envelope) == Some(&message.id)) {
             return Ok((task, head));
         }
-        self.go_on(message, &task, &context, &envelopes).await?;
+        self.continue_task(message, &task, &context, &envelopes).await?;
         Ok((task, head))
     }
 
     /// Takes a message in about a task that is there.
-    async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, envelopes: &Envelopes) -> Result<(), Fault> {
+    async fn continue_task(
+        &self,
+        mut message: Message,
+        task: &TaskId,
+        context: &str,
+        envelopes: &Envelopes,
+    ) -> Result<(), Fault> {
         let refused = |error: ApiError| fault(&error);
         // A decision has no message in the log, so that its id is the key of the command: a repeat decides nothing else.
         let key = IdempotencyKey::of(["a2a", task.as_str(), &message.id]);

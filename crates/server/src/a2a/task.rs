@@ -74,7 +74,8 @@ pub(super) fn status(summary: &TaskSummary, envelopes: &Envelopes, task: &TaskId
     };
     if let Some(approval) = summary.approvals.first() {
         let id = &approval.id;
-        let parts = json!([{ "text": format!("{}\n\n{}", describe_approval(approval), how(approval)) }, { "data": approval }]);
+        let parts =
+            json!([{ "text": format!("{}\n\n{}", describe_approval(approval), answer_hint(approval)) }, { "data": approval }]);
         status["message"] = message(format!("{task}-{id}"), parts, json!({ "approvalId": id }));
     } else if let Some(agent) = &summary.behind {
         status["message"] =
@@ -87,7 +88,7 @@ pub(super) fn status(summary: &TaskSummary, envelopes: &Envelopes, task: &TaskId
 }
 
 /// How a client answers what waits.
-fn how(approval: &Approval) -> &'static str {
+fn answer_hint(approval: &Approval) -> &'static str {
     match &approval.pending {
         Pending::Question { wanted: Wanted::Text { .. }, .. } => "Send the answer to this task.",
         Pending::Question { wanted: Wanted::Form { .. }, .. } => {

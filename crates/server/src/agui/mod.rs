@@ -200,7 +200,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &RunAgentI
     if past.len() == input.resume.len()
         && let Some((at, turn)) = past.iter().min().copied()
     {
-        return Run::again(state, task, &input.names(), turn, at).await;
+        return Run::replay_decision(state, task, &input.names(), turn, at).await;
     }
     let covered = |id: &str| input.resume.iter().any(|resume| resume.interrupt_id == id);
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();

@@ -153,14 +153,14 @@ impl ReplyStream {
     }
 
     /// The reply is complete: sends what is missing, and closes everything.
-    pub(super) fn whole(&mut self, reply: &Reply) -> Vec<ReplyEvent> {
+    pub(super) fn complete(&mut self, reply: &Reply) -> Vec<ReplyEvent> {
         let mut events = Vec::new();
         let diverged = !reply.text.starts_with(&self.text.sent)
             || !reply.reasoning.starts_with(&self.reasoning.sent)
             || self.calls.iter().any(|call| call.differs(reply));
         if diverged {
             // Chunks were lost: what the client has differs from the reply.
-            events = self.again();
+            events = self.restart();
         }
         if let Some(rest) = reply.reasoning.get(self.reasoning.sent.len()..).filter(|rest| !rest.is_empty()) {
             self.emit_reasoning(rest, &mut events);
@@ -208,7 +208,7 @@ impl ReplyStream {
     }
 
     /// Discards what was sent so far: closes everything, and the reply starts again.
-    pub(super) fn again(&mut self) -> Vec<ReplyEvent> {
+    pub(super) fn restart(&mut self) -> Vec<ReplyEvent> {
         let mut events = Vec::new();
         self.end_reasoning(&mut events);
         for call in self.calls.iter_mut().filter(|call| call.is_open) {
@@ -224,7 +224,7 @@ impl ReplyStream {
     }
 
     /// The whole text, and the names of the calls in it.
-    pub(super) fn ended(self) -> (String, Vec<Arc<str>>) {
+    pub(super) fn into_parts(self) -> (String, Vec<Arc<str>>) {
         (self.whole_text, self.named)
     }
 

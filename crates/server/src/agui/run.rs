@@ -79,7 +79,7 @@ impl Run {
     }
 
     /// Replays the result of a decision on this request: from its event, in one of its turns.
-    pub(crate) async fn again(
+    pub(crate) async fn replay_decision(
         state: &SocietyState,
         task: &TaskId,
         names: &RunIds,
@@ -153,13 +153,13 @@ impl Run {
     }
 
     /// What was used for it up to a place.
-    pub(crate) async fn used_until(mut self, place: Seq) -> Result<Vec<TokenUsage>, Problem> {
+    pub(crate) async fn usage_until(mut self, place: Seq) -> Result<Vec<TokenUsage>, Problem> {
         while self.seen < place {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
             self.translator.on_watch_event(&WatchEvent::Event(recorded));
         }
-        Ok(self.translator.used())
+        Ok(self.translator.usage())
     }
 
     /// Ends the run at once with an error.
@@ -185,10 +185,10 @@ impl Run {
                 return None;
             }
             if self.has_started && self.seen >= self.head && self.asked {
-                self.look().await;
+                self.check_state().await;
             }
             if self.blocked.is_some_and(|place| self.seen >= place) {
-                self.block().await;
+                self.finish_blocked().await;
                 continue;
             }
             if self.translator.is_over() {
@@ -230,7 +230,7 @@ impl Run {
     }
 
     /// Whether the request moves by itself.
-    async fn look(&mut self) {
+    async fn check_state(&mut self) {
         self.asked = false;
         match open_state(&self.state.society, self.task.clone()).await {
             Ok((seq, Some(OpenTaskState { status: TaskStatus::NeedsPerson, .. } | OpenTaskState { behind: Some(_), .. }))) => {
@@ -250,7 +250,7 @@ impl Run {
     }
 
     /// Ends the run for a person, unless they have acted meanwhile.
-    async fn block(&mut self) {
+    async fn finish_blocked(&mut self) {
         self.blocked = None;
         let waiting = match waiting(&self.state, &self.task).await {
             Ok(waiting) => waiting,

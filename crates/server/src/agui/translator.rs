@@ -219,20 +219,20 @@ impl EventTranslator {
     /// Ends the run with an error.
     pub(crate) fn fail(&mut self, code: &str, message: impl Into<String>) {
         self.close(&[]);
-        let usage = self.used();
+        let usage = self.usage();
         self.emit(None, Body::RunError { message: message.into(), code: Some(code.to_owned()), usage });
         self.over = true;
     }
 
     fn finish(&mut self, outcome: Outcome) {
-        let (thread_id, run_id, usage) = (self.thread_id.clone(), self.run_id.clone(), self.used());
+        let (thread_id, run_id, usage) = (self.thread_id.clone(), self.run_id.clone(), self.usage());
         let result = self.answer.as_ref().map(|answer| json!({ "answer": answer }));
         self.emit(None, Body::RunFinished { thread_id, run_id, result, outcome, usage });
         self.over = true;
     }
 
     /// What was used so far, by model.
-    pub(crate) fn used(&self) -> Vec<TokenUsage> {
+    pub(crate) fn usage(&self) -> Vec<TokenUsage> {
         self.usage.iter().map(|(model, usage)| TokenUsage::new(model, *usage)).collect()
     }
 
@@ -294,7 +294,7 @@ impl EventTranslator {
             }
             LogEvent::EffectRetried { id, .. } => {
                 if let Some(mut stream) = self.replies.remove(id) {
-                    let events = stream.again();
+                    let events = stream.restart();
                     self.emit_reply(id.turn, events);
                     self.replies.insert(*id, stream);
                 }
@@ -308,7 +308,7 @@ impl EventTranslator {
             }
             LogEvent::MessageAdded { by, index, message } if self.turns.contains_key(&by.turn) => {
                 if let Some(thread) = &recorded.thread {
-                    self.show(by.turn, thread, *index, message);
+                    self.show_message(by.turn, thread, *index, message);
                 }
             }
             LogEvent::MessageUpdated { by, index, patch } if self.turns.contains_key(&by.turn) => {
@@ -317,7 +317,7 @@ impl EventTranslator {
                 if let Some(component) = patch.meta.get("component") {
                     self.show_component(by.turn, place, None, component);
                 } else if let Some(text) = &patch.text {
-                    self.reword(&place, text);
+                    self.update_text(&place, text);
                 }
             }
             LogEvent::PlanSet { by, plan } if self.owner(by.turn).is_none() && self.turns.contains_key(&by.turn) => {
@@ -397,7 +397,7 @@ impl EventTranslator {
                 if self.last_text.trim() != envelope.payload.text.trim() {
                     self.emit_text(envelope.id.as_str().into(), None, &envelope.payload.text);
                 }
-                if self.ends() {
+                if self.is_final_answer() {
                     self.answer = Some(envelope.payload.text.clone());
                     self.succeed();
                 }
@@ -406,14 +406,14 @@ impl EventTranslator {
                 self.close(&[]);
                 self.finish(Outcome::Cancelled);
             }
-            MessageKind::Failure(failure) if self.ends() => self.fail(&failure.code, failure.message.clone()),
+            MessageKind::Failure(failure) if self.is_final_answer() => self.fail(&failure.code, failure.message.clone()),
             MessageKind::Failure(failure) => self.emit_text(envelope.id.as_str().into(), None, &failure.to_string()),
         }
     }
 
     /// Whether an answer is the one that the run is for. Nobody answers a message that nobody works on, but the answer to it may
     /// have begun before anybody could see that.
-    fn ends(&self) -> bool {
+    fn is_final_answer(&self) -> bool {
         self.is_started || self.turns.values().all(|turn| turn.owner.is_some())
     }
 
@@ -523,9 +523,9 @@ impl EventTranslator {
             return;
         }
         let mut stream = self.replies.remove(&id).unwrap_or_else(|| ReplyStream::new(id, false, true));
-        let events = stream.whole(reply);
+        let events = stream.complete(reply);
         self.emit_reply(id.turn, events);
-        let (text, calls) = stream.ended();
+        let (text, calls) = stream.into_parts();
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         turn.wanted = calls.into_iter().zip(reply.tool_calls.iter().cloned()).collect();
         if turn.owner.is_none() && !text.trim().is_empty() {
@@ -548,7 +548,7 @@ impl EventTranslator {
             Delta::Content(text) => stream.text(text),
             Delta::Reasoning(text) => stream.reasoning(text),
             Delta::ToolCall { index, name, arguments, .. } => stream.call(*index, name.as_ref(), arguments),
-            Delta::Stopped | Delta::Error(_) => stream.again(),
+            Delta::Stopped | Delta::Error(_) => stream.restart(),
             Delta::Usage(_) | Delta::Echo(_) | Delta::Model(_) | Delta::Done(_) => Vec::new(),
         };
         self.emit_reply(delta.effect.turn, events);
@@ -558,7 +558,7 @@ impl EventTranslator {
     /// Closes a reply that did not become whole.
     fn end_reply(&mut self, id: EffectId) {
         if let Some(mut stream) = self.replies.remove(&id) {
-            let events = stream.again();
+            let events = stream.restart();
             self.emit_reply(id.turn, events);
         }
     }

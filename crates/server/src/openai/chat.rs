@@ -16,7 +16,7 @@ use super::client_tools::{ClientTool, ClientToolCall, read_tools};
 use super::completion::{Chunk, Completion, Ending};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
-use super::models::chosen;
+use super::models::find_model;
 use super::side_request;
 use crate::agui::{KEEP_ALIVE, TokenUsage};
 use crate::caller::RequestCaller;
@@ -91,7 +91,7 @@ pub(crate) async fn chat(
             format.whole(answer, "", Vec::new(), &[]).into_response()
         });
     }
-    let to = chosen(&state, &request.model).await?;
+    let to = find_model(&state, &request.model).await?;
     let client_request = ClientRequest {
         to,
         items,
@@ -109,7 +109,7 @@ pub(crate) async fn chat(
     if is_streamed {
         return Ok(format.streamed(completion));
     }
-    let (content, reasoning, ending) = completion.whole().await;
+    let (content, reasoning, ending) = completion.collect().await;
     let calls = match ending {
         Ending::Stop => Vec::new(),
         Ending::ToolCalls(calls) => calls,
@@ -203,7 +203,7 @@ impl CompletionFormat {
         axum::Json(json!({
             "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
             "choices": [{ "index": 0, "message": message, "finish_reason": finish, "logprobs": null }],
-            "usage": used(usage),
+            "usage": usage_json(usage),
         }))
     }
 
@@ -235,7 +235,7 @@ impl CompletionFormat {
         if self.include_usage {
             let last = json!({
                 "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
-                "choices": [], "usage": used(usage),
+                "choices": [], "usage": usage_json(usage),
             });
             chunks.push(last.to_string());
         }
@@ -279,7 +279,7 @@ fn tool_call(call: &ClientToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
 }
 
-fn used(usage: &[TokenUsage]) -> Value {
+fn usage_json(usage: &[TokenUsage]) -> Value {
     let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
     json!({
         "prompt_tokens": sum(|usage| usage.input_tokens),

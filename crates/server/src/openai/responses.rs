@@ -24,7 +24,7 @@ use super::client_tools::{ClientTool, ClientToolCall, read_tools};
 use super::completion::{Chunk, Completion, Ending};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
-use super::models::chosen;
+use super::models::find_model;
 use super::response_output::ResponseOutput;
 use crate::agui::{KEEP_ALIVE, Run, RunIds, TokenUsage};
 use crate::caller::RequestCaller;
@@ -80,7 +80,7 @@ pub(crate) async fn create(
         items.splice(0..0, instructions.clone().map(Item::Instruction));
     }
     let client_request = ClientRequest {
-        to: chosen(&state, &request.model).await?,
+        to: find_model(&state, &request.model).await?,
         items,
         instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
         client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
@@ -130,7 +130,7 @@ pub(crate) async fn retrieve(
         metadata: json!({}),
     };
     let usage = match ended {
-        Some((end, _)) => Some(used_between(&state, &task, seq, end.seq).await?),
+        Some((end, _)) => Some(usage_between(&state, &task, seq, end.seq).await?),
         None => None,
     };
     let mut output = ResponseOutput::new(&seq.to_string());
@@ -163,10 +163,10 @@ fn previous(envelope: &Envelope) -> Option<String> {
 }
 
 /// What was used for a request between two places of the log.
-async fn used_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
+async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
     let names = RunIds { thread: task.as_str().into(), run: task.as_str().into() };
     let run = Run::replay(state, task, &names, from, Vec::new()).await?;
-    Ok(run.used_until(to).await?)
+    Ok(run.usage_until(to).await?)
 }
 
 /// Cancels the request of a response.
@@ -277,12 +277,12 @@ impl ResponseFormat {
             "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
             "previous_response_id": self.previous, "store": self.store, "metadata": self.metadata,
             "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null, "top_p": null,
-            "usage": usage.map(used),
+            "usage": usage.map(usage_json),
         })
     }
 
     async fn whole(&self, mut completion: Completion, mut output: ResponseOutput) -> Result<axum::Json<Value>, ApiError> {
-        let (content, reasoning, ending) = completion.whole().await;
+        let (content, reasoning, ending) = completion.collect().await;
         if !reasoning.is_empty() {
             output.reasoning(&reasoning);
         }
@@ -339,7 +339,7 @@ impl ResponseFormat {
     }
 }
 
-fn used(usage: &[TokenUsage]) -> Value {
+fn usage_json(usage: &[TokenUsage]) -> Value {
     let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
     json!({
         "input_tokens": sum(|usage| usage.input_tokens),

@@ -30,7 +30,7 @@ pub(super) struct Draft {
 
 impl EventTranslator {
     /// What a message of a thread shows beside the replies of models.
-    pub(super) fn show(&mut self, turn: TurnId, thread: &ThreadId, index: u32, message: &Message) {
+    pub(super) fn show_message(&mut self, turn: TurnId, thread: &ThreadId, index: u32, message: &Message) {
         let place = (thread.clone(), index);
         match message.meta.get("component") {
             Some(component) => self.show_component(turn, place, Some(&message.id), component),
@@ -109,7 +109,7 @@ impl EventTranslator {
             self.emit(owner.clone(), Body::ActivitySnapshot { message_id, activity_type, content: json!({}), replace: None });
         }
         let Some(activity) = self.growing.get_mut(&key) else { return };
-        let patch = activity.grow(grows);
+        let patch = activity.apply_chunk(grows);
         let (message_id, activity_type) = (activity.id.clone(), activity.kind.clone());
         if !patch.is_empty() {
             self.emit(owner, Body::ActivityDelta { message_id, activity_type, patch });
@@ -158,7 +158,7 @@ impl EventTranslator {
     }
 
     /// A message that is shown has another text now.
-    pub(super) fn reword(&mut self, place: &(ThreadId, u32), text: &str) {
+    pub(super) fn update_text(&mut self, place: &(ThreadId, u32), text: &str) {
         if let Some(activity) = self.activities.get_mut(place).filter(|activity| &*activity.kind == "message") {
             activity.content = json!({ "text": text });
             self.emit_activity(place);
@@ -168,7 +168,7 @@ impl EventTranslator {
 
 impl Activity {
     /// Takes in a chunk; returns the patches for clients that hold a copy.
-    fn grow(&mut self, grows: &ComponentChunk) -> Vec<Patch> {
+    fn apply_chunk(&mut self, grows: &ComponentChunk) -> Vec<Patch> {
         let Value::Object(content) = &mut self.content else { return Vec::new() };
         let escaped = |field: &str| field.replace('~', "~0").replace('/', "~1");
         match grows {
