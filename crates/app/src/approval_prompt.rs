@@ -56,13 +56,18 @@ pub(crate) async fn list(transport: &Transport) -> Result<Vec<PendingApproval>, 
 
 impl PendingApproval {
     /// One line for people.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let Approval { id, agent_id: agent, .. } = &self.0;
         match &self.pending {
             Pending::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
             Pending::Approval { question, call: Some(call), details, .. } => {
                 let review = Review::deserialize(details).unwrap_or_default();
-                format!("{id}  {agent} asks: {question}  {} {}{}", call.tool, tight(&call.arguments), in_lines(&review))
+                format!(
+                    "{id}  {agent} asks: {question}  {} {}{}",
+                    call.tool,
+                    compact_gaps(&call.arguments),
+                    review_lines(&review)
+                )
             }
             Pending::Approval { question, details: Value::Null, .. } => format!("{id}  {agent} asks: {question}"),
             Pending::Approval { question, details, .. } => format!("{id}  {agent} asks: {question} {details}"),
@@ -74,7 +79,7 @@ impl PendingApproval {
                 };
                 let wanted = match wanted {
                     Wanted::Text { options } if !options.is_empty() => format!("  [{}]", options.join(" | ")),
-                    Wanted::Form { schema } => format!("  {}", form_prompt::in_words(schema)),
+                    Wanted::Form { schema } => format!("  {}", form_prompt::describe(schema)),
                     Wanted::Visit { url } => format!("  {url}"),
                     Wanted::Agreement if !details.is_null() => format!("  {details}"),
                     Wanted::Agreement | Wanted::Text { .. } => String::new(),
@@ -94,12 +99,12 @@ impl PendingApproval {
     }
 
     /// Whether a yes answers it.
-    pub(crate) fn wants_a_yes(&self) -> bool {
+    pub(crate) fn can_be_approved(&self) -> bool {
         matches!(self.pending, Pending::Approval { .. } | Pending::Question { wanted: Wanted::Agreement, .. })
     }
 
     /// Whether a server asks while a call runs there.
-    pub(crate) fn is_servers(&self) -> bool {
+    pub(crate) fn is_from_server(&self) -> bool {
         matches!(self.pending, Pending::Question { server: Some(_), .. })
     }
 
@@ -116,7 +121,7 @@ impl PendingApproval {
     /// The command to type.
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Approval { id, task_id: task, .. } = &self.0;
-        let again = |command: String| config.again_with(&command);
+        let again = |command: String| config.command_to_continue(&command);
         match &self.pending {
             Pending::Approval { call, .. } => {
                 let more = match call {
@@ -159,24 +164,24 @@ impl PendingApproval {
             Pending::Parked { .. } => format!(
                 "resume it with `{}`, or cancel the request with `{}`",
                 again(format!("approve {id} --again")),
-                config.again(&format!("cancel {task}")),
+                config.command_line(&format!("cancel {task}")),
             ),
         }
     }
 
     /// Sends the decision. One that does not fit is refused before anything is sent.
-    pub(crate) async fn answer(&self, transport: &Transport, word: &PersonDecision) -> Result<(), CliError> {
-        transport.api().resolve(&self.id, self.decision(word)?).await?;
+    pub(crate) async fn answer(&self, transport: &Transport, decision: &PersonDecision) -> Result<(), CliError> {
+        transport.api().resolve(&self.id, self.request(decision)?).await?;
         Ok(())
     }
 
     /// The API request for a decision; an error where it does not fit.
-    fn decision(&self, word: &PersonDecision) -> Result<DecisionRequest, CliError> {
+    fn request(&self, decision: &PersonDecision) -> Result<DecisionRequest, CliError> {
         let none = DecisionRequest::default;
         let yes = || DecisionRequest { approved: Some(true), ..none() };
         let no = |reason: &String| DecisionRequest { approved: Some(false), reason: reason.clone(), ..none() };
         let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..none() };
-        Ok(match (&self.pending, word) {
+        Ok(match (&self.pending, decision) {
             (Pending::Approval { .. }, PersonDecision::Yes) => yes(),
             (Pending::Approval { call: Some(_), .. }, PersonDecision::YesWith { arguments, always, matching }) => {
                 DecisionRequest { arguments: arguments.clone(), always: *always, r#where: matching.clone(), ..yes() }
@@ -205,12 +210,12 @@ impl PendingApproval {
                 Pending::Question { .. },
                 PersonDecision::Yes | PersonDecision::YesWith { .. } | PersonDecision::Done(_) | PersonDecision::Again,
             ) => {
-                return Err(self.unfit("it is a question; answer or deny it"));
+                return Err(self.mismatch("it is a question; answer or deny it"));
             }
-            (_, PersonDecision::Answer(_)) => return Err(self.unfit("it takes no text; approve or deny it")),
-            (_, PersonDecision::Cancel) => return Err(self.unfit("only questions of servers can be cancelled; deny it")),
+            (_, PersonDecision::Answer(_)) => return Err(self.mismatch("it takes no text; approve or deny it")),
+            (_, PersonDecision::Cancel) => return Err(self.mismatch("only questions of servers can be cancelled; deny it")),
             (_, PersonDecision::YesWith { .. }) => {
-                return Err(self.unfit("--arguments are for calls of tools and plans, --always for calls of tools"));
+                return Err(self.mismatch("--arguments are for calls of tools and plans, --always for calls of tools"));
             }
             (Pending::Approval { .. }, PersonDecision::No(reason)) => no(reason),
             (Pending::InDoubt { .. }, PersonDecision::Done(result)) => {
@@ -222,24 +227,26 @@ impl PendingApproval {
             }
             (Pending::InDoubt { .. } | Pending::Parked { .. }, PersonDecision::Again) => outcome(DecisionOutcome::Again),
             (Pending::Approval { .. }, PersonDecision::Done(_) | PersonDecision::Again) => {
-                return Err(self.unfit("it is a question; approve or deny it"));
+                return Err(self.mismatch("it is a question; approve or deny it"));
             }
             (Pending::InDoubt { .. }, PersonDecision::Yes) => {
-                return Err(self.unfit("it is a write in doubt; use --done RESULT or --again, or deny it if it was not done"));
+                return Err(
+                    self.mismatch("it is a write in doubt; use --done RESULT or --again, or deny it if it was not done")
+                );
             }
             (Pending::Parked { .. }, PersonDecision::Yes | PersonDecision::No(_) | PersonDecision::Done(_)) => {
-                return Err(self.unfit("it is blocked; say --again, or cancel its task"));
+                return Err(self.mismatch("it is blocked; say --again, or cancel its task"));
             }
         })
     }
 
     /// Asks on the terminal. False when nobody is there to answer.
     pub(crate) async fn ask(&self, transport: &Transport, lines: &mut StdinLines) -> Result<bool, CliError> {
-        out::note(&self.in_words());
+        out::note(&self.describe());
         loop {
             if let Pending::Question { wanted: wanted @ (Wanted::Text { .. } | Wanted::Form { .. }), .. } = &self.pending {
-                let Some(word) = form_prompt::ask(wanted, lines).await else { return Ok(false) };
-                match self.answer(transport, &word).await {
+                let Some(decision) = form_prompt::ask(wanted, lines).await else { return Ok(false) };
+                match self.answer(transport, &decision).await {
                     Err(error) if ["not_waiting", "bad_answer"].contains(&&*error.code) => out::note(&error.message),
                     answered => return answered.map(|()| true),
                 }
@@ -262,21 +269,21 @@ impl PendingApproval {
                 Some(Line::Garbled) => continue,
                 None => return Ok(false),
             };
-            let Some(word) = PersonDecision::read(&text) else { continue };
-            match self.answer(transport, &word).await {
+            let Some(decision) = PersonDecision::read(&text) else { continue };
+            match self.answer(transport, &decision).await {
                 Err(error) if ["not_waiting", "bad_answer"].contains(&&*error.code) => out::note(&error.message),
                 answered => return answered.map(|()| true),
             }
         }
     }
 
-    fn unfit(&self, why: &str) -> CliError {
+    fn mismatch(&self, why: &str) -> CliError {
         CliError::new("not_waiting", format!("{} needs another answer: {why}", self.id))
     }
 }
 
 /// The text with long gaps as numbers: text behind a long gap would leave the screen.
-fn tight(text: &str) -> String {
+fn compact_gaps(text: &str) -> String {
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find(&" ".repeat(MAX_GAP)) {
         let behind = rest[at..].trim_start_matches(' ');
@@ -287,7 +294,7 @@ fn tight(text: &str) -> String {
 }
 
 /// What a person should know about a call, one item per line.
-fn in_lines(review: &Review) -> String {
+fn review_lines(review: &Review) -> String {
     let mut lines = String::new();
     if !review.covers.is_empty() {
         lines.push_str(&format!("\n    --always would cover: {}", review.covers));
@@ -337,7 +344,7 @@ mod tests {
     #[test]
     fn nothing_hides_behind_a_gap() {
         assert_eq!(
-            tight(&format!("a  b{}c{}", " ".repeat(6000), " ".repeat(39))),
+            compact_gaps(&format!("a  b{}c{}", " ".repeat(6000), " ".repeat(39))),
             format!("a  b[6000 blanks]c{}", " ".repeat(39))
         );
     }

@@ -176,7 +176,7 @@ impl Config {
             keys: String::new(),
             target: society.clone(),
             flags: SocietySettings {
-                models: flag(|with| with.model.clone()).map(|models| listed(&models)).unwrap_or_default(),
+                models: flag(|with| with.model.clone()).map(|models| split_names(&models)).unwrap_or_default(),
                 workspace: path(|with| &with.workspace),
                 ..SocietySettings::default()
             },
@@ -198,7 +198,7 @@ impl Config {
             tools: file.tools,
             workflow: file.workflow.settings(plan_approval_flag),
             plan_approval_flag,
-            repeated: with.map(repeated).unwrap_or_default(),
+            repeated: with.map(repeated_flags).unwrap_or_default(),
             artifacts: file.artifacts.into(),
             http: file.server,
             live_html: file.page.live_html,
@@ -270,12 +270,12 @@ impl Config {
     }
 
     /// The command line that continues the work: on the same data, with the same model and workspace.
-    pub(crate) fn again_with(&self, command: &str) -> String {
-        self.again(&format!("{command}{}", self.repeated))
+    pub(crate) fn command_to_continue(&self, command: &str) -> String {
+        self.command_line(&format!("{command}{}", self.repeated))
     }
 
     /// How to call the program again on the same data.
-    pub(crate) fn again(&self, command: &str) -> String {
+    pub(crate) fn command_line(&self, command: &str) -> String {
         let named = self.is_named && std::env::var("POLIS_SOCIETY").is_ok_and(|name| name == self.society.as_str());
         let command = match self.is_named && !named {
             true => &format!("--society {} {command}", self.society),
@@ -294,7 +294,7 @@ pub(crate) fn data(cli: &Cli) -> PathBuf {
 }
 
 /// The flags to repeat in a command that continues the work. Values from the environment need no flag.
-fn repeated(with: &RunOptions) -> String {
+fn repeated_flags(with: &RunOptions) -> String {
     let workspace = with.workspace.as_ref().map(|dir| dir.display().to_string());
     let budget = with.budget.map(|budget| budget.to_string());
     let flags = [
@@ -304,19 +304,19 @@ fn repeated(with: &RunOptions) -> String {
     ];
     let cli = flags.into_iter().filter_map(|(flag, variable, value)| {
         let value = value.as_ref().filter(|value| std::env::var(variable).ok().as_ref() != Some(value))?;
-        Some(format!(" {flag} {}", in_shell(value)))
+        Some(format!(" {flag} {}", shell_quote(value)))
     });
     cli.collect()
 }
 
 /// A word quoted for the shell.
-fn in_shell(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,@%+=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// One name, or several with commas between.
-fn listed(names: &str) -> Vec<String> {
+fn split_names(names: &str) -> Vec<String> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 

@@ -321,7 +321,7 @@ impl ConfigFile {
     /// Takes out what a folder's file asks for and is not given: secret variables, and programs that are no longer what was
     /// trusted.
     fn withhold(&mut self, trust: &Trust, allowed: &[String]) {
-        if trust.is_everything() {
+        if trust.trusts_everything() {
             return;
         }
         let is_withheld = |name: &String| is_secret(name) && !allowed.contains(name);

@@ -102,8 +102,8 @@ impl RequestFollower<'_> {
     async fn settle(&mut self, asked: &mut bool) -> Result<Option<RequestEnd>, CliError> {
         let waiting = loop {
             for one in &approval_prompt::list(self.transport).await? {
-                if let Some(word) = self.automatic_decision(one) {
-                    ignore_already_decided(one.answer(self.transport, &word).await)?;
+                if let Some(decision) = self.automatic_decision(one) {
+                    ignore_already_decided(one.answer(self.transport, &decision).await)?;
                 }
             }
             if !needs_person(self.transport, &self.task).await? {
@@ -141,9 +141,9 @@ impl RequestFollower<'_> {
                 Some(PersonDecision::No(why.to_owned()))
             }
             // To agree to everything that agents do is not to pay without end.
-            ApprovalMode::All if is_own && waiting.wants_a_yes() && !waiting.is_budget() => Some(PersonDecision::Yes),
+            ApprovalMode::All if is_own && waiting.can_be_approved() && !waiting.is_budget() => Some(PersonDecision::Yes),
             // Whoever asks is gone when this process ends, and nobody else can answer meanwhile.
-            _ if waiting.is_servers() && self.lines.is_none() && matches!(self.transport, Transport::InProcess(_)) => {
+            _ if waiting.is_from_server() && self.lines.is_none() && matches!(self.transport, Transport::InProcess(_)) => {
                 Some(PersonDecision::Cancel)
             }
             _ => None,
@@ -285,12 +285,12 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: RequestEnd, show: 
             }
             out::note("polis: this waits for a person:");
             for one in waiting {
-                out::note(&format!("  {}\n    {}", one.in_words(), one.advice(config)));
+                out::note(&format!("  {}\n    {}", one.describe(), one.advice(config)));
             }
             Ok(Exit::NeedsPerson)
         }
         RequestEnd::Stopped => {
-            let cancel = config.again(&format!("cancel {task}"));
+            let cancel = config.command_line(&format!("cancel {task}"));
             out::note(&format!(
                 "polis: stopped; the request continues in the server, or when polis runs again here, unless you cancel it with `{cancel}`"
             ));

@@ -8,7 +8,7 @@ use crate::out;
 use crate::stdin_lines::{Line, StdinLines};
 
 /// The fields of a form on one line: `{name: string, colour: red | blue, age?: integer}`.
-pub(crate) fn in_words(schema: &Value) -> String {
+pub(crate) fn describe(schema: &Value) -> String {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let one = |(name, field): (&String, &Value)| {
         let mark = if is_required(schema, name) { "" } else { "?" };
@@ -25,7 +25,7 @@ pub(crate) async fn ask(wanted: &Wanted, lines: &mut StdinLines) -> Option<Perso
                 out::note(&format!("  {}) {option}", i + 1));
             }
             let text = match line("answer [or /no reason]: ", lines).await? {
-                FormInput::Decision(word) => return Some(word),
+                FormInput::Decision(decision) => return Some(decision),
                 FormInput::Text(text) => text,
             };
             let chosen = text.trim().parse::<usize>().ok().and_then(|n| options.get(n.checked_sub(1)?));
@@ -39,7 +39,7 @@ pub(crate) async fn ask(wanted: &Wanted, lines: &mut StdinLines) -> Option<Perso
                 let about = field["description"].as_str().map(|text| format!(", {text}")).unwrap_or_default();
                 let default = field.get("default").map(|value| format!(" [{value}]")).unwrap_or_default();
                 match line(&format!("{title} ({}{about}){default}: ", kind(field)), lines).await? {
-                    FormInput::Decision(word) => return Some(word),
+                    FormInput::Decision(decision) => return Some(decision),
                     FormInput::Text(text) if text.trim().is_empty() => {
                         filled.extend(field.get("default").map(|value| (name.clone(), value.clone())));
                     }
@@ -122,7 +122,7 @@ mod tests {
             "required": ["age"],
         });
         let description = "{age: integer, colour?: red | blue, mail?: email, pets?: some of cat | dog, sure?: boolean}";
-        assert_eq!(in_words(&schema), description);
+        assert_eq!(describe(&schema), description);
         let typed = |name: &str, text: &str| read(&schema["properties"][name], text);
         assert_eq!([typed("age", "36"), typed("age", "old"), typed("mail", "7")], [json!(36), json!("old"), json!("7")]);
         assert_eq!([typed("pets", "cat, dog"), typed("sure", "是")], [json!(["cat", "dog"]), json!(true)]);

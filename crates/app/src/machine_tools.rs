@@ -40,7 +40,7 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
 
 /// Why each command needs approval on this machine, if it does.
 #[cfg(target_os = "linux")]
-fn caution(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
+fn approval_reason(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
     match offered {
         Ok(offers) if offers.may_run_unattended() => None,
         Ok(offers) => Some(format!("This machine cannot confine commands well enough: {offers}.")),
@@ -103,8 +103,8 @@ async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool
         }
         offered => offered,
     };
-    let caution = caution(&offered);
-    Ok(Box::new(RunCommand::new(sandbox, commands).with_caution(caution)))
+    let approval_reason = approval_reason(&offered);
+    Ok(Box::new(RunCommand::new(sandbox, commands).with_caution(approval_reason)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn where_too_little_holds_commands_each_needs_a_word() {
         let offers = |landlock, namespaces| Ok(Offers { landlock, seccomp: true, namespaces, process_limit: true });
-        assert_eq!([caution(&offers(Some(3), true)), caution(&offers(Some(6), false))], [None, None]);
+        assert_eq!([approval_reason(&offers(Some(3), true)), approval_reason(&offers(Some(6), false))], [None, None]);
         for weak in [offers(None, true), offers(Some(5), false), Err("no kernel".to_owned())] {
-            assert!(caution(&weak).is_some_and(|why| why.contains("commands")), "{weak:?}");
+            assert!(approval_reason(&weak).is_some_and(|why| why.contains("commands")), "{weak:?}");
         }
     }
 }

@@ -179,7 +179,7 @@ fn unreadable(path: &Path, error: &io::Error) -> CliError {
 /// Switches a folder's server off if it asks for a secret variable that it is not given, and keeps it from being started while a
 /// file that its program runs is not what was trusted.
 pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[String]) {
-    if !server.enabled || trust.is_everything() {
+    if !server.enabled || trust.trusts_everything() {
         return;
     }
     let who = format!("the MCP server {}", server.name);
@@ -201,7 +201,7 @@ pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[St
 /// What agents may not write because a server loads it that trust does not bind.
 pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> (Vec<&'static str>, Vec<PathBuf>) {
     let Reach::Command { command, args, env, cwd } = &server.reach else { return Default::default() };
-    if !server.enabled || trust.is_everything() {
+    if !server.enabled || trust.trusts_everything() {
         return Default::default();
     }
     let cwd = cwd.as_ref().map_or_else(|| trust.folder().to_owned(), |cwd| trust.folder().join(cwd));

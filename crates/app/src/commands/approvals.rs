@@ -22,7 +22,7 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, CliEr
         out::note("if polis was killed during a write, you are asked about it when the society runs again");
     }
     for one in waiting {
-        out::line(&one.in_words())?;
+        out::line(&one.describe())?;
         out::note(&format!("    {}", one.advice(config)));
     }
     Ok(Exit::Done)

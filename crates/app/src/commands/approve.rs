@@ -34,13 +34,13 @@ pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, 
         Always::Reads => polis_domain::Always::Reads,
     });
     let matching = matching(&options.matching)?;
-    let word = match (&options.done, options.again) {
+    let decision = match (&options.done, options.again) {
         (Some(result), _) => PersonDecision::Done(result.clone()),
         (None, true) => PersonDecision::Again,
         (None, false) if arguments.is_some() || always.is_some() => PersonDecision::YesWith { arguments, always, matching },
         (None, false) => PersonDecision::Yes,
     };
-    say(config, &options.id, &word).await
+    decide(config, &options.id, &decision).await
 }
 
 /// The patterns as they are typed: `name=value`, with `*` for any text, `name<=number`, or `any`.
@@ -67,25 +67,25 @@ fn matching(typed: &[String]) -> Result<Option<Matching>, CliError> {
 }
 
 pub(crate) async fn deny(config: &Config, options: &Deny) -> Result<Exit, CliError> {
-    let word = if options.cancel { PersonDecision::Cancel } else { PersonDecision::No(options.reason.join(" ")) };
-    say(config, &options.id, &word).await
+    let decision = if options.cancel { PersonDecision::Cancel } else { PersonDecision::No(options.reason.join(" ")) };
+    decide(config, &options.id, &decision).await
 }
 
 pub(crate) async fn answer(config: &Config, options: &Answer) -> Result<Exit, CliError> {
-    say(config, &options.id, &PersonDecision::Answer(options.answer.join(" "))).await
+    decide(config, &options.id, &PersonDecision::Answer(options.answer.join(" "))).await
 }
 
-async fn say(config: &Config, id: &str, word: &PersonDecision) -> Result<Exit, CliError> {
+async fn decide(config: &Config, id: &str, decision: &PersonDecision) -> Result<Exit, CliError> {
     // Whether there is such a thing is seen without letting anything run.
     let transport = Transport::open(config, Purpose::Read).await?;
     let found = find(&transport, id).await;
     if let Transport::Http(_) = transport {
-        found?.answer(&transport, word).await?;
+        found?.answer(&transport, decision).await?;
         out::note("polis: recorded");
         return Ok(Exit::Done);
     }
     transport.close(false).await;
-    carry_on(config, &found?, word).await
+    carry_on(config, &found?, decision).await
 }
 
 async fn find(transport: &Transport, id: &str) -> Result<PendingApproval, CliError> {
@@ -97,13 +97,13 @@ async fn find(transport: &Transport, id: &str) -> Result<PendingApproval, CliErr
 }
 
 /// Answers, and lets the society work until the request has ended or needs a person again.
-async fn carry_on(config: &Config, waiting: &PendingApproval, word: &PersonDecision) -> Result<Exit, CliError> {
+async fn carry_on(config: &Config, waiting: &PendingApproval, decision: &PersonDecision) -> Result<Exit, CliError> {
     let stop = signals::watch();
     let transport = Transport::open(config, Purpose::Run).await?;
     let carried = async {
         let last = transport.last().await?;
         let mut events = transport.events(last).await?;
-        waiting.answer(&transport, word).await?;
+        waiting.answer(&transport, decision).await?;
         let mut progress = Progress::of(waiting.task_id.clone());
         if let Some(turn) = turn_of(&waiting.id) {
             progress.add_turn(turn, waiting.agent_id.clone());

@@ -31,12 +31,12 @@ pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit,
     match &args.command {
         None => list(config, args.json).await,
         Some(ArtifactCommand::Get { id, out }) => get(config, id, out.as_deref()).await,
-        Some(ArtifactCommand::Gc { hours }) => collect(config, *hours, args.json).await,
+        Some(ArtifactCommand::Gc { hours }) => collect_garbage(config, *hours, args.json).await,
     }
 }
 
 async fn list(config: &Config, json: bool) -> Result<Exit, CliError> {
-    let listed = all(&Transport::open(config, Purpose::Read).await?).await?;
+    let listed = list_all(&Transport::open(config, Purpose::Read).await?).await?;
     if json {
         return out::json(&json!({ "artifacts": listed })).map(|()| Exit::Done);
     }
@@ -48,7 +48,7 @@ async fn list(config: &Config, json: bool) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-async fn all(transport: &Transport) -> Result<Vec<ListedArtifact>, CliError> {
+async fn list_all(transport: &Transport) -> Result<Vec<ListedArtifact>, CliError> {
     let mut listed = Vec::new();
     let mut next = Some(0);
     while let Some(after) = next {
@@ -61,7 +61,7 @@ async fn all(transport: &Transport) -> Result<Vec<ListedArtifact>, CliError> {
 
 async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Read).await?;
-    let content = transport.api().content(&whole(&transport, id).await?).await?;
+    let content = transport.api().content(&complete_id(&transport, id).await?).await?;
     match out {
         None => to_stdout(content).await?,
         Some(path) => to_file(content, path).await?,
@@ -70,7 +70,7 @@ async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, CliE
 }
 
 /// The id that begins like this.
-async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, CliError> {
+async fn complete_id(transport: &Transport, start: &str) -> Result<ArtifactId, CliError> {
     let bad = |message: String| CliError::usage("bad_artifact_id", message);
     if let Ok(id) = start.parse() {
         return Ok(id);
@@ -78,7 +78,7 @@ async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, CliErro
     if start.len() < 6 || !start.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(bad(format!("`{start}` is not an artifact id; give at least its first 6 digits from `polis artifacts`")));
     }
-    let mut found: Vec<_> = all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
+    let mut found: Vec<_> = list_all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
     found.retain(|id| id.to_string().starts_with(start));
     found.sort();
     found.dedup();
@@ -130,7 +130,7 @@ fn broken(error: io::Error) -> CliError {
 }
 
 /// Removes unreferenced artifacts. The society must not run: an artifact is stored some time before the log references it.
-async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, CliError> {
+async fn collect_garbage(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, CliError> {
     let opened = match Transport::open(config, Purpose::Read).await? {
         Transport::InProcess(here) => here.opened,
         Transport::Http(_) => {
@@ -141,7 +141,7 @@ async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit
     let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock.now().0);
     let before = now.checked_sub(hours).unwrap_or(SystemTime::UNIX_EPOCH);
-    let named = named(&**opened.state.society().log()).await?;
+    let named = referenced_ids(&**opened.state.society().log()).await?;
     let store = opened.artifacts.clone();
     let swept = tokio::task::spawn_blocking(move || store.sweep(|id| named.contains(id), before)).await;
     let failed = |why: String| CliError::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));
@@ -155,7 +155,7 @@ async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit
 }
 
 /// Every artifact id anywhere in any log, even inside a text.
-async fn named(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> {
+async fn referenced_ids(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> {
     let mut found = HashSet::new();
     for society in log.societies().await? {
         let mut after = Seq(0);

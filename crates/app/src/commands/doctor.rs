@@ -91,7 +91,7 @@ fn folder(config: &Config) -> Result<String, String> {
     let trust = &config.trust;
     trust.check_data().map_err(|error| error.to_string())?;
     let (count, pending) = (trust.contents().files.len(), trust.pending());
-    match (trust.is_everything(), count, pending.len()) {
+    match (trust.trusts_everything(), count, pending.len()) {
         (_, 0, _) => Ok("nothing to trust here: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
         (true, ..) => Ok(format!("{} used without a check: POLIS_TRUST=all", out::count(count, "file"))),
         (false, _, 0) => Ok(format!("{} trusted as they are now", out::count(count, "file"))),
@@ -117,7 +117,7 @@ async fn servers(config: &Config) -> Vec<Finding> {
     if config.servers.is_empty() && config.url.is_none() {
         return Vec::new();
     }
-    let listed = match super::tools::listed(config).await {
+    let listed = match super::tools::list_tools(config).await {
         Ok(listed) => listed,
         Err(error) => return vec![finding(Err(error.to_string()))],
     };

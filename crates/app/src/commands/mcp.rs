@@ -29,7 +29,7 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
     let session = format!("{:016x}{:016x}", wiring::entropy()?, wiring::entropy()?);
-    let (say, mut said) = mpsc::channel::<Value>(QUEUED);
+    let (replies, mut outgoing) = mpsc::channel::<Value>(QUEUED);
     let mut lines = StdinLines::start();
     let mut running = FuturesUnordered::new();
     let mut ending = None;
@@ -43,17 +43,17 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, CliError> {
         tokio::select! {
             biased;
             () = stop.cancelled() => break Exit::Stopped,
-            Some(message) = said.recv() => out::line(&message.to_string())?,
+            Some(message) = outgoing.recv() => out::line(&message.to_string())?,
             Some(()) = running.next() => {}
             line = lines.next(), if ending.is_none() => match line {
                 None => ending = Some(tokio::time::Instant::now() + LAST_ANSWERS),
                 Some(Line::Garbled) => out::line(&fault(&Value::Null, PARSE_ERROR, "that line is not UTF-8").to_string())?,
                 Some(Line::Text(line)) if line.trim().is_empty() => {}
-                Some(Line::Text(line)) => running.push(hand_on(&transport, &session, line, say.clone())),
+                Some(Line::Text(line)) => running.push(forward(&transport, &session, line, replies.clone())),
             },
             () = last_answers => break Exit::Done,
         }
-        if ending.is_some() && running.is_empty() && said.is_empty() {
+        if ending.is_some() && running.is_empty() && outgoing.is_empty() {
             break Exit::Done;
         }
     };
@@ -63,25 +63,25 @@ pub(crate) async fn mcp(config: &Config) -> Result<Exit, CliError> {
 }
 
 /// Forwards a message and writes the reply. Only a request gets an error back.
-async fn hand_on(transport: &Transport, session: &str, line: String, say: mpsc::Sender<Value>) {
+async fn forward(transport: &Transport, session: &str, line: String, replies: mpsc::Sender<Value>) {
     let id = serde_json::from_str::<Value>(&line).ok().and_then(|mut message| Some(message.get_mut("id")?.take()));
-    if let (Err(error), Some(id)) = (exchange(transport, session, &line, &say).await, &id) {
-        let _ = say.send(fault(id, INTERNAL_ERROR, &error.to_string())).await;
+    if let (Err(error), Some(id)) = (exchange(transport, session, &line, &replies).await, &id) {
+        let _ = replies.send(fault(id, INTERNAL_ERROR, &error.to_string())).await;
     }
 }
 
-async fn exchange(transport: &Transport, session: &str, line: &str, say: &mpsc::Sender<Value>) -> Result<(), CliError> {
+async fn exchange(transport: &Transport, session: &str, line: &str, replies: &mpsc::Sender<Value>) -> Result<(), CliError> {
     match transport {
         Transport::Http(client) => {
             let mut messages = client.mcp(session, line).await?;
             while let Some(message) = messages.next().await? {
-                let _ = say.send(message).await;
+                let _ = replies.send(message).await;
             }
         }
         Transport::InProcess(here) => {
             let mut messages = here.opened.state.mcp(session, line).await;
             while let Some(message) = messages.next().await {
-                let _ = say.send(message).await;
+                let _ = replies.send(message).await;
             }
         }
     }

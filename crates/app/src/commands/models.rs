@@ -13,11 +13,11 @@ use crate::{out, wiring};
 pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliError> {
     match &args.vendor {
         Some(vendor) => of_vendor(config, vendor, args.json).await,
-        None => all(config, args.json).await,
+        None => list_all(config, args.json).await,
     }
 }
 
-async fn all(config: &Config, json: bool) -> Result<Exit, CliError> {
+async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
         None => wiring::host_settings(&wiring::models(config).await?).models().await,
@@ -48,11 +48,11 @@ async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Cl
     }
     for Listed { model, window, price } in &listed {
         let window = window.map_or_else(String::new, |window| format!("  {window} tokens"));
-        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), in_words)))?;
+        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), describe_price)))?;
     }
     Ok(Exit::Done)
 }
 
-fn in_words(Price { input, output, .. }: Price) -> String {
+fn describe_price(Price { input, output, .. }: Price) -> String {
     if input == 0.0 && output == 0.0 { "  free".to_owned() } else { format!("  ${input} in, ${output} out a million tokens") }
 }

@@ -27,7 +27,7 @@ pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, CliError> {
     out::line("roles")?;
     for role in &org.roles {
         let models = role.role.models.join(", ");
-        shown(&format!("  {:<16}  {}  by {}  {models}", role.role.id, short(&role.role.name, NAME), role.created_by))?;
+        print_line(&format!("  {:<16}  {}  by {}  {models}", role.role.id, short(&role.role.name, NAME), role.created_by))?;
     }
     out::line("agents")?;
     let living = |parent: Option<&str>| {
@@ -38,20 +38,20 @@ pub(crate) async fn org(config: &Config, json: bool) -> Result<Exit, CliError> {
     };
     let mut next: Vec<_> = living(None).into_iter().map(|agent| (1, agent)).collect();
     while let Some((depth, agent)) = next.pop() {
-        shown(&format!("{}{} ({})", "  ".repeat(depth), agent.id, agent.role_id))?;
+        print_line(&format!("{}{} ({})", "  ".repeat(depth), agent.id, agent.role_id))?;
         next.extend(living(Some(agent.id.as_str())).into_iter().rev().map(|child| (depth + 1, child)));
     }
     if !org.terminations.is_empty() {
         out::line("terminated")?;
     }
     for gone in &org.terminations {
-        shown(&format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, short(&gone.reason, REASON)))?;
+        print_line(&format!("  {}  by {}  {}", gone.agent_id, gone.terminated_by, short(&gone.reason, REASON)))?;
     }
     Ok(Exit::Done)
 }
 
 /// A line that agents have had a hand in.
-fn shown(line: &str) -> Result<(), CliError> {
+fn print_line(line: &str) -> Result<(), CliError> {
     out::line(harmless(line).trim_end())
 }
 

@@ -25,11 +25,11 @@ pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError
     }
     let (ports, cast) = wiring::to_replay(config, &Store::open(config, log)?).await?;
     let replayed = run(&config.society, &ports, &cast).await?;
-    tell(json, &replayed)?;
+    print_result(json, &replayed)?;
     Ok(if replayed.divergences.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-fn tell(json: bool, replayed: &Replayed) -> Result<(), CliError> {
+fn print_result(json: bool, replayed: &Replayed) -> Result<(), CliError> {
     let Replayed { events, turns, effects, open, divergences } = replayed;
     if json {
         let divergences: Vec<_> = divergences

@@ -40,7 +40,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::report_error(&CliError::new(taken.code(), taken.to_string()));
             out::note("polis: continuing in this console, without HTTP");
-            return in_console(config, &store, &stop).await;
+            return serve_console(config, &store, &stop).await;
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
             return Err(CliError::usage(error.code(), error.to_string()));
@@ -96,7 +96,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
     }
     for state in societies.working() {
         write_org(config, &state).await;
-        sum_up(&state).await;
+        report_unfinished_work(&state).await;
     }
     Ok(Exit::Done)
 }
@@ -173,7 +173,7 @@ async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watc
     Societies::new(first, Opener { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
 }
 
-async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, CliError> {
+async fn serve_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, CliError> {
     let transport = Transport::in_process(wiring::open(config, store, Purpose::Run).await?);
     let done = console(config, &transport, stop).await;
     let state = if let Transport::InProcess(here) = &transport { Some(here.opened.state.clone()) } else { None };
@@ -202,7 +202,7 @@ async fn write_org(config: &Config, state: &SocietyState) {
     }
 }
 
-async fn sum_up(state: &SocietyState) {
+async fn report_unfinished_work(state: &SocietyState) {
     let society = state.society();
     let name = society.id();
     match society.unfinished_work().await {

@@ -24,7 +24,7 @@ pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, CliEr
 pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Read).await?;
     let made = transport.api().fork(polis_api::Fork { at: args.at, name: args.name.clone() }).await?;
-    tell(args.json, args.at, &made, |made| {
+    print_result(args.json, args.at, &made, |made| {
         let MadeSociety { society, at, .. } = made;
         format!("{society} shares everything up to event {at} with {}; use it with --society {society}", config.society)
     })
@@ -33,13 +33,13 @@ pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, CliError>
 pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Read).await?;
     let made = transport.api().rewind(polis_api::Rewind { to: args.to }).await?;
-    tell(args.json, Some(args.to), &made, |made| {
+    print_result(args.json, Some(args.to), &made, |made| {
         let kept = made.kept.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{} continues from event {}; its previous history is kept as {kept}", made.society, made.at)
     })
 }
 
-fn tell(
+fn print_result(
     json: bool,
     asked: Option<u64>,
     made: &MadeSociety,

@@ -13,7 +13,7 @@ use crate::{out, wiring};
 const MAX_CHARS: usize = 90;
 
 pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, CliError> {
-    let listed = listed(config).await?;
+    let listed = list_tools(config).await?;
     if json {
         return out::json(&listed).map(|()| Exit::Done);
     }
@@ -28,7 +28,7 @@ pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, CliError>
 }
 
 /// The tools of the polis that runs on this data, else of one that begins just for this.
-pub(super) async fn listed(config: &Config) -> Result<Tools, CliError> {
+pub(super) async fn list_tools(config: &Config) -> Result<Tools, CliError> {
     match Transport::open(config, Purpose::Read).await {
         Ok(transport @ Transport::Http(_)) => return Ok(transport.api().tools(&Paging::default()).await?),
         Err(error) if config.url.is_some() => return Err(error),

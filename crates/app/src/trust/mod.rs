@@ -90,7 +90,7 @@ impl Trust {
         let everything = everything && !matches!(cli.command, Command::Trust(_));
         let uses = cli.command.run_options().is_some() && cli.url.as_deref().is_none_or(|url| url.trim().is_empty());
         let options = TrustOptions { everything, this_run: cli.trust, uses };
-        let trust = Self::look(
+        let trust = Self::scan(
             &options,
             data,
             cli.data.as_ref().is_some_and(|dir| !dir.as_os_str().is_empty()),
@@ -99,7 +99,7 @@ impl Trust {
         if matches!(cli.command, Command::Trust(_) | Command::Doctor(_)) {
             return Ok(trust);
         }
-        trust.settle(&options)
+        trust.ask_or_report(&options)
     }
 
     /// For tests of other parts: an empty folder of a user without a home.
@@ -111,7 +111,7 @@ impl Trust {
         Self(Arc::new(Shared { everything: false, folder, user: None, store: None, contents, this_run, cache, data }))
     }
 
-    fn look(options: &TrustOptions, data: &Path, data_is_named: bool, serves: bool) -> Result<Self, CliError> {
+    fn scan(options: &TrustOptions, data: &Path, data_is_named: bool, serves: bool) -> Result<Self, CliError> {
         let here = |error: std::io::Error| CliError::new("bad_folder", format!("the working directory: {error}"));
         let folder = std::env::current_dir().and_then(|folder| folder.canonicalize()).map_err(here)?;
         let user = user_folder();
@@ -127,19 +127,19 @@ impl Trust {
         let shared =
             Shared { everything: options.everything, folder, user, store, contents, this_run, cache: Mutex::default(), data };
         let trust = Self(Arc::new(shared));
-        if trust.has_something() && !trust.0.everything {
+        if trust.has_anything_to_trust() && !trust.0.everything {
             trust.reread()?;
         }
         Ok(trust)
     }
 
     /// Whether there is anything to decide about.
-    fn has_something(&self) -> bool {
+    fn has_anything_to_trust(&self) -> bool {
         !self.0.contents.files.is_empty() || self.0.data.is_there()
     }
 
     /// Asks, or reports what is ignored.
-    fn settle(self, options: &TrustOptions) -> Result<Self, CliError> {
+    fn ask_or_report(self, options: &TrustOptions) -> Result<Self, CliError> {
         let (pending, data) = (self.pending(), self.foreign_data());
         if self.0.everything && options.uses && !self.0.contents.files.is_empty() {
             out::note("polis: POLIS_TRUST=all: what lies in this folder is obeyed without a question");
@@ -363,7 +363,7 @@ impl Trust {
     }
 
     /// Whether nothing is checked.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub(crate) fn trusts_everything(&self) -> bool {
         self.0.everything
     }
 
@@ -392,7 +392,7 @@ impl Trust {
 
     /// Trusts what lay in the folder at the start: exactly what was shown.
     pub(crate) fn accept(&self) -> Result<(), CliError> {
-        let (store, name) = self.place()?;
+        let (store, name) = self.store_key()?;
         let contents = &self.0.contents;
         let trusted = FolderTrust {
             files: contents.digests(),
@@ -408,12 +408,12 @@ impl Trust {
 
     /// Remembers that the user did not want this content.
     pub(crate) fn decline(&self) -> Result<(), CliError> {
-        let ((store, name), all) = (self.place()?, self.whole_digest());
+        let ((store, name), all) = (self.store_key()?, self.whole_digest());
         store.change(|trusted| trusted.folders.entry(name).or_default().declined = Some(all))?;
         self.reread()
     }
 
-    fn place(&self) -> Result<(&TrustStore, String), CliError> {
+    fn store_key(&self) -> Result<(&TrustStore, String), CliError> {
         let store = self.0.store.as_ref().ok_or_else(no_home)?;
         let name = self.0.folder.to_str().ok_or_else(|| {
             CliError::new("bad_folder", "the folder has a name that is not UTF-8; nothing can be remembered about it")

@@ -117,7 +117,7 @@ impl TrustStore {
         File::lock(&lock).map_err(failed)?;
         let mut trusted = self.read()?;
         let result = change(&mut trusted);
-        trusted.forget_some();
+        trusted.forget_oldest();
         let text = serde_json::to_string_pretty(&trusted).map_err(|error| self.bad(&error.to_string()))?;
         write_private(&self.path(), &text).map_err(failed)?;
         Ok(result)
@@ -130,7 +130,7 @@ impl TrustStore {
 }
 
 impl Trusted {
-    fn forget_some(&mut self) {
+    fn forget_oldest(&mut self) {
         if self.folders.len() > MAX_FOLDERS {
             self.folders.retain(|path, _| Path::new(path).is_dir());
         }
@@ -204,7 +204,7 @@ mod tests {
             trusted.folders.insert(here(n), FolderTrust { at: n as u64 + 1, ..FolderTrust::default() });
         }
         trusted.folders.insert("/no/such/folder".to_owned(), FolderTrust { at: u64::MAX, ..FolderTrust::default() });
-        trusted.forget_some();
+        trusted.forget_oldest();
         assert_eq!(trusted.folders.len(), MAX_FOLDERS);
         assert!(!trusted.folders.contains_key("/no/such/folder") && !trusted.folders.contains_key(&here(0)));
     }
