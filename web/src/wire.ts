@@ -101,19 +101,19 @@ export type AgentOperation = {
   name: string;
 };
 
-/** An agent. */
+/** One agent of the society, with its inbox and its open turn. */
 export type AgentRecord = {
   /** When it was created. */
   createdAt: Timestamp;
   /** Set when it is to be terminated. */
   dismissed?: Dismissal | null;
-  /** Its id. */
+  /** The name that messages are addressed to. */
   id: AgentId;
   /** The first entries of its inbox. */
   inbox: Array<InboxRecord>;
   /** The agent that spawned it; none for root. */
   parent?: AgentId | null;
-  /** Its role. */
+  /** The role that it was created with; the view has it in `roles`. */
   role: RoleId;
   /** What its own turns have spent. */
   spent: Spent;
@@ -571,19 +571,19 @@ export type EffectClass = "read" | "idempotent" | "write";
 /** The n-th effect of a turn, written `turn.n`. */
 export type EffectId = string;
 
-/** An effect. */
+/** One effect of a turn: a call, a message or a wait, with its result. */
 export type EffectRecord = {
   /** The turns that were done for it. */
   children: Array<TurnId>;
-  /** The effect. */
+  /** What was started, with its arguments. */
   effect: Effect;
   /** When it ended. */
   endedAt?: Timestamp | null;
-  /** Its id. */
+  /** Its turn and its number in it. */
   id: EffectId;
   /** The questions of the call. */
   inquiries: Array<InquiryRecord>;
-  /** Its result. */
+  /** Its result; none while it is open. */
   outcome?: Outcome | null;
   /** Why it was refused. */
   refused?: Failure | null;
@@ -599,7 +599,7 @@ export type EffectRecord = {
   startedSeq: Seq;
   /** The thread that it is recorded under. */
   thread: ThreadId;
-  /** Its turn. */
+  /** The turn that started it. */
   turn: TurnId;
 };
 
@@ -1119,7 +1119,7 @@ export type InquiryRecord = {
   at: Timestamp;
   /** The server that asks. */
   by: string;
-  /** Its id. */
+  /** Names it in a decision. */
   id: string;
   /** The question. */
   inquiry: Inquiry;
@@ -1612,7 +1612,7 @@ export type RequestRecord = {
   endedAt?: Timestamp | null;
   /** Why it failed or was cancelled. */
   failure?: Failure | null;
-  /** Its id. */
+  /** The task id, which all work for the request carries. */
   id: TaskId;
   /** The id of its first message. */
   message: MessageId;
@@ -1950,7 +1950,7 @@ export type ThreadId = string;
 export type ThreadItem = {
   /** When it was added. */
   at: Timestamp;
-  /** Its index. */
+  /** Its key in `messages` of the thread. */
   index: number;
   kind: "message";
   /** The event that added it. */
@@ -1959,7 +1959,7 @@ export type ThreadItem = {
   turn?: TurnId | null;
 } | {
   kind: "turn";
-  /** Its id. */
+  /** Its id, as in `turns` of the view. */
   turn: TurnId;
 } | {
   /** When it was taken. */
@@ -1989,7 +1989,7 @@ export type ThreadRecord = {
   earlier?: Seq | null;
   /** Messages that hold a sub-thread, and which. */
   holds: Record<string, ThreadId>;
-  /** Its id. */
+  /** The id that events of the thread carry. */
   id: ThreadId;
   /** Messages and turns in their order. */
   items: Array<ThreadItem>;
@@ -2085,19 +2085,19 @@ export type Tools = {
 /** The id of a turn: the position of the event that started it. */
 export type TurnId = Seq;
 
-/** A turn. */
+/** One turn: a run of an agent's code for a task. */
 export type TurnRecord = {
   /** The agent that runs it. */
   agent: AgentId;
   /** The index of the message that it answered with. */
   answer?: number | null;
-  /** The code that runs. */
+  /** The name of the code that runs. */
   behaviour: Behaviour;
   /** Whether steps are left out or have cut texts; the view of the turn has them. */
   brief: boolean;
-  /** Its listed effects. */
+  /** Those of its effects that the view has. */
   effects: Array<EffectId>;
-  /** Its id. */
+  /** The position of the event that started it. */
   id: TurnId;
   /** How many of its effects are not listed. */
   omitted: number;
@@ -2119,7 +2119,7 @@ export type TurnRecord = {
   startedAt: Timestamp;
   /** How many of its effects a user interface shows as steps. */
   steps: number;
-  /** Its task. */
+  /** What it works on, and for which request. */
   task: Task;
   /** The thread that it runs in. */
   thread: ThreadId;
@@ -2242,7 +2242,7 @@ export type View = {
   waitingCount: number;
 };
 
-/** What is to be decided. */
+/** What is to be decided, as the event stream has it. `Pending` of an approval is the same for callers that only decide: there a used-up budget is a question like any other. */
 export type WaitingFor = {
   /** The call. */
   call?: Call | null;

@@ -177,11 +177,11 @@ impl DecisionRequest {
 impl TryFrom<DecisionRequest> for Decision {
     type Error = &'static str;
 
-    fn try_from(spoken: DecisionRequest) -> Result<Self, Self::Error> {
-        let approved = spoken.approved.or_else(|| spoken.answer.as_ref().map(|_| true));
-        match (approved, spoken.outcome) {
+    fn try_from(request: DecisionRequest) -> Result<Self, Self::Error> {
+        let approved = request.approved.or_else(|| request.answer.as_ref().map(|_| true));
+        match (approved, request.outcome) {
             (Some(approved), None) => {
-                let arguments = spoken.arguments.map(|arguments| match arguments {
+                let arguments = request.arguments.map(|arguments| match arguments {
                     Value::String(text) => text,
                     other => other.to_string(),
                 });
@@ -192,15 +192,15 @@ impl TryFrom<DecisionRequest> for Decision {
                 let arguments = arguments.map(Into::into);
                 Ok(Self::Verdict(Verdict {
                     approved,
-                    reason: spoken.reason,
+                    reason: request.reason,
                     arguments,
-                    always: spoken.always,
-                    matching: spoken.r#where,
-                    answer: spoken.answer,
+                    always: request.always,
+                    matching: request.r#where,
+                    answer: request.answer,
                 }))
             }
-            (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(spoken.result)),
-            (None, Some(DecisionOutcome::NotDone)) => Ok(Self::NotDone(spoken.result)),
+            (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(request.result)),
+            (None, Some(DecisionOutcome::NotDone)) => Ok(Self::NotDone(request.result)),
             (None, Some(DecisionOutcome::Again)) => Ok(Self::Again),
             (None, Some(DecisionOutcome::Cancelled)) => Ok(Self::Cancelled),
             _ => Err("give either `approved` (true or false), `answer`, or `outcome` (done, not_done, again or cancelled)"),
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn other_arguments_are_an_object_or_nothing_is_said() {
-        let said =
+        let is_valid =
             |arguments: Value| serde_json::from_value::<Decision>(json!({ "approved": true, "arguments": arguments })).is_ok();
-        assert!(said(json!({ "a": 1 })) && said(json!("{\"a\": 1}")));
-        assert!(![json!([1]), json!("text"), json!("[1]"), json!(7)].into_iter().any(said));
+        assert!(is_valid(json!({ "a": 1 })) && is_valid(json!("{\"a\": 1}")));
+        assert!(![json!([1]), json!("text"), json!("[1]"), json!(7)].into_iter().any(is_valid));
     }
 }

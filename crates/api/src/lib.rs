@@ -1,4 +1,4 @@
-//! What can be asked of a society: one typed operation for every protocol.
+//! The operations of a society: one typed operation for every protocol.
 //!
 //! Requests and answers are plain types that exist once; REST, MCP, A2A, OpenAI and AG-UI translate to and from them. An
 //! operation checks the caller's scope and its input. [`Api`] is the trait of all operations: [`Local`] has the society in this

@@ -1,6 +1,6 @@
 //! Models that can be called, and what was spent on them.
 
-use polis_domain::{Budgets, Level, Scope, Spent};
+use polis_domain::{BudgetScope, Budgets, Level, Spent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ pub struct UsageReport {
 #[serde(rename_all = "camelCase")]
 pub struct Spending {
     /// The owner of the account.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// What finished calls took.
     pub spent: Spent,
     /// What calls under way may still take.

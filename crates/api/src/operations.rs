@@ -13,7 +13,7 @@ use crate::{
     UsageReport, Version,
 };
 
-/// What can be asked of a society.
+/// The operations of a society.
 ///
 /// `Local` has the society in this process; `polis_client::Client` calls a server. Following events as they happen is not part
 /// of it: over HTTP that is a stream of server-sent events, in a process it is `Society::watch`.
@@ -43,7 +43,7 @@ pub trait Api: Sync {
     /// The state of a request.
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError>;
 
-    /// The requests that are under way.
+    /// The open requests.
     async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError>;
 
     /// Cancels a request, or one turn of it, with everything below.
@@ -58,13 +58,13 @@ pub trait Api: Sync {
     /// The newest plans, or those of one request, newest first.
     async fn plans(&self, filter: PlanFilter) -> Result<Plans, ApiError>;
 
-    /// What waits for a person.
+    /// The pending approvals.
     async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError>;
 
     /// Decides what waits under this id.
     async fn resolve(&self, id: &str, decision: DecisionRequest) -> Result<Resolved, ApiError>;
 
-    /// What a person did with a component on the page.
+    /// A person's action on a component of the page.
     async fn act(&self, request: ComponentAction) -> Result<Acted, ApiError>;
 
     /// The agents, in the order in which they were spawned.
@@ -109,7 +109,7 @@ pub trait Api: Sync {
     /// Stores a content, for a message to name.
     async fn store_artifact(&self, name: ArtifactName, media_type: &str, content: Content) -> Result<Artifact, ApiError>;
 
-    /// Which models can be asked.
+    /// The available models.
     async fn models(&self) -> Result<Models, ApiError>;
 
     /// Which tools can be called, and the state of their servers.
@@ -118,7 +118,7 @@ pub trait Api: Sync {
     /// The operator's rules for calls.
     async fn policy(&self) -> Result<Policy, ApiError>;
 
-    /// What was spent on models.
+    /// The spending on models.
     async fn usage(&self) -> Result<UsageReport, ApiError>;
 
     /// The events after a place of the log.
@@ -139,6 +139,6 @@ pub trait Api: Sync {
     /// Whether the society is well; a society that is not is no error.
     async fn health(&self) -> Result<Health, ApiError>;
 
-    /// What runs there.
+    /// The version of the server.
     async fn version(&self) -> Result<Version, ApiError>;
 }

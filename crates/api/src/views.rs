@@ -68,13 +68,13 @@ pub struct View {
     pub(crate) open: HashMap<TaskId, Vec<TurnId>>,
 }
 
-/// An agent.
+/// One agent of the society, with its inbox and its open turn.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRecord {
-    /// Its id.
+    /// The name that messages are addressed to.
     pub id: AgentId,
-    /// Its role.
+    /// The role that it was created with; the view has it in `roles`.
     pub role: RoleId,
     /// The agent that spawned it; none for root.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub struct Dismissal {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadRecord {
-    /// Its id.
+    /// The id that events of the thread carry.
     pub id: ThreadId,
     /// The agent that it belongs to.
     pub agent: AgentId,
@@ -177,7 +177,7 @@ pub struct ThreadPlace {
 pub enum ThreadItem {
     /// A message of the thread.
     Message {
-        /// Its index.
+        /// Its key in `messages` of the thread.
         index: u32,
         /// The turn that it belongs to.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,9 +187,9 @@ pub enum ThreadItem {
         /// When it was added.
         at: Timestamp,
     },
-    /// A turn.
+    /// A turn that ran in the thread.
     Turn {
-        /// Its id.
+        /// Its id, as in `turns` of the view.
         turn: TurnId,
     },
     /// A message that a running turn took out of the inbox.
@@ -203,19 +203,19 @@ pub enum ThreadItem {
     },
 }
 
-/// A turn.
+/// One turn: a run of an agent's code for a task.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnRecord {
-    /// Its id.
+    /// The position of the event that started it.
     pub id: TurnId,
     /// The thread that it runs in.
     pub thread: ThreadId,
     /// The agent that runs it.
     pub agent: AgentId,
-    /// The code that runs.
+    /// The name of the code that runs.
     pub behaviour: Behaviour,
-    /// Its task.
+    /// What it works on, and for which request.
     pub task: Task,
     /// Where the task came from.
     pub origin: Origin,
@@ -235,7 +235,7 @@ pub struct TurnRecord {
     /// Why it is blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parked: Option<Failure>,
-    /// Its listed effects.
+    /// Those of its effects that the view has.
     pub effects: Vec<EffectId>,
     /// How many of its effects are not listed.
     pub omitted: usize,
@@ -252,17 +252,17 @@ pub struct TurnRecord {
     pub tools: u32,
 }
 
-/// An effect.
+/// One effect of a turn: a call, a message or a wait, with its result.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EffectRecord {
-    /// Its id.
+    /// Its turn and its number in it.
     pub id: EffectId,
-    /// Its turn.
+    /// The turn that started it.
     pub turn: TurnId,
     /// The thread that it is recorded under.
     pub thread: ThreadId,
-    /// The effect.
+    /// What was started, with its arguments.
     pub effect: Effect,
     /// When it started.
     pub started_at: Timestamp,
@@ -271,7 +271,7 @@ pub struct EffectRecord {
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Its result.
+    /// Its result; none while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// Why it was refused.
@@ -309,7 +309,7 @@ pub enum EffectStage {
 /// A question of a running call.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct InquiryRecord {
-    /// Its id.
+    /// Names it in a decision.
     pub id: String,
     /// The server that asks.
     pub by: Arc<str>,
@@ -326,7 +326,7 @@ pub struct InquiryRecord {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRecord {
-    /// Its id.
+    /// The task id, which all work for the request carries.
     pub id: TaskId,
     /// The agent that it was sent to.
     pub to: AgentId,
@@ -370,7 +370,8 @@ pub struct WaitingRecord {
     pub what: WaitingFor,
 }
 
-/// What is to be decided.
+/// What is to be decided, as the event stream has it. `Pending` of an approval is the same for callers that only decide: there
+/// a used-up budget is a question like any other.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WaitingFor {

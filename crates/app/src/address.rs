@@ -2,7 +2,7 @@
 
 use polis_domain::{AgentId, SubThreadPath, ThreadId};
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 /// A thread and the way down from it.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,16 +13,16 @@ pub(crate) struct Address {
 
 impl Address {
     /// Reads `root`, `root.messages[3].meta._thread`, or a path alone, which begins at root.
-    pub(crate) fn read(text: &str) -> Result<Self, Trouble> {
+    pub(crate) fn read(text: &str) -> Result<Self, CliError> {
         let (main, path) = match text.find(".messages[") {
             _ if text.starts_with("messages[") => (AgentId::ROOT, text),
             Some(dot) => (&text[..dot], &text[dot + 1..]),
             None => (text, ""),
         };
-        let path = path.parse().map_err(|bad: polis_domain::BadPath| Trouble::usage("bad_path", bad.to_string()))?;
+        let path = path.parse().map_err(|bad: polis_domain::BadPath| CliError::usage("bad_path", bad.to_string()))?;
         if main.is_empty() || main.contains(['[', ']']) {
             let message = format!("`{text}` is not an address; write for example root or root.messages[3].meta._thread");
-            return Err(Trouble::usage("bad_path", message));
+            return Err(CliError::usage("bad_path", message));
         }
         Ok(Self { main: main.into(), path })
     }

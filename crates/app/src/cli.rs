@@ -1,4 +1,4 @@
-//! What the user typed. What it means is decided in `config.rs` and by each command.
+//! The command line as clap parses it. `config.rs` and each command decide what it means.
 
 #[cfg(feature = "authoring")]
 mod authoring;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::budget::RequestBudget;
-use crate::planning::TypedPlanApproval;
+use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
 pub(crate) use trust::{TrustAction, TrustFolder};
@@ -19,7 +19,7 @@ pub(crate) use trust::{TrustAction, TrustFolder};
 /// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 a person must decide, 4 the answer is incomplete or not verified, 130 stopped by a signal.
 #[derive(Debug, Parser)]
 #[command(name = "polis", version, max_term_width = 100)]
-pub(crate) struct Typed {
+pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
@@ -64,15 +64,15 @@ pub(crate) enum Command {
     /// Print a conversation: root, or root.messages[3].meta._thread
     Show(Show),
     /// List the agents
-    Agents(Look),
+    Agents(ListOptions),
     /// List the conversations
-    Threads(Look),
+    Threads(ListOptions),
     /// List open requests, the plans of agents and dead letters; or those of one request
     Tasks(Tasks),
     /// Have an agent compress its conversation, or undo its last compression
     Compress(Compress),
     /// Show the organisation: roles, agents and terminated agents
-    Org(Look),
+    Org(ListOptions),
     /// Terminate an agent when it has finished its queue
     Terminate(Terminate),
     /// Write the organisation to a file, or to stdout
@@ -88,13 +88,13 @@ pub(crate) enum Command {
     /// Create, list and revoke tokens for HTTP clients
     Token(Tokens),
     /// Show what was spent on models, and what is left
-    Usage(Look),
+    Usage(ListOptions),
     /// Check the installation and say what to do
     Doctor(Doctor),
     /// Show what a folder's files would do and trust them; list and revoke what you trust
     Trust(TrustFolder),
     /// List what waits for a person
-    Approvals(Look),
+    Approvals(ListOptions),
     /// Approve what waits for a person
     Approve(Approve),
     /// Deny what waits for a person
@@ -106,7 +106,7 @@ pub(crate) enum Command {
     /// Cancel a request and all work for it
     Cancel(Cancel),
     /// List the societies of the data directory
-    Societies(Look),
+    Societies(ListOptions),
     /// Create another society that shares the history of this one
     Fork(Fork),
     /// Go back to an event; the previous history is kept under another name
@@ -120,7 +120,7 @@ pub(crate) enum Command {
 
 /// What a society runs with, for commands that run one.
 #[derive(Debug, Args, Default)]
-pub(crate) struct With {
+pub(crate) struct RunOptions {
     /// The model as vendor/name, or several with commas to fail over to the next one [default: the first vendor
     /// whose key is set, else an Ollama on this machine, else the offline model]
     #[arg(long, value_name = "MODEL", env = "POLIS_MODEL")]
@@ -132,7 +132,7 @@ pub(crate) struct With {
 
     /// When the plan of a workflow needs approval before it is carried out [default: never]
     #[arg(long, value_name = "WHEN", value_enum, env = "POLIS_PLAN_APPROVAL")]
-    pub(crate) plan_approval: Option<TypedPlanApproval>,
+    pub(crate) plan_approval: Option<PlanApprovalFlag>,
 
     /// What each request may spend: `none` for no limit, `3x` for three times the budget of polis.toml
     /// [default: 200 model calls, 4 million tokens, 5 USD, 60 minutes of waiting for models]
@@ -171,7 +171,7 @@ pub(crate) struct Serve {
     pub(crate) tls_key: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -190,10 +190,10 @@ pub(crate) struct Run {
 
     /// What to do when a call needs approval
     #[arg(long, value_enum, default_value = "ask")]
-    pub(crate) approve: Agree,
+    pub(crate) approve: ApprovalMode,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -209,7 +209,7 @@ pub(crate) enum Strategy {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Agree {
+pub(crate) enum ApprovalMode {
     /// Ask on a terminal; elsewhere stop with status 3
     Ask,
     /// Deny everything
@@ -221,13 +221,13 @@ pub(crate) enum Agree {
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -265,7 +265,7 @@ pub(crate) struct Show {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Look {
+pub(crate) struct ListOptions {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -324,7 +324,7 @@ pub(crate) struct Models {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -338,7 +338,7 @@ pub(crate) struct Tools {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Subcommand)]
@@ -426,7 +426,7 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -455,7 +455,7 @@ pub(crate) struct Approve {
     pub(crate) matching: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -480,7 +480,7 @@ pub(crate) struct Answer {
     pub(crate) answer: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -496,7 +496,7 @@ pub(crate) struct Deny {
     pub(crate) reason: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -558,7 +558,7 @@ pub(crate) struct Replay {
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) with: With,
+    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
@@ -583,7 +583,7 @@ pub(crate) struct Compress {
 
 impl Command {
     /// What the society runs with; `None` for commands that do not run one.
-    pub(crate) fn with(&self) -> Option<&With> {
+    pub(crate) fn run_options(&self) -> Option<&RunOptions> {
         match self {
             Self::Serve(Serve { with, .. })
             | Self::Run(Run { with, .. })
@@ -630,6 +630,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_sound() {
-        Typed::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -9,7 +9,7 @@ use crate::out::short;
 
 const CHARS: usize = 120;
 
-/// Place, time, thread, name, and what it is about.
+/// Position, time, thread, name, and content.
 pub(crate) fn line(recorded: &Recorded) -> String {
     let thread = recorded.thread.as_ref().map_or("-", |thread| thread.as_str());
     let line = format!(
@@ -63,8 +63,8 @@ fn about(event: &Event) -> String {
             format!("{} to {}{kind}: {}", envelope.from, envelope.to, short(&envelope.payload.text, CHARS))
         }
         Event::MessagesTaken { agent, envelopes, .. } => {
-            let said: Vec<_> = envelopes.iter().map(|envelope| short(&envelope.payload.text, CHARS)).collect();
-            format!("{agent}: {}", said.join("; "))
+            let texts: Vec<_> = envelopes.iter().map(|envelope| short(&envelope.payload.text, CHARS)).collect();
+            format!("{agent}: {}", texts.join("; "))
         }
         Event::InboxCleared { agent, of } => match of {
             Cleared::Task(task) => format!("{agent}, of task {task}"),
@@ -72,15 +72,15 @@ fn about(event: &Event) -> String {
             Cleared::Everything => agent.to_string(),
         },
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),
-        Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), wanted(effect)),
-        Event::EffectRetried { id, attempt, .. } => format!("{id} {}", vain(attempt)),
-        Event::EffectEnded { id, outcome, .. } => format!("{id} {}", came(outcome)),
+        Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), describe_effect(effect)),
+        Event::EffectRetried { id, attempt, .. } => format!("{id} {}", describe_failed_attempt(attempt)),
+        Event::EffectEnded { id, outcome, .. } => format!("{id} {}", describe_outcome(outcome)),
         Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => {
             id.to_string()
         }
         Event::EffectRefused { id, failure } => format!("{id} {failure}"),
-        Event::CallInquired { id, by, inquiry, .. } => format!("{id} {by} {}", inquired(inquiry)),
-        Event::CallAnswered { id, answer, .. } => format!("{id} {}", answered(answer)),
+        Event::CallInquired { id, by, inquiry, .. } => format!("{id} {by} {}", describe_inquiry(inquiry)),
+        Event::CallAnswered { id, answer, .. } => format!("{id} {}", describe_answer(answer)),
         Event::MessageAdded { index, message, .. } => format!("[{index}] {}", short(&message.text, CHARS)),
         Event::MessageUpdated { index, patch, .. } => {
             format!("[{index}] {}", short(patch.text.as_deref().unwrap_or("(meta)"), CHARS))
@@ -114,10 +114,10 @@ fn about(event: &Event) -> String {
     }
 }
 
-fn wanted(effect: &Effect) -> String {
+fn describe_effect(effect: &Effect) -> String {
     match effect {
         Effect::Model { model, tools, .. } => {
-            format!("{model} {}", tools.as_deref().map(shown).unwrap_or_default()).trim().to_owned()
+            format!("{model} {}", tools.as_deref().map(describe_tools).unwrap_or_default()).trim().to_owned()
         }
         Effect::Tool(call) => {
             let from = call.from.as_ref().map_or_else(String::new, |from| format!(" (answered by {})", from.effect));
@@ -134,7 +134,7 @@ fn wanted(effect: &Effect) -> String {
 }
 
 /// What a running call asks.
-pub(crate) fn inquired(inquiry: &Inquiry) -> String {
+pub(crate) fn describe_inquiry(inquiry: &Inquiry) -> String {
     match inquiry {
         Inquiry::Person { question, .. } => format!("asks you: {}", short(&question.text, CHARS)),
         Inquiry::Model { model, prompt, .. } if model.is_empty() => format!("asks a model: {}", short(prompt, CHARS)),
@@ -142,24 +142,24 @@ pub(crate) fn inquired(inquiry: &Inquiry) -> String {
     }
 }
 
-fn answered(answer: &Answer) -> String {
+fn describe_answer(answer: &Answer) -> String {
     match answer {
-        Answer::Verdict(verdict) => came(&Outcome::Verdict(verdict.clone())),
-        Answer::Reply(reply) => came(&Outcome::Reply(reply.clone())),
+        Answer::Verdict(verdict) => describe_outcome(&Outcome::Verdict(verdict.clone())),
+        Answer::Reply(reply) => describe_outcome(&Outcome::Reply(reply.clone())),
         Answer::Cancelled => "cancelled".to_owned(),
         Answer::Failed(failure) => failure.to_string(),
     }
 }
 
-/// The tools that a model is shown: what tells the list from others, and the names where the log gives them.
-fn shown(list: &ToolList) -> String {
+/// The tools offered to a model: the digest of the list, and the names where the log has them.
+fn describe_tools(list: &ToolList) -> String {
     let digest =
         serde_json::to_value(list.digest).ok().and_then(|digest| digest.as_str().map(str::to_owned)).unwrap_or_default();
     if list.names.is_empty() { format!("(tools {digest})") } else { format!("(tools {digest}: {})", list.names.join(", ")) }
 }
 
-/// An attempt at a model that came to nothing, and what follows.
-pub(crate) fn vain(attempt: &Attempt) -> String {
+/// A failed attempt to call a model, and what follows.
+pub(crate) fn describe_failed_attempt(attempt: &Attempt) -> String {
     let Attempt { model, attempt, max_retries, failure, delay_ms, next } = attempt;
     let named = |model: &str| if model.is_empty() { "the model".to_owned() } else { model.to_owned() };
     let tries = max_retries + 1;
@@ -168,7 +168,7 @@ pub(crate) fn vain(attempt: &Attempt) -> String {
     format!("{} did not answer ({attempt} of {tries}): {failure}; {then}", named(model))
 }
 
-fn came(outcome: &Outcome) -> String {
+fn describe_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Reply(reply) => {
             let calls: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();

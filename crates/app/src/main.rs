@@ -1,37 +1,37 @@
-//! The `polis` program: reads the command line, does one thing, and says with its exit status how it went.
+//! The `polis` program: parses the command line, runs one command, and returns its exit status.
 
 mod address;
+mod approval_prompt;
 mod budget;
 mod cli;
 mod commands;
 mod config;
+mod config_file;
 mod describe;
-mod fence;
-mod files;
+mod error;
+mod file_limit;
 mod follow;
-mod form;
-mod kin;
-mod lines;
-mod machine;
+mod form_prompt;
+mod lineage;
+mod machine_tools;
+mod mcp_servers;
 mod out;
-mod person;
-mod planning;
 mod progress;
+mod protected_paths;
 mod purpose;
 mod remotes;
 mod roles;
-mod servers;
 mod signals;
 mod sops;
-mod stored;
-mod team;
+mod stdin_lines;
+mod stored_societies;
 mod telemetry;
 mod token;
 mod transport;
-mod trouble;
 mod trust;
 mod wiring;
-mod written;
+mod workflow_progress;
+mod workflow_settings;
 
 use std::process::ExitCode;
 
@@ -39,13 +39,13 @@ use clap::Parser;
 
 #[cfg(feature = "authoring")]
 use crate::cli::Authoring;
-use crate::cli::{Command, Typed};
+use crate::cli::{Cli, Command};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, lists, log, login, mcp, models, org, replay, run, serve, show,
-    societies, tasks, token as tokens, tools, trust as trusting, usage,
+    act, agents, approvals, approve, artifacts, chat, doctor, log, login, mcp, models, org, replay, run, serve, show,
+    societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
 };
 use crate::config::Config;
-use crate::trouble::{Exit, Trouble};
+use crate::error::{CliError, Exit};
 
 /// A pass of a society makes and drops dozens of each kind of thing at once: with this it takes a quarter less time than with the
 /// system's own.
@@ -59,38 +59,38 @@ fn main() -> ExitCode {
         return code;
     }
     // Wrong usage ends here with status 2, and a cry for help with 0.
-    let typed = Typed::parse();
+    let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return out::trouble(&Trouble::new("no_threads", format!("cannot start: {error}"))).into(),
+        Err(error) => return out::report_error(&CliError::new("no_threads", format!("cannot start: {error}"))).into(),
     };
-    out::set_raw(typed.raw);
-    let done = out::start_log().and_then(|()| runtime.block_on(obey(typed)));
-    done.unwrap_or_else(|trouble| out::trouble(&trouble)).into()
+    out::set_raw(cli.raw);
+    let done = out::start_log().and_then(|()| runtime.block_on(run_command(cli)));
+    done.unwrap_or_else(|error| out::report_error(&error)).into()
 }
 
-async fn obey(typed: Typed) -> Result<Exit, Trouble> {
-    // What has to do with sources needs no society and no settings.
-    match &typed.command {
+async fn run_command(cli: Cli) -> Result<Exit, CliError> {
+    // Commands about sources need no society and no settings.
+    match &cli.command {
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::Check(args)) => return commands::check::check(args),
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::New(args)) => return commands::new::new(args),
-        Command::Trust(options) => return trusting::trust(&typed, options),
+        Command::Trust(options) => return trusting::trust(&cli, options),
         _ => {}
     }
-    let config = Config::resolve(&typed)?;
-    if config.url.is_none() && !matches!(typed.command, Command::Doctor(_)) {
+    let config = Config::resolve(&cli)?;
+    if config.url.is_none() && !matches!(cli.command, Command::Doctor(_)) {
         config.trust.check_data()?;
     }
-    match typed.command {
+    match cli.command {
         Command::Serve(args) => serve::serve(&config, &args).await,
         Command::Run(args) => run::run(&config, &args.into()).await,
         Command::Chat(_) => chat::chat(&config).await,
         Command::Mcp(_) => mcp::mcp(&config).await,
         Command::Log(args) => log::log(&config, &args).await,
         Command::Show(args) => show::show(&config, &args).await,
-        Command::Threads(args) => lists::threads(&config, args.json).await,
+        Command::Threads(args) => threads::threads(&config, args.json).await,
         Command::Compress(args) => act::compress(&config, &args).await,
         Command::Agents(args) => agents::agents(&config, args.json).await,
         Command::Tasks(args) => tasks::tasks(&config, &args).await,

@@ -15,16 +15,16 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::trouble::{Exit, Trouble};
+use crate::error::{CliError, Exit};
 
 /// Writes one line of the result.
-pub(crate) fn line(text: &str) -> Result<(), Trouble> {
+pub(crate) fn line(text: &str) -> Result<(), CliError> {
     self::text(&format!("{text}\n"))
 }
 
 /// Writes the result as JSON for people and programs.
-pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), Trouble> {
-    let value = serde_json::to_value(value).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
+    let value = serde_json::to_value(value).map_err(|error| CliError::new("output_failed", error.to_string()))?;
     line(&format!("{value:#}"))
 }
 
@@ -45,14 +45,14 @@ pub(crate) fn set_raw(is_raw: bool) {
 }
 
 /// Writes a part of the result at once.
-pub(crate) fn text(text: &str) -> Result<(), Trouble> {
+pub(crate) fn text(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     let is_raw = IS_RAW.load(Ordering::Relaxed) && !stdout.is_terminal();
     let shown = if is_raw { Cow::Borrowed(text) } else { harmless(text) };
     let written = stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush());
     written.map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
-        _ => Trouble::new("output_failed", format!("the output cannot be written: {error}")),
+        io::ErrorKind::BrokenPipe => CliError::output_closed(),
+        _ => CliError::new("output_failed", format!("the output cannot be written: {error}")),
     })
 }
 
@@ -134,11 +134,11 @@ pub(crate) fn prompt(text: &str) {
 }
 
 /// Tells why it failed, and how the program ends.
-pub(crate) fn trouble(trouble: &Trouble) -> Exit {
-    if !trouble.message.is_empty() {
-        say(Level::ERROR, &format!("polis: {trouble}"));
+pub(crate) fn report_error(error: &CliError) -> Exit {
+    if !error.message.is_empty() {
+        say(Level::ERROR, &format!("polis: {error}"));
     }
-    trouble.exit
+    error.exit
 }
 
 /// The text with everything visible that could steer a terminal or hide something from its reader: control characters, except for
@@ -193,14 +193,14 @@ const SECRETIVE: &[&str] = &["rmcp::transport::auth=off", "oauth2=off"];
 
 /// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default. With
 /// `POLIS_LOG_FORMAT=json` everything on stderr is one object a line.
-pub(crate) fn start_log() -> Result<(), Trouble> {
+pub(crate) fn start_log() -> Result<(), CliError> {
     let wanted = std::env::var("POLIS_LOG").unwrap_or_default();
     let wanted = if wanted.trim().is_empty() { "warn" } else { wanted.trim() };
-    let bad = |error| Trouble::usage("bad_log_filter", format!("POLIS_LOG: {error}; write for example POLIS_LOG=info"));
+    let bad = |error| CliError::usage("bad_log_filter", format!("POLIS_LOG: {error}; write for example POLIS_LOG=info"));
     let mut filter = EnvFilter::try_new(wanted).map_err(bad)?;
     for quiet in SECRETIVE {
         filter =
-            filter.add_directive(quiet.parse().map_err(|error| Trouble::new("bad_log_filter", format!("{quiet}: {error}")))?);
+            filter.add_directive(quiet.parse().map_err(|error| CliError::new("bad_log_filter", format!("{quiet}: {error}")))?);
     }
     let colour = io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
@@ -212,7 +212,7 @@ pub(crate) fn start_log() -> Result<(), Trouble> {
         }
         other => {
             let what = format!("POLIS_LOG_FORMAT: unknown format `{other}`; write json or text");
-            return Err(Trouble::usage("bad_log_format", what));
+            return Err(CliError::usage("bad_log_format", what));
         }
     }
     Ok(())

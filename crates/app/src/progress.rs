@@ -1,33 +1,33 @@
-//! What is done for one request, as lines for whoever waits for it.
+//! Progress of one request, as lines for the terminal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, ThreadId, Timestamp, TurnId};
 
-use crate::describe::{inquired, vain};
+use crate::describe::{describe_failed_attempt, describe_inquiry};
 use crate::out::short;
-use crate::team::{SeenStep, Team, seconds, used};
+use crate::workflow_progress::{LiveStep, WorkflowProgress, seconds, used};
 
 /// Longest chunk of a text that is shown on a line.
 const CHARS: usize = 100;
 
-/// Who works on a request, and with what.
+/// The turns and calls of a request.
 pub(crate) struct Progress {
     task: TaskId,
     turns: HashMap<TurnId, AgentId>,
     tools: HashMap<EffectId, Arc<str>>,
-    asked: HashMap<EffectId, Timestamp>,
-    /// The units that run. What fails in one is told there.
+    started_at: HashMap<EffectId, Timestamp>,
+    /// The units that run. Their failures are reported there.
     units: HashSet<EffectId>,
-    team: Team,
+    workflow: WorkflowProgress,
 }
 
 /// One line.
 pub(crate) struct Step {
     pub(crate) text: String,
-    /// Whether it tells of planner, executor, verifier or one of their kind.
-    pub(crate) is_of_team: bool,
+    /// Whether it is about a planner, executor or verifier.
+    pub(crate) is_workflow: bool,
 }
 
 impl Progress {
@@ -36,14 +36,14 @@ impl Progress {
             task,
             turns: HashMap::new(),
             tools: HashMap::new(),
-            asked: HashMap::new(),
+            started_at: HashMap::new(),
             units: HashSet::new(),
-            team: Team::default(),
+            workflow: WorkflowProgress::default(),
         }
     }
 
     /// Counts a turn in that began before we watched.
-    pub(crate) fn knows(&mut self, turn: TurnId, agent: AgentId) {
+    pub(crate) fn add_turn(&mut self, turn: TurnId, agent: AgentId) {
         self.turns.insert(turn, agent);
     }
 
@@ -52,29 +52,29 @@ impl Progress {
         self.turns.contains_key(&turn)
     }
 
-    /// What one more event means, if it concerns the request and is worth a line, or several.
+    /// The lines for an event, if it concerns the request and is worth any.
     pub(crate) fn steps(&mut self, recorded: &Recorded) -> Vec<Step> {
-        let is_of_team = self.team.who(recorded.thread.as_ref()).is_some();
+        let is_workflow = self.workflow.agent_name(recorded.thread.as_ref()).is_some();
         let line = self.line(recorded);
         let is_ours = recorded.turn().is_some_and(|turn| self.has(turn));
-        let told = if is_ours { self.team.lines(recorded) } else { Vec::new() };
-        let line = line.filter(|_| told.is_empty()).map(|text| Step { text, is_of_team });
-        line.into_iter().chain(told.into_iter().map(|text| Step { text, is_of_team: true })).collect()
+        let workflow_lines = if is_ours { self.workflow.lines(recorded) } else { Vec::new() };
+        let line = line.filter(|_| workflow_lines.is_empty()).map(|text| Step { text, is_workflow });
+        line.into_iter().chain(workflow_lines.into_iter().map(|text| Step { text, is_workflow: true })).collect()
     }
 
     /// A step of a workflow, if it is worth a line.
-    pub(crate) fn seen(&mut self, seen: &SeenStep) -> Option<String> {
-        self.team.line(seen)
+    pub(crate) fn seen(&mut self, seen: &LiveStep) -> Option<String> {
+        self.workflow.line(seen)
     }
 
     /// Whether a thread is one of a workflow that works on the request.
     pub(crate) fn has_member(&self, thread: &ThreadId) -> bool {
-        self.team.who(Some(thread)).is_some()
+        self.workflow.agent_name(Some(thread)).is_some()
     }
 
     /// Whether this answer is one that a workflow has given as not whole, or not checked.
     pub(crate) fn is_partly(&self, answer: &str) -> bool {
-        self.team.is_partly(answer)
+        self.workflow.is_partly(answer)
     }
 
     fn line(&mut self, recorded: &Recorded) -> Option<String> {
@@ -91,19 +91,19 @@ impl Progress {
             };
         }
         let agent = self.turns.get(&recorded.turn()?)?.clone();
-        let agent = self.team.who(recorded.thread.as_ref()).map_or(agent, |who| who.as_str().into());
+        let agent = self.workflow.agent_name(recorded.thread.as_ref()).map_or(agent, |who| who.as_str().into());
         match &recorded.event {
             Event::EffectStarted { id, effect, .. } => {
-                self.asked.insert(*id, recorded.at);
+                self.started_at.insert(*id, recorded.at);
                 self.stated(*id, &agent, effect)
             }
-            Event::EffectRetried { attempt, .. } => Some(vain(attempt)),
+            Event::EffectRetried { attempt, .. } => Some(describe_failed_attempt(attempt)),
             Event::EffectEnded { id, outcome, .. } => {
-                let began = self.asked.remove(id).unwrap_or(recorded.at);
+                let began = self.started_at.remove(id).unwrap_or(recorded.at);
                 self.ended(*id, &agent, outcome, recorded.at.0.saturating_sub(began.0))
             }
             Event::EffectRefused { failure, .. } => Some(format!("{agent} may not: {failure}")),
-            Event::CallInquired { by, inquiry, .. } => Some(format!("{by} {}", inquired(inquiry))),
+            Event::CallInquired { by, inquiry, .. } => Some(format!("{by} {}", describe_inquiry(inquiry))),
             Event::EffectDoubted { id } => Some(format!("{}: it is unknown whether it was done", self.tool(*id))),
             Event::EffectRestarted { id } => Some(format!("{agent} calls {} again", self.tool(*id))),
             Event::RoleCreated { role, .. } => Some(format!("{agent} creates the role {}", role.name)),

@@ -1,21 +1,21 @@
-//! What a command wants of a society, which decides how much of it is opened.
+//! The purpose of a command, which decides how much of a society is opened.
 
-/// What a command wants of the society.
+/// What a command needs the society for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To see it. Nothing runs and nothing changes.
-    Look,
-    /// To tell it something that it turns to when it next works.
-    Tell,
-    /// To bring something into it that it turns to when it next works; it is begun if it is not there.
-    Bring,
-    /// To have it work.
-    Work,
+    /// To read it. Nothing runs and nothing changes.
+    Read,
+    /// To record a command that it handles at its next start.
+    Enqueue,
+    /// To import an organisation, which it uses at its next start; creates the society if needed.
+    Import,
+    /// To run it; creates the society if needed.
+    Run,
 }
 
 impl Purpose {
-    /// Whether a society that is not there yet is begun.
-    pub(crate) fn begins(self) -> bool {
-        matches!(self, Self::Bring | Self::Work)
+    /// Whether a missing society is created.
+    pub(crate) fn creates(self) -> bool {
+        matches!(self, Self::Import | Self::Run)
     }
 }

@@ -1,4 +1,4 @@
-//! Agents of others as members of the society: `[a2a.NAME]` in `polis.toml`. Each has a role and an agent of its name below root.
+//! Remote A2A agents as members of the society: `[a2a.NAME]` in `polis.toml`. Each has a role and an agent of its name below root.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use polis_tools::a2a::RemoteAgent;
 use polis_tools::is_plain_http;
 use serde::Deserialize;
 
+use crate::error::CliError;
 use crate::out;
-use crate::trouble::Trouble;
 
 /// The code that sends messages on to them.
 pub(crate) const BEHAVIOUR: &str = "a2a";
@@ -22,7 +22,7 @@ const MOST_PATIENCE: f64 = 86_400.0;
 /// One `[a2a.NAME]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenRemote {
+pub(crate) struct RemoteSection {
     url: String,
     token_env: Option<String>,
     description: Option<String>,
@@ -31,9 +31,9 @@ pub(crate) struct WrittenRemote {
 }
 
 /// Its address may hold a secret.
-impl std::fmt::Debug for WrittenRemote {
+impl std::fmt::Debug for RemoteSection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WrittenRemote").finish_non_exhaustive()
+        f.debug_struct("RemoteSection").finish_non_exhaustive()
     }
 }
 
@@ -41,11 +41,11 @@ impl std::fmt::Debug for WrittenRemote {
 #[derive(Debug, Clone)]
 pub(crate) struct Remote {
     agent: RemoteAgent,
-    /// What others here are told about it.
+    /// Its description for other agents.
     description: Option<String>,
 }
 
-/// What is wrong with one, and the code for it.
+/// What is wrong with a section, and the error code.
 pub(crate) struct BadRemote {
     pub(crate) code: &'static str,
     pub(crate) what: String,
@@ -68,9 +68,9 @@ impl Remote {
     }
 }
 
-impl WrittenRemote {
-    /// What it means, or what is wrong with it; nothing when it is not enabled.
-    pub(crate) fn meant(self, name: &str) -> Result<Option<Remote>, BadRemote> {
+impl RemoteSection {
+    /// The remote agent, or what is wrong with the section; none if it is disabled.
+    pub(crate) fn into_remote(self, name: &str) -> Result<Option<Remote>, BadRemote> {
         let Self { url, token_env, description, timeout_seconds, enabled } = self;
         let is_plain =
             |envelope: char| envelope.is_ascii_lowercase() || envelope.is_ascii_digit() || matches!(envelope, '_' | '-');
@@ -86,7 +86,7 @@ impl WrittenRemote {
             return Err(BadRemote { code: "plain_http", what });
         }
         let agent = RemoteAgent { name: name.to_owned(), url, token_env, patience: Duration::from_secs_f64(seconds) };
-        // What is wrong with the address is said now, not when the agent is first asked.
+        // A bad address is reported now, not when the agent is first called.
         polis_tools::a2a::tools(std::slice::from_ref(&agent))
             .map_err(|_| "needs a `url` that begins with http:// or https://")?;
         Ok(enabled.unwrap_or(true).then_some(Remote { agent, description }))
@@ -94,12 +94,12 @@ impl WrittenRemote {
 }
 
 /// The tools by which they are spoken with.
-pub(crate) fn tools(remotes: &[Remote]) -> Result<Vec<Box<dyn Tool>>, Trouble> {
+pub(crate) fn tools(remotes: &[Remote]) -> Result<Vec<Box<dyn Tool>>, CliError> {
     let agents: Vec<RemoteAgent> = remotes.iter().map(|remote| remote.agent.clone()).collect();
-    polis_tools::a2a::tools(&agents).map_err(|what| Trouble::usage("bad_config", what))
+    polis_tools::a2a::tools(&agents).map_err(|what| CliError::usage("bad_config", what))
 }
 
-/// Makes those members that are not there yet. What cannot be made is told, and the society goes on without it.
+/// Creates missing members. A failure is reported, and the society continues without that member.
 pub(crate) async fn apply(society: &Society, remotes: &[Remote]) {
     for remote in remotes {
         if let Err(what) = join(society, remote).await {

@@ -21,7 +21,7 @@ fn read(path: &Path, text: &str) -> Result<Role, BadRoleFile> {
     read_role(path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default(), text, ROLE)
 }
 
-/// Where roles are written, first the user's own, then those of the folder.
+/// The folders with roles, first the user's own, then the working directory's.
 fn folders(trust: &Trust) -> Vec<PathBuf> {
     trust.user().map(|user| user.join(ROLES_FOLDER)).into_iter().chain([ROLES_FOLDER.into()]).collect()
 }
@@ -31,22 +31,20 @@ fn folders(trust: &Trust) -> Vec<PathBuf> {
 pub(crate) async fn apply(society: &Society, trust: &Trust) {
     let mut seen = BTreeSet::new();
     for path in folders(trust).iter().flat_map(|folder| role_files(folder)) {
-        let trouble = |what: String| out::note(&format!("polis: {}: {what} (bad_role)", path.display()));
+        let report = |what: String| out::note(&format!("polis: {}: {what} (bad_role)", path.display()));
         let text = match trust.read(&path) {
             Ok(Some(text)) => text,
             Ok(None) => continue,
             Err(error) => {
-                trouble(error.to_string());
+                report(error.to_string());
                 continue;
             }
         };
         match read(&path, &text) {
-            Ok(role) if !seen.insert(role.id.clone()) => {
-                trouble(format!("another file already defines the role `{}`", role.id))
-            }
+            Ok(role) if !seen.insert(role.id.clone()) => report(format!("another file already defines the role `{}`", role.id)),
             Ok(role) => {
-                if let Err(error) = bring(society, role).await {
-                    trouble(error);
+                if let Err(error) = upsert_role(society, role).await {
+                    report(error);
                 }
             }
             Err(BadRoleFile { line, wrong, remedy }) => {
@@ -56,8 +54,8 @@ pub(crate) async fn apply(society: &Society, trust: &Trust) {
     }
 }
 
-/// Makes one role, or changes it. Who runs its agents stays as it was.
-async fn bring(society: &Society, role: Role) -> Result<(), String> {
+/// Creates one role, or changes it. The behaviour of an existing role stays.
+async fn upsert_role(society: &Society, role: Role) -> Result<(), String> {
     let id: RoleId = role.id.clone();
     let known = society.look(move |spine| spine.roles.get(&id).cloned()).await.map_err(|error| error.to_string())?;
     let done = match known {
@@ -74,7 +72,7 @@ async fn bring(society: &Society, role: Role) -> Result<(), String> {
     done.map_err(|error| error.to_string())
 }
 
-/// What tells whether files have changed, or what is trusted.
+/// Detects changes of the files, or of what is trusted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RoleFiles {
     stamp: Stamp,

@@ -2,20 +2,20 @@
 
 use tokio_util::sync::CancellationToken;
 
+use crate::error::Exit;
 use crate::out;
-use crate::trouble::Exit;
 
 /// Watches for SIGINT and SIGTERM, from this moment on. The token is cancelled by the first; a second one ends the program on
 /// the spot.
 pub(crate) fn watch() -> CancellationToken {
     let stop = CancellationToken::new();
-    let told = stop.clone();
+    let token = stop.clone();
     let mut signals = Signals::new();
     // It lives as long as the program does.
     tokio::spawn(async move {
         signals.next().await;
         out::note("polis: stopping; press Ctrl-C again to stop immediately");
-        told.cancel();
+        token.cancel();
         signals.next().await;
         std::process::exit(Exit::Stopped.code().into());
     });

@@ -1,4 +1,4 @@
-//! The procedures that people write in `sops/*.md`: what is wrong with them, in words.
+//! Faults of the SOPs in `sops/*.md`.
 
 use std::path::Path;
 
@@ -6,25 +6,25 @@ use polis_agents::role::{Sop, Sops};
 
 use crate::trust::Trust;
 
-/// Most faults of a file that are told.
+/// Maximum number of faults reported for a file.
 const MOST: usize = 3;
 
-/// What keeps trusted files of a folder from being followed: the place, what is wrong and what to do.
+/// Why trusted files of a folder cannot be followed: the position, the fault, and the remedy.
 pub(crate) fn faults(folder: &Path, trust: &Trust) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for path in Sops::files(folder) {
         let place = path.display();
         match trust.read(&path) {
-            Err(error) => told.push(format!("{place}: {error}; the SOP is not followed")),
+            Err(error) => lines.push(format!("{place}: {error}; the SOP is not followed")),
             Ok(None) => {}
             Ok(Some(text)) => {
                 let faults = Sop::read(&text).err().unwrap_or_default();
                 let line = |fault: &polis_agents::role::SopFault| {
                     format!("{place}:{}: {}; {}; the SOP is not followed", fault.line, fault.wrong, fault.remedy)
                 };
-                told.extend(faults.iter().take(MOST).map(line));
+                lines.extend(faults.iter().take(MOST).map(line));
             }
         }
     }
-    told
+    lines
 }

@@ -10,7 +10,7 @@ use polis_tools::mcp::{variable_names, variables};
 use serde::Deserialize;
 
 use crate::config::Config;
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 /// The name that we have among other programs.
 const SERVICE: &str = "polis";
@@ -18,7 +18,7 @@ const SERVICE: &str = "polis";
 /// `[telemetry]`.
 #[derive(Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WrittenTelemetry {
+pub(crate) struct TelemetrySection {
     endpoint: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -28,32 +28,32 @@ pub(crate) struct WrittenTelemetry {
 }
 
 /// Shows nothing: its values may be secret.
-impl fmt::Debug for WrittenTelemetry {
+impl fmt::Debug for TelemetrySection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WrittenTelemetry").finish_non_exhaustive()
+        f.debug_struct("TelemetrySection").finish_non_exhaustive()
     }
 }
 
-impl WrittenTelemetry {
+impl TelemetrySection {
     /// The variables of the environment that its headers name.
     pub(crate) fn variables(&self) -> Vec<String> {
         self.headers.values().flat_map(|value| variable_names(value)).collect()
     }
 }
 
-/// Telemetry as it is set up; none where nobody has said where to.
-pub(crate) fn open(config: &Config) -> Result<Option<(String, Telemetry)>, Trouble> {
+/// Telemetry as it is set up; none without an endpoint.
+pub(crate) fn open(config: &Config) -> Result<Option<(String, Telemetry)>, CliError> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let Some(settings) = settings(config, &set).map_err(|what| Trouble::usage("bad_telemetry", what))? else {
+    let Some(settings) = settings(config, &set).map_err(|what| CliError::usage("bad_telemetry", what))? else {
         return Ok(None);
     };
     let endpoint = settings.endpoint.clone();
-    let telemetry = Telemetry::new(settings).map_err(|error| Trouble::usage("bad_telemetry", error.to_string()))?;
+    let telemetry = Telemetry::new(settings).map_err(|error| CliError::usage("bad_telemetry", error.to_string()))?;
     Ok(Some((endpoint, telemetry)))
 }
 
 fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Option<Settings>, String> {
-    let WrittenTelemetry { endpoint, headers, content, service_name } = config.telemetry.clone();
+    let TelemetrySection { endpoint, headers, content, service_name } = config.telemetry.clone();
     let is_off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
     let Some(endpoint) = set("OTEL_EXPORTER_OTLP_ENDPOINT").or(endpoint).filter(|_| !is_off) else { return Ok(None) };
     let mut all = BTreeMap::new();
@@ -104,13 +104,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::Typed;
+    use crate::cli::Cli;
     use crate::trust::Trust;
 
     #[test]
     fn the_environment_wins_over_the_file_and_without_both_nothing_is_sent() {
-        let typed = Typed::parse_from(["polis", "--config", "/dev/null", "--data", "/nowhere", "doctor"]);
-        let mut config = Config::with_trust(&typed, Trust::nothing()).unwrap();
+        let cli = Cli::parse_from(["polis", "--config", "/dev/null", "--data", "/nowhere", "doctor"]);
+        let mut config = Config::with_trust(&cli, Trust::nothing()).unwrap();
         let nothing = |_: &str| None;
         assert!(settings(&config, &nothing).unwrap().is_none());
         config.telemetry = toml::from_str(

@@ -4,15 +4,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use polis_server::{BadTokens, Token, TokenFile, write_private};
+use polis_server::{Token, TokenFile, TokenFileError, write_private};
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 const FILE: &str = "token";
 const FURTHER: &str = "tokens.json";
 
 /// The token that is there, if there is one.
-pub(crate) fn read(data: &Path) -> Result<Option<Token>, Trouble> {
+pub(crate) fn read(data: &Path) -> Result<Option<Token>, CliError> {
     let path = data.join(FILE);
     match fs::read_to_string(&path) {
         Ok(text) => match Token::new(&text) {
@@ -25,7 +25,7 @@ pub(crate) fn read(data: &Path) -> Result<Option<Token>, Trouble> {
 }
 
 /// The token that is there, or a new one of 256 random bits.
-pub(crate) fn read_or_make(data: &Path) -> Result<Token, Trouble> {
+pub(crate) fn read_or_make(data: &Path) -> Result<Token, CliError> {
     if let Some(token) = read(data)? {
         return Ok(token);
     }
@@ -35,25 +35,25 @@ pub(crate) fn read_or_make(data: &Path) -> Result<Token, Trouble> {
 }
 
 /// 256 random bits.
-pub(crate) fn random_bits() -> Result<[u8; 32], Trouble> {
+pub(crate) fn random_bits() -> Result<[u8; 32], CliError> {
     let mut bits = [0; 32];
-    getrandom::fill(&mut bits).map_err(|error| Trouble::new("no_randomness", error.to_string()))?;
+    getrandom::fill(&mut bits).map_err(|error| CliError::new("no_randomness", error.to_string()))?;
     Ok(bits)
 }
 
-/// Where the further tokens of a data directory are kept.
+/// The file with the further tokens of a data directory.
 pub(crate) fn further(data: &Path) -> TokenFile {
     TokenFile::new(data.join(FURTHER))
 }
 
-/// What is wrong with the further tokens.
-pub(crate) fn trouble(error: BadTokens) -> Trouble {
+/// An error of the token file.
+pub(crate) fn token_error(error: TokenFileError) -> CliError {
     match error {
-        BadTokens::BadName(_) => Trouble::usage(error.code(), error.to_string()),
-        _ => Trouble::new(error.code(), error.to_string()),
+        TokenFileError::BadName(_) => CliError::usage(error.code(), error.to_string()),
+        _ => CliError::new(error.code(), error.to_string()),
     }
 }
 
-fn bad(path: &Path, what: &str) -> Trouble {
-    Trouble::new("bad_token_file", format!("the token {}: {what}", path.display()))
+fn bad(path: &Path, what: &str) -> CliError {
+    CliError::new("bad_token_file", format!("the token {}: {what}", path.display()))
 }

@@ -17,11 +17,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::error::CliError;
 use crate::purpose::Purpose;
-use crate::stored::StoredSocieties;
-use crate::team::SeenStep;
-use crate::trouble::Trouble;
-use crate::wiring::{Opened, Store};
+use crate::stored_societies::StoredSocieties;
+use crate::wiring::{OpenSociety, Store};
+use crate::workflow_progress::LiveStep;
 use crate::{out, token, wiring};
 
 /// How long turns may take to reach a safe point when we stop (D13).
@@ -40,21 +40,21 @@ pub(crate) enum Transport {
 
 /// A society in this process, and its operations for the owner of the store.
 pub(crate) struct InProcess {
-    pub(crate) opened: Opened,
+    pub(crate) opened: OpenSociety,
     api: Local,
 }
 
-/// What a watcher is told.
-pub(crate) enum Told {
+/// An event of a society that is followed.
+pub(crate) enum WatchedEvent {
     /// An event of the log, as it was written and as it is understood.
     Event { data: String, recorded: Box<Recorded> },
     /// A chunk of text that a model is writing.
     Delta { effect: EffectId, thread: ThreadId, text: String },
     /// A step of a workflow.
-    Step(Box<SeenStep>),
+    Step(Box<LiveStep>),
 }
 
-/// What happens, from a place of the log on. It is no operation of [`Api`]: over HTTP it is a stream of server-sent events.
+/// The events after a position of the log. This is no operation of [`Api`]: over HTTP it is a stream of server-sent events.
 pub(crate) enum Events {
     Http(Sse),
     InProcess(Box<LiveEvents>),
@@ -62,7 +62,7 @@ pub(crate) enum Events {
 
 impl Transport {
     /// A society that is open in this process.
-    pub(crate) fn in_process(opened: Opened) -> Self {
+    pub(crate) fn in_process(opened: OpenSociety) -> Self {
         let registry: Arc<dyn Registry> = Arc::new(StoredSocieties { first: opened.state.society().id().clone() });
         let api = Local { registry: Some(registry), ..opened.state.api(Caller::owner()) };
         Self::InProcess(Box::new(InProcess { opened, api }))
@@ -77,30 +77,30 @@ impl Transport {
     }
 
     /// Opens the way that there is.
-    pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, Trouble> {
+    pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, CliError> {
         if let Some(url) = &config.url {
-            return reached_for(config, url, token_for(config)?, purpose).await;
+            return connect_or_create(config, url, token_for(config)?, purpose).await;
         }
-        if !purpose.begins() && !holds_society(&config.data) {
+        if !purpose.creates() && !holds_society(&config.data) {
             let message = format!("there is no society in {}; create one with polis run or polis serve", config.data.display());
-            return Err(Trouble::new("no_data", message));
+            return Err(CliError::new("no_data", message));
         }
         config.trust.check_data()?;
-        if purpose.begins() {
+        if purpose.creates() {
             config.trust.claim_data()?;
         }
         match open_log(&config.data).await {
             Ok(log) => {
-                if purpose == Purpose::Work {
-                    // It only tells others who has the store; without it they are told less.
+                if purpose == Purpose::Run {
+                    // It only tells other processes who holds the store; without it they know less.
                     let _ = log.write_note(&format!("process {}", std::process::id()));
                 }
                 refuse_unknown(config, &log, purpose).await?;
                 Ok(Self::in_process(wiring::open(config, &Store::open(config, log)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
-                Some(url) => reached_for(config, &url, token::read(&config.data)?, purpose).await,
-                None => Err(Trouble::new("data_locked", message)),
+                Some(url) => connect_or_create(config, &url, token::read(&config.data)?, purpose).await,
+                None => Err(CliError::new("data_locked", message)),
             },
             Err(error) => Err(error.into()),
         }
@@ -108,7 +108,7 @@ impl Transport {
 
     /// The polis that runs on this data or that was named, if there is one.
     pub(crate) async fn running(config: &Config) -> Option<Self> {
-        let transport = Self::open(config, Purpose::Look).await.ok()?;
+        let transport = Self::open(config, Purpose::Read).await.ok()?;
         matches!(transport, Self::Http(_)).then_some(transport)
     }
 
@@ -119,35 +119,35 @@ impl Transport {
         if !config.models.is_empty() {
             out::note("polis: the server has its own model; your choice is not used");
         }
-        if config.typed_plan_approval.is_some_and(|when| when != AskAboutPlans::Always) {
+        if config.plan_approval_flag.is_some_and(|when| when != AskAboutPlans::Always) {
             out::note("polis: the server asks about plans at least as often as its own setting requires");
         }
-        if config.tape.is_some() {
+        if config.cassette.is_some() {
             out::note(
                 "polis: the server does the work, so nothing is recorded or replayed here; start it with the cassette instead",
             );
         }
     }
 
-    /// Lets go: a society in this process comes to a safe point first, within a moment when a person has stopped it.
+    /// Closes the transport: a society in this process comes to a safe point first, quickly if a person has stopped it.
     pub(crate) async fn close(self, stopped: bool) {
         if let Self::InProcess(here) = self {
             let opened = here.opened;
             opened.state.society().stop(if stopped { MOMENT } else { GRACE }).await;
-            opened.tell_rest().await;
+            opened.flush_telemetry().await;
             opened.close_servers().await;
             opened.state.close();
-            opened.tell_unused();
+            opened.report_unused();
         }
     }
 
     /// The log's last place.
-    pub(crate) async fn last(&self) -> Result<Seq, Trouble> {
+    pub(crate) async fn last(&self) -> Result<Seq, CliError> {
         Ok(self.api().log(LogPaging { after: u64::MAX >> 1, limit: 1 }).await?.last)
     }
 
-    /// Everything after a place of the log, and what comes.
-    pub(crate) async fn events(&self, after: Seq) -> Result<Events, Trouble> {
+    /// Events after a position of the log, then live events.
+    pub(crate) async fn events(&self, after: Seq) -> Result<Events, CliError> {
         Ok(match self {
             Self::Http(client) => Events::Http(client.events(after).await?),
             Self::InProcess(here) => Events::InProcess(Box::new(here.opened.state.events(after).await?)),
@@ -157,37 +157,37 @@ impl Transport {
 
 impl Events {
     /// The next thing that happens. The stream has no end but trouble.
-    pub(crate) async fn next(&mut self) -> Result<Told, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<WatchedEvent, CliError> {
         loop {
-            let told = match self {
+            let event = match self {
                 Self::Http(events) => match events.next().await {
-                    Ok(Some(event)) => sent(event)?,
-                    Ok(None) => return Err(gone("the stream ended")),
-                    Err(error) => return Err(gone(&error.to_string())),
+                    Ok(Some(event)) => event_from_sse(event)?,
+                    Ok(None) => return Err(server_gone("the stream ended")),
+                    Err(error) => return Err(server_gone(&error.to_string())),
                 },
                 Self::InProcess(events) => match events.next().await {
-                    Some(event) => seen(event)?,
-                    None => return Err(gone("the stream ended")),
+                    Some(event) => event_from_live(event)?,
+                    None => return Err(server_gone("the stream ended")),
                 },
             };
-            if let Some(told) = told {
-                return Ok(told);
+            if let Some(event) = event {
+                return Ok(event);
             }
         }
     }
 }
 
-fn gone(detail: &str) -> Trouble {
+fn server_gone(detail: &str) -> CliError {
     let message = format!("the society ended ({detail}); the request is in its log and continues when it runs again");
-    Trouble::new("server_gone", message)
+    CliError::new("server_gone", message)
 }
 
-fn strange(error: serde_json::Error) -> Trouble {
-    Trouble::new("strange_event", format!("an event cannot be parsed: {error}; is the other polis newer?"))
+fn bad_event(error: serde_json::Error) -> CliError {
+    CliError::new("strange_event", format!("an event cannot be parsed: {error}; is the other polis newer?"))
 }
 
-/// What an event of a server tells; none where it is nothing for us.
-fn sent(event: SseEvent) -> Result<Option<Told>, Trouble> {
+/// Parses an event of a server; none if it is irrelevant.
+fn event_from_sse(event: SseEvent) -> Result<Option<WatchedEvent>, CliError> {
     #[derive(Deserialize)]
     struct Streamed {
         effect: EffectId,
@@ -195,45 +195,49 @@ fn sent(event: SseEvent) -> Result<Option<Told>, Trouble> {
         delta: Value,
     }
     Ok(match event.name.as_str() {
-        "stopping" => return Err(gone("it is stopping")),
-        "problem" => return Err(ApiError::from(serde_json::from_str::<ProblemDetails>(&event.data).map_err(strange)?).into()),
+        "stopping" => return Err(server_gone("it is stopping")),
+        "problem" => return Err(ApiError::from(serde_json::from_str::<ProblemDetails>(&event.data).map_err(bad_event)?).into()),
         "delta" => {
-            let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(strange)?;
-            delta.get("content").and_then(Value::as_str).map(|text| Told::Delta { effect, thread, text: text.to_owned() })
+            let Streamed { effect, thread, delta } = serde_json::from_str(&event.data).map_err(bad_event)?;
+            delta.get("content").and_then(Value::as_str).map(|text| WatchedEvent::Delta {
+                effect,
+                thread,
+                text: text.to_owned(),
+            })
         }
-        // Chunks of replies that were lost are told again.
+        // Lost chunks of replies are sent again.
         "resync" => None,
-        // A newer polis may show more than we know; what counts stands in the log soon after.
-        "step" => serde_json::from_str(&event.data).ok().map(Told::Step),
+        // A newer polis may send steps that we do not know; the log has what counts soon after.
+        "step" => serde_json::from_str(&event.data).ok().map(WatchedEvent::Step),
         _ => {
-            let recorded = serde_json::from_str(&event.data).map_err(strange)?;
-            Some(Told::Event { data: event.data, recorded })
+            let recorded = serde_json::from_str(&event.data).map_err(bad_event)?;
+            Some(WatchedEvent::Event { data: event.data, recorded })
         }
     })
 }
 
 /// The same of an event in this process.
-fn seen(event: LiveEvent) -> Result<Option<Told>, Trouble> {
+fn event_from_live(event: LiveEvent) -> Result<Option<WatchedEvent>, CliError> {
     Ok(match event {
         LiveEvent::Event(recorded) => {
-            let data = serde_json::to_string(&*recorded).map_err(strange)?;
-            Some(Told::Event { data, recorded: Box::new((*recorded).clone()) })
+            let data = serde_json::to_string(&*recorded).map_err(bad_event)?;
+            Some(WatchedEvent::Event { data, recorded: Box::new((*recorded).clone()) })
         }
         LiveEvent::Delta(chunk) => match &chunk.delta {
             Delta::Content(text) => {
-                Some(Told::Delta { effect: chunk.effect, thread: chunk.thread.clone(), text: text.clone() })
+                Some(WatchedEvent::Delta { effect: chunk.effect, thread: chunk.thread.clone(), text: text.clone() })
             }
             _ => None,
         },
-        LiveEvent::Step(step) => serde_json::to_value(&*step).and_then(serde_json::from_value).ok().map(Told::Step),
+        LiveEvent::Step(step) => serde_json::to_value(&*step).and_then(serde_json::from_value).ok().map(WatchedEvent::Step),
         LiveEvent::Resync => None,
-        LiveEvent::Stopping(_) => return Err(gone("it is stopping")),
+        LiveEvent::Stopping(_) => return Err(server_gone("it is stopping")),
         LiveEvent::Failed(error) => return Err(error.into()),
     })
 }
 
 /// The polis that runs there. `POLIS_TLS_CA` names certificates to trust, where the world does not know its own.
-fn reached(url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Client, Trouble> {
+fn connect(url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Client, CliError> {
     let client = Client::new(url, token.map(|token| token.as_str().to_owned()))?;
     let client = match std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
         Some(path) => client.trusting(Path::new(&path)),
@@ -242,33 +246,33 @@ fn reached(url: &str, token: Option<polis_server::Token>, prefix: String) -> Res
     Ok(client.at(prefix))
 }
 
-/// The same, where the society that was named is begun if it is not there and the purpose allows.
-async fn reached_for(
+/// The same, but creates the society if it is missing and the purpose allows it.
+async fn connect_or_create(
     config: &Config,
     url: &str,
     token: Option<polis_server::Token>,
     purpose: Purpose,
-) -> Result<Transport, Trouble> {
-    let client = reached(url, token.clone(), prefix(config))?;
-    if purpose.begins() && config.is_named {
+) -> Result<Transport, CliError> {
+    let client = connect(url, token.clone(), prefix(config))?;
+    if purpose.creates() && config.is_named {
         // Any other error appears with the next request.
         let is_there = client.health().await;
         if is_there.is_err_and(|error| error.code() == "unknown_society") {
             let request = BeginSociety { name: config.society.to_string() };
-            reached(url, token, String::new())?.begin_society(request).await?;
+            connect(url, token, String::new())?.begin_society(request).await?;
         }
     }
     Ok(Transport::Http(Box::new(client)))
 }
 
-/// Where the society that was named is found on a server.
+/// The path of the society on a server.
 fn prefix(config: &Config) -> String {
     if config.is_named { format!("/s/{}", config.society) } else { String::new() }
 }
 
-/// Looking must not begin a society, nor must a word to an agent that cannot be there.
-async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), Trouble> {
-    if purpose.begins() || !config.is_named || log.head(&config.society).await? > Seq(0) {
+/// Reading must not create a society, nor must a command to an agent that cannot exist.
+async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), CliError> {
+    if purpose.creates() || !config.is_named || log.head(&config.society).await? > Seq(0) {
         return Ok(());
     }
     Err(ForkError::Unknown(config.society.clone()).into())
@@ -283,7 +287,7 @@ pub(crate) async fn open_log(data: &Path) -> Result<LocalLog, LogError> {
     }
 }
 
-/// What others read in the lock file: the first word is the address, if there is one.
+/// The owner's note in the lock file: the first word is the address, if there is one.
 pub(crate) fn owner_note(url: &str) -> String {
     format!("{url} process {}", std::process::id())
 }
@@ -298,11 +302,11 @@ fn holds_society(data: &Path) -> bool {
     ["polis.db", "polis.db-wal", "DAMAGED"].iter().any(|file| data.join(file).exists())
 }
 
-fn token_for(config: &Config) -> Result<Option<polis_server::Token>, Trouble> {
+fn token_for(config: &Config) -> Result<Option<polis_server::Token>, CliError> {
     match std::env::var("POLIS_TOKEN").ok().filter(|text| !text.trim().is_empty()) {
         Some(text) => match polis_server::Token::new(&text) {
             Some(token) => Ok(Some(token)),
-            None => Err(Trouble::usage(
+            None => Err(CliError::usage(
                 "bad_token",
                 "POLIS_TOKEN is not a token; copy the file `token` of the server's data directory",
             )),

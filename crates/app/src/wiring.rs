@@ -11,18 +11,18 @@ use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
-use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
+use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
 
-use crate::config::{Config, Tape};
+use crate::config::{CassetteMode, Config};
+use crate::error::CliError;
 use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
-use crate::trouble::Trouble;
 use crate::trust::{Trust, create_private};
-use crate::{fence, kin, machine, out, remotes, roles, servers, sops, telemetry};
+use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, roles, sops, telemetry};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -36,14 +36,14 @@ const WORKFLOW: &str = "workflow";
 /// Where the business contexts of the workflow stand, in the working directory. The first folder that has one counts.
 pub(crate) const PROMPTS: [&str; 2] = ["prompts", "agents/prompts"];
 
-/// What the roles of the workflow are told: by the user's own files first, then by the trusted ones of the folder.
+/// The prompts of the workflow roles: the user's own files first, then trusted ones of the folder.
 pub(crate) fn prompts(trust: &Trust) -> PromptManager {
     let users = trust.user().map(|user| user.join(PROMPTS[0]));
     let manager = users.into_iter().fold(PromptManager::default(), PromptManager::with_folder);
     PROMPTS.into_iter().fold(manager, PromptManager::with_folder).with_guard(trust.guard())
 }
 
-/// What is wrong with the files of business contexts.
+/// Reports faults of the prompt files.
 fn announce_prompts(trust: &Trust) {
     for (file, warnings) in prompts(trust).files() {
         warnings.iter().for_each(|warning| out::note(&format!("polis: {file}: {warning}")));
@@ -56,33 +56,33 @@ pub(crate) const SOPS: &str = "sops";
 pub(crate) const COMPONENTS: &str = "components";
 
 /// A society that is open in this process.
-pub(crate) struct Opened {
+pub(crate) struct OpenSociety {
     pub(crate) state: SocietyState,
     pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
     followed: Option<Followed>,
-    /// Tells whoever watches it.
+    /// Publishes live events to watchers.
     live: Arc<LocalLive>,
     works: bool,
     /// How the files of roles were when they were brought in.
     pub(crate) role_files: RoleFiles,
 }
 
-impl Opened {
-    /// Sends what telemetry there still is, within a second. The society must have come to rest.
-    pub(crate) async fn tell_rest(&self) {
+impl OpenSociety {
+    /// Sends the remaining telemetry, within a second. The society must have stopped.
+    pub(crate) async fn flush_telemetry(&self) {
         if let Some(followed) = &self.followed {
             followed.finish().await;
         }
     }
 
-    /// Those who watch a society that is only looked at, for when it is opened to work.
+    /// The watchers of a society that is open for reading, to hand over when it is opened to run.
     pub(crate) fn watchers(&self) -> Option<Arc<LocalLive>> {
         (!self.works).then(|| self.live.clone())
     }
 
-    /// Ends the MCP servers that were started. The society must have come to rest.
+    /// Stops the MCP servers that were started. The society must have stopped.
     pub(crate) async fn close_servers(&self) {
         if let Some(servers) = &self.servers {
             servers.close().await;
@@ -90,7 +90,7 @@ impl Opened {
     }
 
     /// Says which recorded interactions nobody asked for.
-    pub(crate) fn tell_unused(&self) {
+    pub(crate) fn report_unused(&self) {
         let unused = self.replayer.as_ref().map(|replayer| replayer.unused()).unwrap_or_default();
         if !unused.is_empty() {
             out::note(&format!("polis: {} recorded interactions were not used:\n  {}", unused.len(), unused.join("\n  ")));
@@ -103,20 +103,20 @@ impl Opened {
 pub(crate) struct Store {
     pub(crate) log: Arc<LocalLog>,
     pub(crate) artifacts: LocalArtifacts,
-    /// Where telemetry goes, once somebody works.
+    /// Where telemetry goes, once a society runs.
     telemetry: Arc<OnceLock<Option<Telemetry>>>,
 }
 
 impl Store {
     /// The store of a log that this process has to itself. Only one may be opened on it.
-    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, Trouble> {
+    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, CliError> {
         let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-            .map_err(|error| Trouble::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+            .map_err(|error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
         Ok(Self { log: Arc::new(log), artifacts, telemetry: Arc::default() })
     }
 
-    /// Where telemetry goes, the same for all societies; none where nobody has said where to.
-    fn telemetry(&self, config: &Config) -> Result<Option<Telemetry>, Trouble> {
+    /// Where telemetry goes, the same for all societies; none without an endpoint.
+    fn telemetry(&self, config: &Config) -> Result<Option<Telemetry>, CliError> {
         if let Some(telemetry) = self.telemetry.get() {
             return Ok(telemetry.clone());
         }
@@ -126,17 +126,17 @@ impl Store {
 }
 
 /// A random number.
-pub(crate) fn entropy() -> Result<u64, Trouble> {
-    getrandom::u64().map_err(|error| Trouble::new("no_randomness", format!("the system provides no random numbers: {error}")))
+pub(crate) fn entropy() -> Result<u64, CliError> {
+    getrandom::u64().map_err(|error| CliError::new("no_randomness", format!("the system provides no random numbers: {error}")))
 }
 
-/// What a replay needs: agents that run again, and ports that say what they are. Nothing is started and nobody is called.
-pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, Cast), Trouble> {
+/// What a replay needs: agents that run again, and ports that only identify themselves. Nothing is started or called.
+pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, Cast), CliError> {
     let mut alone = config.clone();
     alone.servers.clear();
     let ports = Ports {
         log: store.log.clone(),
-        model: thinking(&alone).await?.model,
+        model: open_model(&alone).await?.model,
         toolbox: tools(&alone).await?.toolbox,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
@@ -146,7 +146,7 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
 }
 
 /// Opens the society of a store for a purpose.
-pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<Opened, Trouble> {
+pub(crate) async fn open(config: &Config, store: &Store, purpose: Purpose) -> Result<OpenSociety, CliError> {
     open_for(config, store, purpose, None).await
 }
 
@@ -156,42 +156,42 @@ pub(crate) async fn open_for(
     store: &Store,
     purpose: Purpose,
     watchers: Option<Arc<LocalLive>>,
-) -> Result<Opened, Trouble> {
-    let forebears = match purpose {
-        Purpose::Work | Purpose::Bring => kin::forebears(&store.log, &config.society).await?,
-        Purpose::Look | Purpose::Tell => Vec::new(),
+) -> Result<OpenSociety, CliError> {
+    let ancestors = match purpose {
+        Purpose::Run | Purpose::Import => lineage::ancestors(&store.log, &config.society).await?,
+        Purpose::Read | Purpose::Enqueue => Vec::new(),
     };
-    let config = &config.with_kin(&config.society, &forebears);
-    let idle = || Thinking {
+    let config = &config.with_ancestors(&config.society, &ancestors);
+    let idle = || ModelSetup {
         model: Arc::new(NoModel),
-        about: About { model: vendors::OFFLINE.to_owned(), is_offline: true, ..About::default() },
+        host: HostSettings { model: vendors::OFFLINE.to_owned(), is_offline: true, ..HostSettings::default() },
         replayer: None,
     };
-    let (thinking, Tools { toolbox, servers }) = match purpose {
-        Purpose::Work => (thinking(config).await?, tools(config).await?),
+    let (setup, Tools { toolbox, servers }) = match purpose {
+        Purpose::Run => (open_model(config).await?, tools(config).await?),
         // Nobody is asked; but whether a model can be is known.
-        Purpose::Bring => {
-            let known = models(config).await.ok().map(|models| Thinking { model: Arc::new(models), ..idle() });
+        Purpose::Import => {
+            let known = models(config).await.ok().map(|models| ModelSetup { model: Arc::new(models), ..idle() });
             (known.unwrap_or_else(idle), Tools { toolbox: workbench(Vec::new())?, servers: None })
         }
-        Purpose::Look | Purpose::Tell => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
+        Purpose::Read | Purpose::Enqueue => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
     };
-    if purpose == Purpose::Work {
-        announce(config, &thinking.about);
+    if purpose == Purpose::Run {
+        announce(config, &setup.host);
         announce_servers(config);
-        if !config.is_of_another() {
+        if !config.is_other_society() {
             sops::faults(Path::new(SOPS), &config.trust)
                 .iter()
                 .for_each(|fault| out::note(&format!("polis: {fault} (bad_sop)")));
         }
     }
-    let telemetry = if purpose == Purpose::Work { store.telemetry(config)? } else { None };
+    let telemetry = if purpose == Purpose::Run { store.telemetry(config)? } else { None };
     let before = store.log.head(&config.society).await?;
     let Store { log, artifacts, .. } = store.clone();
     let live = watchers.unwrap_or_else(|| Arc::new(LocalLive::remembering()));
     let ports = Ports {
         log,
-        model: thinking.model,
+        model: setup.model,
         toolbox,
         live: live.clone(),
         clock: Arc::new(SystemClock),
@@ -199,50 +199,51 @@ pub(crate) async fn open_for(
     };
     let id = config.society.clone();
     let society = match purpose {
-        Purpose::Look => Society::open_read_only(id, ports).await?,
-        Purpose::Tell | Purpose::Bring => {
+        Purpose::Read => Society::open_read_only(id, ports).await?,
+        Purpose::Enqueue | Purpose::Import => {
             Society::open(id, ports, cast(config), Options { max_running: 0, ..options(config)? }).await?
         }
-        Purpose::Work => Society::open(id, ports, cast(config), options(config)?).await?,
+        Purpose::Run => Society::open(id, ports, cast(config), options(config)?).await?,
     };
     let followed = match telemetry {
         Some(telemetry) => telemetry.follow(&society, before).await,
         None => None,
     };
     let mut role_files = RoleFiles::default();
-    if purpose == Purpose::Work {
+    if purpose == Purpose::Run {
         announce_prompts(&config.trust);
         role_files = roles::state(&config.trust);
         roles::apply(&society, &config.trust).await;
         remotes::apply(&society, &config.remotes).await;
     }
-    let about = About { policy: config.rules.iter().map(rule).collect(), ..thinking.about };
+    let host = HostSettings { policy: config.rules.iter().map(rule).collect(), ..setup.host };
     let page = PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html };
-    let state = SocietyState::new(society, about).with_page(page);
-    let works = purpose == Purpose::Work;
-    Ok(Opened { state, artifacts, replayer: thinking.replayer, servers, followed, live, works, role_files })
+    let state = SocietyState::new(society, host).with_page(page);
+    let works = purpose == Purpose::Run;
+    Ok(OpenSociety { state, artifacts, replayer: setup.replayer, servers, followed, live, works, role_files })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.
-fn announce(config: &Config, about: &About) {
-    let of = if config.is_of_another() { format!("polis: for the society {}: ", config.society) } else { "polis: ".to_owned() };
-    match (about.is_offline, config.models.is_empty()) {
+fn announce(config: &Config, host: &HostSettings) {
+    let of =
+        if config.is_other_society() { format!("polis: for the society {}: ", config.society) } else { "polis: ".to_owned() };
+    match (host.is_offline, config.models.is_empty()) {
         (true, true) => out::note(&OFFLINE_NOTE.replacen("polis: ", &of, 1)),
         (true, false) => out::note(&OFFLINE_CHOSEN.replacen("polis: ", &of, 1)),
-        (false, true) if about.model.starts_with("ollama/") => {
+        (false, true) if host.model.starts_with("ollama/") => {
             out::note(&format!(
                 "{of}no model is set; {} on this machine answers. Choose with --model vendor/name.",
-                about.model
+                host.model
             ));
         }
         (false, _) => {}
     }
 }
 
-/// Says which servers come from a file that polis did not define: somebody else may have put it there.
+/// Names the servers of a file that Polis did not define: somebody else may have put it there.
 fn announce_servers(config: &Config) {
     if !config.foreign_servers.is_empty() {
-        out::note(&format!("polis: {} brings the MCP servers {}", servers::FILE, config.foreign_servers.join(", ")));
+        out::note(&format!("polis: {} brings the MCP servers {}", mcp_servers::FILE, config.foreign_servers.join(", ")));
     }
 }
 
@@ -252,15 +253,15 @@ const OFFLINE_NOTE: &str =
     "polis: no model is set, so the offline model answers: CSV files, counts, summaries, arithmetic, the time, reading and writing files.
 polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.";
 
-struct Thinking {
+struct ModelSetup {
     model: Arc<dyn Model>,
-    about: About,
+    host: HostSettings,
     replayer: Option<Arc<Replayer>>,
 }
 
 /// The models as they are set up.
-pub(crate) async fn models(config: &Config) -> Result<Models, Trouble> {
-    let bad = |error: vendors::OpenError| Trouble::usage(error.code(), error.to_string());
+pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
+    let bad = |error: vendors::OpenError| CliError::usage(error.code(), error.to_string());
     let opened = vendors::open(config.models.first().map(String::as_str), &|name| config.variable(name)).await.map_err(bad)?;
     let opened = opened.with_rates(config.rates.iter().cloned()).map_err(bad)?;
     let opened = opened.with_emulated_tools(&config.emulated_tools).map_err(bad)?;
@@ -282,8 +283,8 @@ fn rule(Rule { tool, server, agent, role, arguments, then, why, tainted }: &Rule
     PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone(), tainted: *tainted }
 }
 
-/// What is said about them.
-pub(crate) fn about(models: &Models) -> About {
+/// The description of the models for the API.
+pub(crate) fn host_settings(models: &Models) -> HostSettings {
     let is_here = |address: &&str| ["//127.", "//localhost", "//[::1]"].iter().any(|here| address.contains(here));
     let vendor = |(name, needs): (&str, Option<&vendors::OpenError>)| Vendor {
         name: name.to_owned(),
@@ -295,11 +296,16 @@ pub(crate) fn about(models: &Models) -> About {
         address: models.address(name).filter(is_here).map(str::to_owned),
     };
     let vendors = models.all().map(vendor).collect();
-    About { model: models.default_name().to_string(), is_offline: models.is_offline(), vendors, ..About::default() }
+    HostSettings {
+        model: models.default_name().to_string(),
+        is_offline: models.is_offline(),
+        vendors,
+        ..HostSettings::default()
+    }
 }
 
-fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
-    let bad = |what: String| Trouble::usage("bad_prices", format!("the prices {}: {what}", path.display()));
+fn prices(path: &Path, trust: &Trust) -> Result<Prices, CliError> {
+    let bad = |what: String| CliError::usage("bad_prices", format!("the prices {}: {what}", path.display()));
     // A file elsewhere, or one that trusted settings did not name, is one that the user named.
     let text = if trust.governs(path) { trust.read(path) } else { std::fs::read_to_string(path).map(Some) };
     let text =
@@ -307,7 +313,7 @@ fn prices(path: &Path, trust: &Trust) -> Result<Prices, Trouble> {
     Prices::read(&text).map_err(|error| bad(error.to_string()))
 }
 
-/// A person who reads along wants to keep up; a program does not.
+/// A person reads at a human pace; a program does not.
 #[cfg(feature = "offline")]
 fn pace() -> polis_providers::Pace {
     use std::io::IsTerminal;
@@ -316,24 +322,24 @@ fn pace() -> polis_providers::Pace {
     if is_watched { polis_providers::Pace::HUMAN } else { polis_providers::Pace::Instant }
 }
 
-async fn thinking(config: &Config) -> Result<Thinking, Trouble> {
-    let bad = |error: CassetteError| Trouble::usage("bad_cassette", error.to_string());
-    if let Some(Tape::Replay(file)) = &config.tape {
+async fn open_model(config: &Config) -> Result<ModelSetup, CliError> {
+    let bad = |error: CassetteError| CliError::usage("bad_cassette", error.to_string());
+    if let Some(CassetteMode::Replay(file)) = &config.cassette {
         let replayer = Arc::new(Replayer::open(file).map_err(bad)?);
         out::note(&format!("polis: answering from the cassette {}; no key is needed and no model is called.", file.display()));
-        let about = About { model: "cassette".to_owned(), ..About::default() };
-        return Ok(Thinking { model: replayer.clone(), about, replayer: Some(replayer) });
+        let host = HostSettings { model: "cassette".to_owned(), ..HostSettings::default() };
+        return Ok(ModelSetup { model: replayer.clone(), host, replayer: Some(replayer) });
     }
     let models = models(config).await?;
     #[cfg(feature = "offline")]
     let models = models.with_pace(pace());
-    let about = about(&models);
+    let host = host_settings(&models);
     let mut model: Arc<dyn Model> = Arc::new(models);
-    if let Some(Tape::Record(file)) = &config.tape {
+    if let Some(CassetteMode::Record(file)) = &config.cassette {
         model = Arc::new(Recorder::open(model, file).map_err(bad)?);
         out::note(&format!("polis: recording requests and replies in {}.", file.display()));
     }
-    Ok(Thinking { model, about, replayer: None })
+    Ok(ModelSetup { model, host, replayer: None })
 }
 
 /// The tools of a society, and the servers that bring some of them.
@@ -343,7 +349,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Waits for servers that are slow, because somebody wants to know about each.
+    /// Waits for slow servers, because the caller wants to know about each.
     pub(crate) async fn settled(&self) {
         let Some(servers) = &self.servers else { return };
         let is_starting = |server: &ToolServer| server.state == ServerState::Starting;
@@ -364,19 +370,19 @@ impl Tools {
 /// How long to wait for servers before the society begins without those that are slow.
 const SERVERS_PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
+pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
     let bad = |error: std::io::Error| {
-        Trouble::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
+        CliError::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
     let workspace = Workspace::open(&config.workspace).map_err(bad)?;
     let closed: Vec<_> = config.files.iter().cloned().chain(trust_folder(config)).collect();
     let real = config.workspace.canonicalize().map_err(bad)?;
     let (names, loaded): (Vec<_>, Vec<_>) =
-        config.servers.iter().map(|server| servers::closed(server, &real, &config.trust)).unzip();
+        config.servers.iter().map(|server| mcp_servers::closed(server, &real, &config.trust)).unzip();
     let protected =
-        fence::protected(&config.workspace, &config.data, &closed, &config.scripts, &loaded.concat()).map_err(bad)?;
+        protected_paths::protected(&config.workspace, &config.data, &closed, &config.scripts, &loaded.concat()).map_err(bad)?;
     let protected = protected.with_loaded_names(names.concat());
-    let mut tools = machine::tools(config, &protected).await?;
+    let mut tools = machine_tools::tools(config, &protected).await?;
     tools.splice(..0, built_ins(&workspace.with_protected(protected), Arc::new(SystemClock)));
     tools.extend(remotes::tools(&config.remotes)?);
     let own = workbench(tools)?;
@@ -407,8 +413,8 @@ fn trust_folder(config: &Config) -> Option<PathBuf> {
     Some(user.to_owned())
 }
 
-fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {
-    let bench = Workbench::new(tools).map_err(|error| Trouble::new("duplicate_tool", error.to_string()))?;
+fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, CliError> {
+    let bench = Workbench::new(tools).map_err(|error| CliError::new("duplicate_tool", error.to_string()))?;
     Ok(Arc::new(bench))
 }
 
@@ -424,7 +430,7 @@ pub(crate) fn cast(config: &Config) -> Cast {
     with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 
-fn options(config: &Config) -> Result<Options, Trouble> {
+fn options(config: &Config) -> Result<Options, CliError> {
     let entropy = entropy()?;
     let root = root_role(ROLE);
     // One alone is the port's own choice, and nothing that a request needs to say.

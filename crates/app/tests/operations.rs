@@ -12,7 +12,7 @@ use polis_api::{
 use polis_client::Client;
 use polis_domain::{CallResult, EffectClass};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_server::{About, Access, Listener, PolicyRule, PolicyThen, Security, SocietyState, Token, Vendor};
+use polis_server::{Access, HostSettings, Listener, PolicyRule, PolicyThen, Security, SocietyState, Token, Vendor};
 use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,8 @@ impl Both {
             why: "to see".to_owned(),
             tainted: false,
         };
-        let about = About { model: "scripted/one".to_owned(), is_offline: false, vendors: vec![vendor], policy: vec![rule] };
+        let about =
+            HostSettings { model: "scripted/one".to_owned(), is_offline: false, vendors: vec![vendor], policy: vec![rule] };
         let state = SocietyState::new(society.clone(), about);
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, Security::default()).await.unwrap();

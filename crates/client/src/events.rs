@@ -29,7 +29,7 @@ pub struct SseEvent {
     pub id: Option<u64>,
     /// Its name.
     pub name: String,
-    /// What it says.
+    /// Its data.
     pub data: String,
 }
 
@@ -56,7 +56,7 @@ impl Sse {
 
 impl From<Event<'_>> for SseEvent {
     fn from(event: Event<'_>) -> Self {
-        // The rest of an id says to which history the place belongs.
+        // The rest of an id names the history that the position belongs to.
         let id = event.id.split('.').next().and_then(|place| place.parse().ok());
         Self { id, name: event.name.into_owned(), data: event.data.into_owned() }
     }

@@ -1,4 +1,4 @@
-//! Asks a polis over HTTP, encrypted where the address says so.
+//! HTTP requests to a polis, encrypted for `https` addresses.
 
 use std::io;
 use std::path::Path;
@@ -85,7 +85,7 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The same if the server has done what it was asked.
+    /// The same if the server accepted the request; otherwise its error.
     pub(crate) async fn accepted(self) -> Result<Self, ClientError> {
         if self.status < 400 {
             return Ok(self);
@@ -101,12 +101,12 @@ pub struct Client {
     /// Scheme, host and port.
     url: String,
     token: Option<String>,
-    /// What every target begins with: the society that is meant.
+    /// The prefix of every path: the society.
     prefix: String,
 }
 
 impl Client {
-    /// The polis at this address, reached as the environment says; with `https` the system must trust its certificate.
+    /// The polis at this address, through the proxies of the environment; with `https` the system must trust its certificate.
     pub fn new(url: &str, token: Option<String>) -> Result<Self, ClientError> {
         let bad = || ClientError::BadUrl(url.to_owned());
         let uri: Uri = url.trim().parse().map_err(|_| bad())?;
@@ -188,7 +188,7 @@ pub(crate) async fn whole(mut body: Body) -> Result<Vec<u8>, ClientError> {
     Ok(whole)
 }
 
-/// What a server says about a request that failed.
+/// The error in the response of a failed request.
 pub(crate) fn problem(status: u16, body: &[u8]) -> ClientError {
     match serde_json::from_slice::<ProblemDetails>(body) {
         Ok(problem) => ClientError::Problem(ApiError::new(status, problem.code, problem.detail)),

@@ -15,7 +15,7 @@ pub struct McpMessages {
 }
 
 impl Client {
-    /// Hands a message of a client on stdio on. `session` tells the requests of one process from those of another.
+    /// Forwards a message of a client on stdio. `session` tells the requests of one process from those of another.
     pub async fn mcp(&self, session: &str, message: &str) -> Result<McpMessages, ClientError> {
         let bad = |error: serde_urlencoded::ser::Error| ClientError::BadUrl(error.to_string());
         let query = serde_urlencoded::to_string([("via", "stdio"), ("session", session)]).map_err(bad)?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::exchange::{Client, problem, read, whole};
 
-/// What is encoded in a segment of a path.
+/// Characters that are percent-encoded in a path segment.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 const JSON: &str = "application/json";

@@ -13,7 +13,7 @@ use crate::{AgentId, RoleId, TaskId, Usage};
 
 /// The owner of an account.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
+pub enum BudgetScope {
     /// The whole society.
     Society,
     /// All agents of a role together.
@@ -95,7 +95,7 @@ pub struct Account {
 #[serde(rename_all = "camelCase")]
 pub struct Level {
     /// The owner of an account.
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// What a budget limits.
     pub of: Counted,
     /// Spent and reserved.
@@ -126,7 +126,7 @@ pub struct Reserved {
     /// The reserved amount.
     pub amount: Spent,
     /// The accounts that it is reserved in.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<BudgetScope>,
 }
 
 /// The share of a budget, in percent, from which the agent is warned.
@@ -212,19 +212,19 @@ impl Budgets {
     }
 
     /// The budget of an account.
-    pub fn of(&self, scope: &Scope) -> Budget {
+    pub fn of(&self, scope: &BudgetScope) -> Budget {
         match scope {
-            Scope::Society => self.society,
-            Scope::Role(role) => self.roles.get(role).copied().unwrap_or_default(),
-            Scope::Agent(_) => self.agent,
-            Scope::Task(_) => self.task,
+            BudgetScope::Society => self.society,
+            BudgetScope::Role(role) => self.roles.get(role).copied().unwrap_or_default(),
+            BudgetScope::Agent(_) => self.agent,
+            BudgetScope::Task(_) => self.task,
         }
     }
 }
 
 impl Account {
     /// The level of everything that has a limit.
-    pub fn levels(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
+    pub fn levels(&self, scope: &BudgetScope, budget: Budget) -> impl Iterator<Item = Level> {
         let (used, granted) = (self.spent.plus(self.reserved), self.granted);
         let scope = scope.clone();
         COUNTED.into_iter().filter_map(move |of| {
@@ -234,20 +234,20 @@ impl Account {
     }
 
     /// What is used up.
-    pub(crate) fn used_up(&self, scope: &Scope, budget: Budget) -> impl Iterator<Item = Level> {
+    pub(crate) fn used_up(&self, scope: &BudgetScope, budget: Budget) -> impl Iterator<Item = Level> {
         let spent = self.spent;
         self.levels(scope, budget).filter(move |level| spent.get(level.of) >= level.limit)
     }
 
     /// Whether one more call fits beside the reservations. A single call may exceed a budget that is not used up, so a budget
     /// is exceeded by at most one reply and never left unused.
-    pub(crate) fn has_room(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
+    pub(crate) fn has_room(&self, scope: &BudgetScope, budget: Budget, call: Spent) -> bool {
         let fits = |level: Level| level.used.saturating_add(call.get(level.of)) <= level.limit;
         self.reserved == Spent::default() || self.levels(scope, budget).all(fits)
     }
 
     /// Whether the remaining tokens and money are several times what a call reserves, so that its reply needs no token limit.
-    pub(crate) fn is_ample(&self, scope: &Scope, budget: Budget, call: Spent) -> bool {
+    pub(crate) fn is_ample(&self, scope: &BudgetScope, budget: Budget, call: Spent) -> bool {
         let is_enough = |level: Level| match level.of {
             Counted::Tokens | Counted::Cost => {
                 level.limit.saturating_sub(level.used) >= call.get(level.of).saturating_mul(AMPLE_CALLS)
@@ -285,10 +285,10 @@ impl Level {
     /// The text for an agent. It names no request, because the prompt must be the same in every run.
     pub fn to_agent(&self) -> String {
         let whose = match &self.scope {
-            Scope::Society => "the society",
-            Scope::Role(_) => "your role",
-            Scope::Agent(_) => "you and those above you",
-            Scope::Task(_) => "this task",
+            BudgetScope::Society => "the society",
+            BudgetScope::Role(_) => "your role",
+            BudgetScope::Agent(_) => "you and those above you",
+            BudgetScope::Task(_) => "this task",
         };
         format!("{} % of the {} of {whose} are used", self.percent(), self.of.amount(self.limit))
     }
@@ -314,10 +314,10 @@ impl Counted {
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whose = match &self.scope {
-            Scope::Society => "the society".to_owned(),
-            Scope::Role(role) => format!("role `{role}`"),
-            Scope::Agent(agent) => format!("agent `{agent}`"),
-            Scope::Task(task) => format!("task `{task}`"),
+            BudgetScope::Society => "the society".to_owned(),
+            BudgetScope::Role(role) => format!("role `{role}`"),
+            BudgetScope::Agent(agent) => format!("agent `{agent}`"),
+            BudgetScope::Task(task) => format!("task `{task}`"),
         };
         let used = match self.of {
             Counted::Cost => format!("${:.4}", self.used as f64 / 1e9),
@@ -328,7 +328,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Society => f.write_str("society"),
@@ -342,29 +342,29 @@ impl fmt::Display for Scope {
 /// The text names no account.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no account; write society, role:NAME, agent:NAME or task:ID")]
-pub struct BadScope(String);
+pub struct BadBudgetScope(String);
 
-impl FromStr for Scope {
-    type Err = BadScope;
+impl FromStr for BudgetScope {
+    type Err = BadBudgetScope;
 
-    fn from_str(text: &str) -> Result<Self, BadScope> {
+    fn from_str(text: &str) -> Result<Self, BadBudgetScope> {
         match text.split_once(':') {
             Some(("role", name)) => Ok(Self::Role(name.into())),
             Some(("agent", name)) => Ok(Self::Agent(name.into())),
             Some(("task", name)) => Ok(Self::Task(name.into())),
             None if text == "society" => Ok(Self::Society),
-            _ => Err(BadScope(text.to_owned())),
+            _ => Err(BadBudgetScope(text.to_owned())),
         }
     }
 }
 
-impl Serialize for Scope {
+impl Serialize for BudgetScope {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Scope {
+impl<'de> Deserialize<'de> for BudgetScope {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -387,11 +387,11 @@ mod tests {
 
     #[test]
     fn a_call_fits_beside_others_only_within_the_budget_and_alone_while_anything_is_left() {
-        let fits = |spent, reserved, call| account(spent, reserved, 0).has_room(&Scope::Society, HUNDRED, tokens(call));
+        let fits = |spent, reserved, call| account(spent, reserved, 0).has_room(&BudgetScope::Society, HUNDRED, tokens(call));
         assert!(fits(0, 50, 50) && !fits(0, 50, 51) && fits(99, 0, 1_000) && !fits(0, 200, 0));
-        assert!(account(5, 5, 0).has_room(&Scope::Society, Budget::default(), tokens(9)));
+        assert!(account(5, 5, 0).has_room(&BudgetScope::Society, Budget::default(), tokens(9)));
         let is_used_up =
-            |spent, reserved, granted| account(spent, reserved, granted).used_up(&Scope::Society, HUNDRED).count() > 0;
+            |spent, reserved, granted| account(spent, reserved, granted).used_up(&BudgetScope::Society, HUNDRED).count() > 0;
         assert!(is_used_up(100, 0, 0) && !is_used_up(99, 99, 0) && !is_used_up(100, 0, 1));
     }
 
@@ -400,17 +400,22 @@ mod tests {
         for used in [99, 100, 130] {
             let mut account = account(used, 0, 0);
             account.granted = account.granted.plus(account.grant(HUNDRED));
-            let level = account.levels(&Scope::Society, HUNDRED).next().unwrap();
+            let level = account.levels(&BudgetScope::Society, HUNDRED).next().unwrap();
             assert_eq!(level.limit, if used < 100 { 100 } else { used + 100 });
         }
     }
 
     #[test]
     fn a_scope_is_written_as_it_is_read() {
-        let scopes = [Scope::Society, Scope::Role("r".into()), Scope::Agent("a:b".into()), Scope::Task("t".into())];
+        let scopes = [
+            BudgetScope::Society,
+            BudgetScope::Role("r".into()),
+            BudgetScope::Agent("a:b".into()),
+            BudgetScope::Task("t".into()),
+        ];
         for scope in scopes {
             assert_eq!(scope.to_string().parse(), Ok(scope));
         }
-        assert!("nobody".parse::<Scope>().is_err() && "nobody:x".parse::<Scope>().is_err());
+        assert!("nobody".parse::<BudgetScope>().is_err() && "nobody:x".parse::<BudgetScope>().is_err());
     }
 }

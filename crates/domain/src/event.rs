@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, Budgets, ConversationChange, ConversationSettings, Effect, EffectId, Envelope,
-    Failure, Inquiry, InquiryId, Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase, Plan,
-    ReplyTo, Request, Role, RoleId, Scope, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Allowed, Answer, Behaviour, BudgetScope, Budgets, ConversationChange, ConversationSettings, Effect, EffectId,
+    Envelope, Failure, Inquiry, InquiryId, Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase,
+    Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its position, time and thread.
@@ -84,7 +84,7 @@ pub enum Event {
     /// A person granted an account more than its budget.
     BudgetGranted {
         /// The account.
-        scope: Scope,
+        scope: BudgetScope,
         /// The additional amount.
         more: Spent,
     },

@@ -13,9 +13,9 @@ use crate::spine::{
     TurnState,
 };
 use crate::{
-    Account, AgentId, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId, ListedArtifact,
-    MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role, Scope, Settlement,
-    Source, Spent, Task, TaskId, Timestamp, TurnId,
+    Account, AgentId, BudgetScope, Cleared, Digest, Effect, EffectId, Envelope, Event, FailureCode, Inquiry, InquiryId,
+    ListedArtifact, MessageKind, OpenInquiry, Origin, Outcome, Plan, Recorded, ReplyTo, Reserved, ReusableResult, Role,
+    Settlement, Source, Spent, Task, TaskId, Timestamp, TurnId,
 };
 
 /// How many tool lists are remembered, so that their names need not be logged again.
@@ -494,7 +494,7 @@ impl Spine {
                 activity.calls.clear();
             }
             self.allowed.retain(|allowed| allowed.task.as_ref() != Some(&envelope.task_id));
-            let scope = Scope::Task(envelope.task_id.clone());
+            let scope = BudgetScope::Task(envelope.task_id.clone());
             if self.ledger.get(&scope).is_some_and(|account| account.reserved == Spent::default()) {
                 self.ledger.remove(&scope);
             }
@@ -648,14 +648,14 @@ impl FromIterator<Arc<Recorded>> for Spine {
     }
 }
 
-fn book(ledger: &mut FxHashMap<Scope, Account>, open: &OpenEffect, spent: Spent) {
+fn book(ledger: &mut FxHashMap<BudgetScope, Account>, open: &OpenEffect, spent: Spent) {
     let OpenKind::Model(reserved) = &open.kind else { return };
     for scope in &reserved.scopes {
         change(ledger, scope, |account| account.spent = account.spent.plus(spent));
     }
 }
 
-fn change(ledger: &mut FxHashMap<Scope, Account>, scope: &Scope, how: impl Fn(&mut Account)) {
+fn change(ledger: &mut FxHashMap<BudgetScope, Account>, scope: &BudgetScope, how: impl Fn(&mut Account)) {
     match ledger.get_mut(scope) {
         Some(account) => how(account),
         None => how(ledger.entry(scope.clone()).or_default()),

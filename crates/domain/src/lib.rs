@@ -45,7 +45,7 @@ mod upgrade;
 mod usage;
 
 pub use artifact::{Artifact, ArtifactId, BadArtifactId};
-pub use budget::{Account, BadScope, Budget, Budgets, Counted, Level, Reserved, Scope, Spent};
+pub use budget::{Account, BadBudgetScope, Budget, BudgetScope, Budgets, Counted, Level, Reserved, Spent};
 pub use catalogue::{Catalogue, ListedArtifact};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use conversation::{
@@ -81,7 +81,7 @@ pub use request::{DoneRequest, IdempotencyKey, Request, Requests};
 pub use reuse::{MAX_RESULTS, ReusableResult, ReusableResults, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{
-    Agent, Context, DeadLetter, Era, Founder, Head, LastingApproval, OpenEffect, OpenKind, PendingTermination, Pin, Place,
+    Agent, Compressions, DeadLetter, Era, Founder, Head, LastingApproval, OpenEffect, OpenKind, PendingTermination, Pin, Place,
     PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn, TurnState,
 };
 pub use task::{Envelope, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::{ArtifactId, EffectId, InquiryId, Scope, SubThreadPath};
+use crate::{ArtifactId, BudgetScope, EffectId, InquiryId, SubThreadPath};
 
 /// A name alone, or several.
 pub(crate) struct OneOrMany;
@@ -20,10 +20,10 @@ impl JsonSchema for OneOrMany {
 }
 
 macro_rules! written_as_text {
-    ($($name:ident: $about:literal),+ $(,)?) => {$(
+    ($($name:ident as $schema:literal: $about:literal),+ $(,)?) => {$(
         impl JsonSchema for $name {
             fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
+                $schema.into()
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -34,9 +34,9 @@ macro_rules! written_as_text {
 }
 
 written_as_text! {
-    ArtifactId: "Names a content by what it holds.",
-    EffectId: "The n-th effect of a turn, written `turn.n`.",
-    InquiryId: "A question of a running call, written `turn.n.seq`.",
-    Scope: "An account: `society`, `task:ID`, `agent:ID` or `role:ID`.",
-    SubThreadPath: "Where a sub-thread lies below a main thread, such as `messages[3].meta._thread`.",
+    ArtifactId as "ArtifactId": "Names a content by what it holds.",
+    EffectId as "EffectId": "The n-th effect of a turn, written `turn.n`.",
+    InquiryId as "InquiryId": "A question of a running call, written `turn.n.seq`.",
+    BudgetScope as "Scope": "An account: `society`, `task:ID`, `agent:ID` or `role:ID`.",
+    SubThreadPath as "SubThreadPath": "Where a sub-thread lies below a main thread, such as `messages[3].meta._thread`.",
 }

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, Budgets, Call, Catalogue, Conversation, Conversations, Digest, Effect, EffectClass, EffectId,
-    Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests, Reserved,
-    ReusableResults, Role, RoleId, Ruling, Scope, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Conversation, Conversations, Digest, Effect, EffectClass,
+    EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests,
+    Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
@@ -33,7 +33,7 @@ pub struct Spine {
     /// The budgets for model calls.
     pub budgets: Arc<Budgets>,
     /// The accounts of all who spent anything. Those of requests are removed with their answers.
-    pub ledger: FxHashMap<Scope, Account>,
+    pub ledger: FxHashMap<BudgetScope, Account>,
     /// The lasting approvals of tools.
     pub allowed: Vec<Allowed>,
     /// The definitions of server tools at their first use, or since a person approved a change.
@@ -258,7 +258,7 @@ pub struct Head {
     pub turn: Option<TurnId>,
     /// Its compressions; none for most threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<Box<Context>>,
+    pub context: Option<Box<Compressions>>,
     /// The sub-threads in its messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
@@ -271,7 +271,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// The compressions of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Context {
+pub struct Compressions {
     /// The active compressions, each on top of the one before: its event, and the first message that is shown.
     pub cuts: Vec<(Seq, u32)>,
     /// How many attempts in a row failed.
@@ -362,7 +362,7 @@ pub enum OpenKind {
     /// A model call, and what is reserved for it.
     Model(Box<Reserved>),
     /// A request to a person for more budget, for these accounts.
-    Grant(Box<[Scope]>),
+    Grant(Box<[BudgetScope]>),
     /// A tool call.
     Tool(EffectClass),
     /// A question to an agent.
@@ -511,12 +511,12 @@ impl Spine {
     }
 
     /// The accounts that an agent's calls for a request are charged to.
-    pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<Scope> {
+    pub fn accounts(&self, agent: &AgentId, task: &TaskId) -> Vec<BudgetScope> {
         let mut scopes = Vec::with_capacity(8);
-        scopes.extend([Scope::Society, Scope::Task(task.clone())]);
-        scopes.extend(self.agents.get(agent).map(|agent| Scope::Role(agent.role.clone())));
+        scopes.extend([BudgetScope::Society, BudgetScope::Task(task.clone())]);
+        scopes.extend(self.agents.get(agent).map(|agent| BudgetScope::Role(agent.role.clone())));
         let parent = |id: &AgentId| self.agents.get(id)?.parent.clone();
-        scopes.extend(std::iter::successors(Some(agent.clone()), parent).map(Scope::Agent));
+        scopes.extend(std::iter::successors(Some(agent.clone()), parent).map(BudgetScope::Agent));
         scopes
     }
 
@@ -597,7 +597,7 @@ impl OpenEffect {
     }
 
     /// An effect that has just been stated.
-    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<Scope>, at: Seq) -> Self {
+    pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<BudgetScope>, at: Seq) -> Self {
         let kind = match effect {
             Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),
             Effect::Grant { lacking, .. } => OpenKind::Grant(lacking.iter().map(|level| level.scope.clone()).collect()),

@@ -16,11 +16,11 @@ pub(crate) struct Books {
     detached: Vec<AgentId>,
     turns: BTreeMap<TurnId, (AgentId, TaskId)>,
     asleep: Vec<TurnId>,
-    calls: BTreeMap<EffectId, (Spent, Vec<Scope>)>,
+    calls: BTreeMap<EffectId, (Spent, Vec<BudgetScope>)>,
     /// Models that running calls have asked.
-    samples: BTreeMap<InquiryId, (Spent, Vec<Scope>)>,
-    spent: BTreeMap<Scope, Spent>,
-    granted: BTreeMap<Scope, Spent>,
+    samples: BTreeMap<InquiryId, (Spent, Vec<BudgetScope>)>,
+    spent: BTreeMap<BudgetScope, Spent>,
+    granted: BTreeMap<BudgetScope, Spent>,
 }
 
 /// What a call cost at least whose end nobody saw.
@@ -97,7 +97,7 @@ impl Books {
                 self.cut_samples(|inquiry| inquiry.call.turn == *turn);
             }
             Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.kind != MessageKind::Message => {
-                let scope = Scope::Task(envelope.task_id.clone());
+                let scope = BudgetScope::Task(envelope.task_id.clone());
                 if self.reserved(&scope) == Spent::default() {
                     self.spent.remove(&scope);
                     self.granted.remove(&scope);
@@ -119,19 +119,19 @@ impl Books {
         Ok(())
     }
 
-    fn scopes(&self, turn: TurnId) -> Vec<Scope> {
+    fn scopes(&self, turn: TurnId) -> Vec<BudgetScope> {
         let Some((agent, task)) = self.turns.get(&turn) else { return Vec::new() };
-        let mut scopes = vec![Scope::Society, Scope::Task(task.clone())];
-        scopes.extend(self.members.get(agent).map(|(role, _)| Scope::Role(role.clone())));
+        let mut scopes = vec![BudgetScope::Society, BudgetScope::Task(task.clone())];
+        scopes.extend(self.members.get(agent).map(|(role, _)| BudgetScope::Role(role.clone())));
         let mut next = Some(agent.clone());
         while let Some(agent) = next {
             next = self.members.get(&agent).and_then(|(_, parent)| parent.clone());
-            scopes.push(Scope::Agent(agent));
+            scopes.push(BudgetScope::Agent(agent));
         }
         scopes
     }
 
-    fn may_begin(&self, scope: &Scope, call: Spent) -> Law {
+    fn may_begin(&self, scope: &BudgetScope, call: Spent) -> Law {
         let (spent, reserved) = (get(&self.spent, scope), self.reserved(scope));
         for (of, limit) in self.limits(scope) {
             law!(amount(spent, of) < limit, "{scope} has used up its {limit} {of:?}");
@@ -141,22 +141,22 @@ impl Books {
         Ok(())
     }
 
-    fn is_used_up(&self, scope: &Scope) -> bool {
+    fn is_used_up(&self, scope: &BudgetScope) -> bool {
         self.limits(scope).iter().any(|(of, limit)| amount(get(&self.spent, scope), *of) >= *limit)
     }
 
-    fn is_near(&self, scope: &Scope) -> bool {
+    fn is_near(&self, scope: &BudgetScope) -> bool {
         let used = get(&self.spent, scope).plus(self.reserved(scope));
         self.limits(scope).iter().any(|(of, limit)| amount(used, *of) * 100 >= *limit * 80)
     }
 
-    fn limits(&self, scope: &Scope) -> Vec<(Counted, u64)> {
+    fn limits(&self, scope: &BudgetScope) -> Vec<(Counted, u64)> {
         let (budget, granted) = (self.budgets.of(scope), get(&self.granted, scope));
         let all = [Counted::Tokens, Counted::Cost, Counted::Requests, Counted::Time];
         all.into_iter().filter_map(|of| Some((of, budget.get(of)? + amount(granted, of)))).collect()
     }
 
-    fn reserved(&self, scope: &Scope) -> Spent {
+    fn reserved(&self, scope: &BudgetScope) -> Spent {
         let awake = self.calls.iter().filter(|(id, _)| !self.asleep.contains(&id.turn));
         let here = awake.filter(|(_, (_, scopes))| scopes.contains(scope));
         let samples = self.samples.values().filter(|(_, scopes)| scopes.contains(scope)).map(|(amount, _)| *amount);
@@ -185,11 +185,11 @@ fn amount(spent: Spent, of: Counted) -> u64 {
     }
 }
 
-fn get(accounts: &BTreeMap<Scope, Spent>, scope: &Scope) -> Spent {
+fn get(accounts: &BTreeMap<BudgetScope, Spent>, scope: &BudgetScope) -> Spent {
     accounts.get(scope).copied().unwrap_or_default()
 }
 
-fn add(accounts: &mut BTreeMap<Scope, Spent>, scope: &Scope, more: Spent) {
+fn add(accounts: &mut BTreeMap<BudgetScope, Spent>, scope: &BudgetScope, more: Spent) {
     let account = accounts.entry(scope.clone()).or_default();
     *account = account.plus(more);
 }
@@ -240,7 +240,7 @@ fn a_budget_that_is_used_up_asks_the_person_and_a_grant_is_one_more_measure() {
     assert!(is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
     let granted = society.command(Command::Resolve { id: EffectId { turn, n: 3 }, resolution: verdict(true) }, NOON).unwrap();
     let more = Spent { tokens: 130, ..Spent::default() };
-    assert_eq!(granted[0].1, Event::BudgetGranted { scope: Scope::Society, more });
+    assert_eq!(granted[0].1, Event::BudgetGranted { scope: BudgetScope::Society, more });
     assert!(!is_grant(&society.command(asks(&society, "a", 1), NOON).unwrap()));
     society.assert_replays();
 }
@@ -287,7 +287,7 @@ fn an_agent_spends_from_the_accounts_above_it_and_a_request_from_its_own() {
     society.command(replies(&society, "a", 30), NOON).unwrap();
     let spent = |scope: &str| society.spine.ledger[&scope.parse().unwrap()].spent.tokens;
     assert_eq!(["society", "agent:root", "agent:a", "role:worker", "task:t"].map(spent), [30; 5]);
-    assert!(!society.spine.ledger.contains_key(&Scope::Agent("b".into())));
+    assert!(!society.spine.ledger.contains_key(&BudgetScope::Agent("b".into())));
     // Near its end, the agent is told.
     let began = society.command(asks(&society, "a", 10), NOON).unwrap();
     assert!(matches!(&began[0].1, Event::EffectStarted { permit: Some(permit), .. } if permit.near.is_empty()));
@@ -307,8 +307,8 @@ fn an_answer_says_what_the_request_cost_and_closes_its_account() {
     let settled = society.command(Command::Settle { turn, result }, NOON).unwrap();
     let envelope = settled.iter().find_map(|(_, event)| event.envelope()).unwrap();
     assert_eq!(envelope.payload.meta["usage"], serde_json::json!({ "tokens": 30, "costNanos": 0, "requests": 1, "timeMs": 5 }));
-    assert!(!society.spine.ledger.contains_key(&Scope::Task("t".into())));
-    assert_eq!(society.spine.ledger[&Scope::Society].spent.tokens, 30);
+    assert!(!society.spine.ledger.contains_key(&BudgetScope::Task("t".into())));
+    assert_eq!(society.spine.ledger[&BudgetScope::Society].spent.tokens, 30);
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing
     society.command(asks(&society, "a", 60), NOON).unwrap();
     let turn = society.spine.agents[&AgentId::from("a")].turn.unwrap();
     society.command(retry(turn, "model_failed"), NOON).unwrap();
-    let account = |society: &Society| society.spine.ledger[&Scope::Society];
+    let account = |society: &Society| society.spine.ledger[&BudgetScope::Society];
     assert_eq!((account(&society).spent.requests, account(&society).reserved.tokens), (1, 60));
     society.command(Command::Park { turn, reason: Failure::new("x", "x") }, NOON).unwrap();
     assert_eq!(account(&society).reserved, Spent::default());

@@ -50,7 +50,7 @@ impl Cast {
         let sub_threads = self.declare_all(behaviour.as_str(), agent.sub_threads(), 0);
         let phases = self.handlers(&behaviour, agent.phases(), &prompt_source, &sub_threads);
         let operations = agent.operations();
-        let scope = Arc::new(Scope { prompt_source, sub_threads });
+        let scope = Arc::new(CodeScope { prompt_source, sub_threads });
         self.register(behaviour, Registration { scope, code: Code::Agent { agent, phases, own }, operations });
         self
     }
@@ -116,7 +116,7 @@ impl Cast {
             let Ok(phase) = Phase::try_from(phase) else { continue };
             let next = next.and_then(|next| Phase::try_from(next).ok());
             let sub_threads = self.merge_sub_threads(&place, own, handler.sub_threads(), 0);
-            let scope = Arc::new(Scope { prompt_source: prompt_source.clone(), sub_threads });
+            let scope = Arc::new(CodeScope { prompt_source: prompt_source.clone(), sub_threads });
             handlers.first.get_or_insert_with(|| phase.clone());
             handlers.by_phase.insert(phase, RegisteredHandler { handler, next, scope });
         }
@@ -142,7 +142,7 @@ impl Cast {
             let sub_threads = self.declare_all(name.as_str(), unit.sub_threads(), depth + 1);
             let below = handler.as_ref().map(|handler| handler.sub_threads()).unwrap_or_default();
             let sub_threads = self.merge_sub_threads(name.as_str(), &sub_threads, below, depth + 1);
-            let scope = Arc::new(Scope { prompt_source: prompt_source.clone(), sub_threads });
+            let scope = Arc::new(CodeScope { prompt_source: prompt_source.clone(), sub_threads });
             let code = Code::Unit(RegisteredUnit { unit, handler, next, agent: agent.clone() });
             first.get_or_insert_with(|| phase.clone());
             units.insert(phase, name.clone());
@@ -153,7 +153,7 @@ impl Cast {
             agent: agent.clone(),
             units,
             first,
-            scope: Arc::new(Scope { prompt_source, sub_threads: DeclaredSubThreads::new() }),
+            scope: Arc::new(CodeScope { prompt_source, sub_threads: DeclaredSubThreads::new() }),
         })
     }
 
@@ -207,7 +207,7 @@ impl Cast {
 
 /// The code behind one behaviour name.
 pub(crate) struct Registration {
-    pub(crate) scope: Arc<Scope>,
+    pub(crate) scope: Arc<CodeScope>,
     code: Code,
     operations: Vec<Operation>,
 }
@@ -229,7 +229,7 @@ struct Handlers {
 pub(crate) struct RegisteredHandler {
     pub(crate) handler: Arc<dyn AnyHandler>,
     pub(crate) next: Option<Phase>,
-    pub(crate) scope: Arc<Scope>,
+    pub(crate) scope: Arc<CodeScope>,
 }
 
 /// A unit, its handler, and the sub-thread agent that it belongs to.
@@ -241,7 +241,7 @@ pub(crate) struct RegisteredUnit {
 }
 
 /// What running code can reach: the system prompt for its model calls and the sub-threads that it may run.
-pub(crate) struct Scope {
+pub(crate) struct CodeScope {
     pub(crate) prompt_source: Arc<dyn SystemPromptSource>,
     pub(crate) sub_threads: DeclaredSubThreads,
 }
@@ -255,7 +255,7 @@ pub(crate) struct DeclaredSubThread {
     pub(crate) units: BTreeMap<Phase, Behaviour>,
     /// The phase in which a new sub-thread starts.
     pub(crate) first: Phase,
-    pub(crate) scope: Arc<Scope>,
+    pub(crate) scope: Arc<CodeScope>,
 }
 
 impl Registration {

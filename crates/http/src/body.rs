@@ -43,7 +43,7 @@ impl Body {
     /// The same for code that is polled itself. After an error nothing comes.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
         while !self.is_over {
-            if let Some(late) = self.lateness() {
+            if let Some(late) = self.timeout_error() {
                 return self.fail(late);
             }
             match Pin::new(&mut self.incoming).poll_frame(cx) {
@@ -86,8 +86,8 @@ impl Body {
         Ok((body, true))
     }
 
-    /// One that never stops sending is late too, so this is asked whatever comes.
-    fn lateness(&self) -> Option<HttpError> {
+    /// A body that never stops sending exceeds the time limit too, so this is checked for every chunk.
+    fn timeout_error(&self) -> Option<HttpError> {
         let (sleep, after) = self.deadline.as_ref()?;
         let is_late = sleep.deadline() <= Instant::now();
         is_late.then(|| HttpError::Late { address: self.address.to_string(), after: *after })

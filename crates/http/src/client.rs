@@ -15,17 +15,17 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Sleep;
 
-use crate::connect::{Connector, address_of, login_wanted};
+use crate::connect::{Connector, address_of, proxy_auth_required};
 use crate::environment::Proxies;
 use crate::error::{find, with_causes};
-use crate::resolve::{Names, Resolver, SystemResolver};
+use crate::resolve::{HyperResolver, Resolver, SystemResolver};
 use crate::tls::{Identity, LazyTls, Trust};
 use crate::{Body, Environment, HttpError};
 
-/// What this program calls itself.
+/// The `User-Agent` of this program.
 pub(crate) const AGENT: &str = concat!("polis/", env!("CARGO_PKG_VERSION"));
 
-/// How long an unused connection is kept, and how often the system probes one.
+/// How long an idle connection is kept, and how often the system probes one.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -66,12 +66,12 @@ pub struct HttpOptions {
     pub proxies_loopback: bool,
     /// Looks names up, except those that a proxy looks up.
     pub resolver: Arc<dyn Resolver>,
-    /// Most unused connections to one server that are kept.
+    /// Most idle connections per server.
     pub max_idle_per_host: usize,
 }
 
 impl HttpOptions {
-    /// What the environment says, and defaults for the rest.
+    /// The settings of the environment, and defaults for the rest.
     pub fn from_env() -> Self {
         Self::new(Environment::read())
     }
@@ -106,7 +106,7 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client with no connection open. What is wrong with certificates or proxies is said when a request needs them.
+    /// A client with no open connection. Errors of certificates or proxies appear with the first request that needs them.
     pub fn new(options: HttpOptions) -> Self {
         let HttpOptions { environment, trust, identity, timeouts, proxies_loopback, resolver, max_idle_per_host } = options;
         let connector = Connector {
@@ -155,11 +155,11 @@ impl HttpClient {
         let response = tokio::select! {
             biased;
             response = sending => response.map_err(|error| self.failed(&address, &error))?,
-            after = rung(&mut silence) => return Err(HttpError::Silent { address: address.to_string(), after }),
-            after = rung(&mut deadline) => return Err(HttpError::Late { address: address.to_string(), after }),
+            after = wait_for_timeout(&mut silence) => return Err(HttpError::Silent { address: address.to_string(), after }),
+            after = wait_for_timeout(&mut deadline) => return Err(HttpError::Late { address: address.to_string(), after }),
         };
         match proxy {
-            Some(proxy) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(login_wanted(&proxy)),
+            Some(proxy) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(proxy_auth_required(&proxy)),
             _ => Ok(response.map(|body| Body::new(body, address, self.timeouts.between_bytes, deadline))),
         }
     }
@@ -172,7 +172,7 @@ impl HttpClient {
             return Err(HttpError::BadAddress { address: without_login(target).to_string() });
         }
         let proxy = match target.scheme_str() {
-            Some("http") => self.connector.proxies.leading_to(target)?,
+            Some("http") => self.connector.proxies.for_target(target)?,
             _ => None,
         };
         let proxy = proxy.filter(|proxy| matches!(proxy.uri().scheme_str(), Some("http" | "https")));
@@ -215,8 +215,8 @@ impl fmt::Debug for HttpClient {
     }
 }
 
-fn tcp(resolver: Arc<dyn Resolver>, timeout: Duration) -> HttpConnector<Names> {
-    let mut tcp = HttpConnector::new_with_resolver(Names(resolver));
+fn tcp(resolver: Arc<dyn Resolver>, timeout: Duration) -> HttpConnector<HyperResolver> {
+    let mut tcp = HttpConnector::new_with_resolver(HyperResolver(resolver));
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -235,8 +235,8 @@ fn pool(connector: &Connector, max_idle_per_host: usize) -> Pool<Connector, Full
         .build(connector.clone())
 }
 
-/// Waits for an alarm, for ever if there is none, and gives how long it was set to.
-async fn rung(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
+/// Waits for a timer, for ever if there is none, and returns its duration.
+async fn wait_for_timeout(alarm: &mut Option<(Pin<Box<Sleep>>, Duration)>) -> Duration {
     match alarm {
         Some((sleep, after)) => {
             sleep.as_mut().await;

@@ -1,5 +1,5 @@
-//! The way to a server: straight or through a proxy, and encrypted where the address says so. Each step that fails has an error
-//! of its own, so that a message can say which address was tried.
+//! Connections to a server: direct or through a proxy, encrypted for `https`. Each step has its own error, so that a message
+//! can name the address that was tried.
 
 use std::io;
 use std::pin::Pin;
@@ -26,13 +26,13 @@ use crate::HttpError;
 use crate::client::AGENT;
 use crate::environment::Proxies;
 use crate::error::{find, with_causes};
-use crate::resolve::{LookupError, Names};
+use crate::resolve::{HyperResolver, LookupError};
 use crate::tls::LazyTls;
 
 /// Opens connections; copies share everything.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    pub(crate) tcp: HttpConnector<Names>,
+    pub(crate) tcp: HttpConnector<HyperResolver>,
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) tls: LazyTls,
     /// How long a connection may take, with proxy and encryption.
@@ -65,7 +65,7 @@ impl Service<Uri> for Connector {
 impl Connector {
     async fn connect(&self, target: &Uri) -> Result<Socket, HttpError> {
         let is_encrypted = target.scheme_str() == Some("https");
-        let Some(proxy) = self.proxies.leading_to(target)? else {
+        let Some(proxy) = self.proxies.for_target(target)? else {
             let socket = Socket::new(self.open(target).await?);
             return if is_encrypted { self.encrypted(socket, target).await } else { Ok(socket) };
         };
@@ -161,13 +161,13 @@ async fn tunnel(socket: Socket, proxy: &Intercept, target: &Uri) -> Result<Socke
             let tunnel = hyper::upgrade::on(response).await.map_err(failed)?;
             Ok(Socket::new(TokioIo::new(tunnel)))
         }
-        StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(login_wanted(proxy)),
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(proxy_auth_required(proxy)),
         status => Err(proxy_error(proxy, format!("refuses to connect to {to} ({status})"))),
     }
 }
 
-/// What a proxy says that wants a user and a password, or others.
-pub(crate) fn login_wanted(proxy: &Intercept) -> HttpError {
+/// The error for a proxy that requires a login, or another one.
+pub(crate) fn proxy_auth_required(proxy: &Intercept) -> HttpError {
     proxy_error(proxy, "wants a user and a password (407): http://USER:PASSWORD@HOST:PORT".to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! What the environment says about proxies and certificates, read once and passed on as a value.
+//! Proxies and certificates from environment variables, read once and passed on as a value.
 //!
 //! Proxies follow curl: `http_proxy`, `https_proxy` and `all_proxy` name a proxy for plain addresses, encrypted ones, and those
 //! that have none of their own; `no_proxy` lists names, addresses and networks that are reached without one. Lower case goes
@@ -97,7 +97,7 @@ impl Proxies {
     }
 
     /// The proxy for an address, if one is to be used.
-    pub(crate) fn leading_to(&self, target: &Uri) -> Result<Option<Intercept>, HttpError> {
+    pub(crate) fn for_target(&self, target: &Uri) -> Result<Option<Intercept>, HttpError> {
         if !self.has_loopback && target.host().is_some_and(is_loopback) {
             return Ok(None);
         }
@@ -141,7 +141,7 @@ mod tests {
     /// Where a request for `target` goes first: a proxy's address, nothing, or an error.
     fn route(variables: &[(&str, &str)], target: &'static str) -> Result<Option<String>, String> {
         let proxies = Proxies::new(&environment(variables), false);
-        let proxy = proxies.leading_to(&Uri::from_static(target)).map_err(|error| error.to_string())?;
+        let proxy = proxies.for_target(&Uri::from_static(target)).map_err(|error| error.to_string())?;
         Ok(proxy.map(|proxy| proxy.uri().to_string()))
     }
 

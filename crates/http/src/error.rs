@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Why there is no response, or not a whole one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// Not an address that can be asked.
+    /// Not a valid address.
     #[error("`{address}` is not an http or https address")]
     BadAddress {
         /// The address, without user and password.
@@ -18,7 +18,7 @@ pub enum HttpError {
     NameNotFound {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: String,
     },
     /// Nothing listens at the address.
@@ -50,7 +50,7 @@ pub enum HttpError {
     /// The certificates that are to be trusted or presented cannot be used.
     #[error("{0}; give a PEM file with certificates")]
     BadCertificates(String),
-    /// The proxy gives no way to the server.
+    /// The proxy cannot reach the server.
     #[error("the proxy {proxy} {reason}; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY")]
     Proxy {
         /// Its address, without user and password.

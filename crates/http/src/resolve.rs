@@ -14,7 +14,7 @@ use tower_service::Service;
 /// Finds the addresses of a name.
 #[async_trait]
 pub trait Resolver: Send + Sync {
-    /// All addresses of `host`. A port of 0 in an address stands for the port that is asked for.
+    /// All addresses of `host`. A port of 0 in an address means the requested port.
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
@@ -29,16 +29,16 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A resolver in the form that hyper's connector wants.
+/// A resolver as hyper's connector expects it.
 #[derive(Clone)]
-pub(crate) struct Names(pub(crate) Arc<dyn Resolver>);
+pub(crate) struct HyperResolver(pub(crate) Arc<dyn Resolver>);
 
 /// Marks an error of the lookup among those of a connection.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct LookupError(io::Error);
 
-impl Service<Name> for Names {
+impl Service<Name> for HyperResolver {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = LookupError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, LookupError>> + Send>>;

@@ -15,7 +15,7 @@ pub const MAX_EVENT_BYTES: usize = 8 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Takes chunks, gives events.
+/// Parses events from chunks.
 #[derive(Debug)]
 pub struct SseReader {
     max_line_bytes: usize,
@@ -27,7 +27,7 @@ pub struct SseReader {
     data: Vec<u8>,
     has_data: bool,
     after_cr: bool,
-    begun: bool,
+    started: bool,
 }
 
 /// One event.
@@ -67,11 +67,11 @@ impl SseReader {
             data: Vec::new(),
             has_data: false,
             after_cr: false,
-            begun: false,
+            started: false,
         }
     }
 
-    /// Takes the next chunk and gives each event that it completes to `take`.
+    /// Parses the next chunk and passes each completed event to `take`.
     pub fn push(&mut self, mut chunk: &[u8], mut take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         while !chunk.is_empty() {
             if std::mem::take(&mut self.after_cr) && chunk[0] == b'\n' {
@@ -119,7 +119,7 @@ impl SseReader {
         if line.len() > self.max_line_bytes {
             return Err(TooLong { max_bytes: self.max_line_bytes });
         }
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.started, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {

@@ -19,10 +19,10 @@ use crate::{Environment, HttpError};
 /// Which certificates are trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those of the system, or of the environment.
+    /// The certificates of the system, or of the environment.
     #[default]
     System,
-    /// Those too that are in this PEM file: authorities, or servers' own.
+    /// Also the certificates in this PEM file: authorities, or servers' own.
     SystemAnd(PathBuf),
     /// Only those in this PEM file: authorities, or servers' own.
     Only(PathBuf),
@@ -37,18 +37,18 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-/// What TLS connections need.
+/// The configuration of TLS connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls {
     /// For servers.
     pub(crate) config: Arc<ClientConfig>,
     /// For proxies, which speak HTTP/1.1 alone.
     pub(crate) for_proxies: Arc<ClientConfig>,
-    /// Where the trusted certificates come from, in words.
+    /// Where the trusted certificates come from, for messages.
     pub(crate) trusted: Arc<str>,
 }
 
-/// What TLS connections are made of; copies share what was read.
+/// The TLS configuration, read on first use; clones share it.
 #[derive(Clone)]
 pub(crate) struct LazyTls {
     read: Arc<OnceCell<Result<Tls, HttpError>>>,
@@ -73,7 +73,7 @@ impl LazyTls {
 
 fn read(environment: &Environment, trust: &Trust, identity: Option<&Identity>) -> Result<Tls, HttpError> {
     let mut anchors = match trust {
-        Trust::System | Trust::SystemAnd(_) => of_system(environment)?,
+        Trust::System | Trust::SystemAnd(_) => system_anchors(environment)?,
         Trust::Only(_) => Anchors::none(),
     };
     if let Trust::SystemAnd(file) | Trust::Only(file) = trust {
@@ -112,7 +112,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> 
 /// Certificates to trust, and where they come from.
 struct Anchors {
     roots: RootCertStore,
-    /// Those of files that somebody named. They may be servers' own.
+    /// Certificates of files that the user named. They may be servers' own.
     given: Vec<CertificateDer<'static>>,
     from: Vec<String>,
 }
@@ -131,8 +131,8 @@ impl Anchors {
     }
 }
 
-/// The certificates that count unless an option says otherwise.
-fn of_system(environment: &Environment) -> Result<Anchors, HttpError> {
+/// The default certificates.
+fn system_anchors(environment: &Environment) -> Result<Anchors, HttpError> {
     let mut anchors = Anchors::none();
     if let Some(file) = &environment.cert_file {
         anchors.add_file(file, format!("SSL_CERT_FILE ({})", file.display())).map_err(|error| match error {
@@ -183,17 +183,17 @@ impl Verifier {
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
-        shown: &CertificateDer<'_>,
+        presented: &CertificateDer<'_>,
         others: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.given.iter().any(|given| given == shown) {
+        if self.given.iter().any(|given| given == presented) {
             return Ok(ServerCertVerified::assertion());
         }
         match &self.rules {
-            Some(rules) => rules.verify_server_cert(shown, others, name, ocsp, now),
+            Some(rules) => rules.verify_server_cert(presented, others, name, ocsp, now),
             None => Err(Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)),
         }
     }
@@ -201,21 +201,21 @@ impl ServerCertVerifier for Verifier {
     fn verify_tls12_signature(
         &self,
         message: &[u8],
-        shown: &CertificateDer<'_>,
+        presented: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, shown, signed, algorithms)
+        rustls::crypto::verify_tls12_signature(message, presented, signed, algorithms)
     }
 
     fn verify_tls13_signature(
         &self,
         message: &[u8],
-        shown: &CertificateDer<'_>,
+        presented: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, shown, signed, algorithms)
+        rustls::crypto::verify_tls13_signature(message, presented, signed, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -232,13 +232,13 @@ mod tests {
         let path = |name: &str| PathBuf::from(format!("{}/../server/tests/tls/{name}", env!("CARGO_MANIFEST_DIR")));
         let load = |name: &str| CertificateDer::from_pem_file(path(name)).unwrap();
         let (own, of_server) = (load("authority.pem"), load("certificate.pem"));
-        let trusts = |given: &CertificateDer<'static>, shown: &CertificateDer<'static>| {
+        let trusts = |given: &CertificateDer<'static>, presented: &CertificateDer<'static>| {
             let mut roots = RootCertStore::empty();
             roots.add(given.clone()).unwrap();
             let provider = Arc::new(rustls::crypto::ring::default_provider());
             let verifier = Verifier::new(vec![given.clone()], roots, provider).unwrap();
             let name = ServerName::try_from("localhost").unwrap();
-            verifier.verify_server_cert(shown, &[], &name, &[], UnixTime::now()).is_ok()
+            verifier.verify_server_cert(presented, &[], &name, &[], UnixTime::now()).is_ok()
         };
         assert!(trusts(&own, &own), "given as it is");
         assert!(trusts(&own, &of_server), "vouched for");

@@ -20,7 +20,7 @@ pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
-pub use log::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
+pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec, collect,
     estimate_tokens,

@@ -59,12 +59,12 @@ pub trait Log: Send + Sync {
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
 
     /// The society that this one was forked from, by its present name, and where; none if it is not a fork.
-    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError>;
+    async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError>;
 }
 
 /// Where a fork left the society that it was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct ForkOrigin {
     /// The society that it was forked from.
     pub from: SocietyId,
     /// The last event that both share.

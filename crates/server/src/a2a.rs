@@ -8,7 +8,7 @@ mod message;
 mod send;
 mod stream;
 mod task;
-pub(crate) mod tasks;
+pub(crate) mod task_index;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -21,38 +21,38 @@ use serde_json::{Map, Value};
 pub(crate) use card::card;
 
 use crate::body::Json;
-use crate::caller::{self, Scope};
+use crate::caller::{RequestCaller, Scope};
+use crate::extract::QueryParams;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
 use crate::state::SocietyState;
-use crate::wanted::Wanted;
-use crate::work::Peer;
+use crate::task_follower::Peer;
 use card::Base;
-use error::{Reason, fault, told};
+use error::{Reason, fault, protocol_error};
 
 /// The version that is spoken.
 const VERSION: &str = "1.0";
 
-/// What is understood where nobody says a version.
-const UNSAID_VERSION: &str = "0.3";
+/// The version that is assumed where none is sent.
+const DEFAULT_VERSION: &str = "0.3";
 
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct VersionQuery {
     #[serde(rename = "A2A-Version", alias = "a2a-version")]
     version: Option<String>,
 }
 
 pub(crate) async fn post(
     State(state): State<SocietyState>,
-    caller::From(caller): caller::From,
+    RequestCaller(caller): RequestCaller,
     base: Base,
-    Wanted(asked): Wanted<Asked>,
+    QueryParams(asked): QueryParams<VersionQuery>,
     headers: HeaderMap,
     body: Result<Json<Value>, Problem>,
 ) -> Result<Response, Problem> {
     let (id, method, params) = match rpc::read(body)? {
         Ok(Incoming::Request { id, method, params }) => (id, method, params),
-        // Nothing of the protocol is told without a question.
+        // The protocol has no notifications to act on.
         Ok(Incoming::Notification { .. } | Incoming::Answer) => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(fault) => return Ok(axum::Json(fault.answer(None)).into_response()),
     };
@@ -66,13 +66,13 @@ pub(crate) async fn post(
 }
 
 fn check_version(version: Option<&str>) -> Result<(), Fault> {
-    let version = version.map(str::trim).filter(|version| !version.is_empty()).unwrap_or(UNSAID_VERSION);
+    let version = version.map(str::trim).filter(|version| !version.is_empty()).unwrap_or(DEFAULT_VERSION);
     // Patches make no difference.
     if version == VERSION || version.strip_prefix(VERSION).is_some_and(|rest| rest.starts_with('.')) {
         return Ok(());
     }
     let message = format!("version {version} of A2A is not supported; send the header A2A-Version: {VERSION}");
-    Err(told(Reason::VersionNotSupported, message, &[("supportedVersions", VERSION)]))
+    Err(protocol_error(Reason::VersionNotSupported, message, &[("supportedVersions", VERSION)]))
 }
 
 /// A request of the protocol.
@@ -92,7 +92,7 @@ impl Call {
             "SendStreamingMessage" => return self.send_streaming(id).await,
             "GetTask" => {
                 let length = self.history_length(&self.params)?;
-                task::told(self, &self.task_id()?, length).await?
+                task::task_json(self, &self.task_id()?, length).await?
             }
             "ListTasks" => self.list().await?,
             "CancelTask" => self.cancel().await?,
@@ -102,16 +102,16 @@ impl Call {
             | "ListTaskPushNotificationConfigs"
             | "DeleteTaskPushNotificationConfig" => return Err(no_push()),
             "GetExtendedAgentCard" => {
-                return Err(told(Reason::UnsupportedOperation, "there is no extended card", &[]));
+                return Err(protocol_error(Reason::UnsupportedOperation, "there is no extended card", &[]));
             }
             _ => return Err(Fault::new(METHOD_NOT_FOUND, format!("there is no method `{method}` in A2A {VERSION}"))),
         };
         Ok(axum::Json(rpc::done(id, &result)).into_response())
     }
 
-    /// The same, by somebody who may look at what this message began.
-    fn of_own(&self) -> Self {
-        Self { peer: self.peer.of_own(), base: Base(self.base.0.clone()), params: self.params.clone() }
+    /// The same with the scope `read`, for the task that this message started.
+    fn with_read_scope(&self) -> Self {
+        Self { peer: self.peer.with_read_scope(), base: Base(self.base.0.clone()), params: self.params.clone() }
     }
 
     /// The task that is meant, which need not be there.
@@ -133,17 +133,21 @@ impl Call {
     async fn cancel(&self) -> Result<Value, Fault> {
         let id = self.task_id()?;
         task::envelopes(self, &id).await?;
-        let standing = self.peer.standing(&id).await.map_err(|problem| fault(&problem))?;
-        if standing.is_over() {
-            let message = format!("the task is {} and cannot be cancelled any more", standing.status_name());
-            return Err(told(Reason::TaskNotCancelable, message, &[("taskId", id.as_str())]));
+        let summary = self.peer.summary(&id).await.map_err(|problem| fault(&problem))?;
+        if summary.is_over() {
+            let message = format!("the task is {} and cannot be cancelled any more", summary.status_name());
+            return Err(protocol_error(Reason::TaskNotCancelable, message, &[("taskId", id.as_str())]));
         }
         let why = Cancel { reason: "an A2A client cancelled it".to_owned(), turn: None };
         self.peer.api().cancel(&id, why).await.map_err(|error| fault(&error))?;
-        task::told(self, &id, None).await
+        task::task_json(self, &id, None).await
     }
 }
 
 fn no_push() -> Fault {
-    told(Reason::PushNotificationNotSupported, "push notifications are not supported; use SubscribeToTask or GetTask", &[])
+    protocol_error(
+        Reason::PushNotificationNotSupported,
+        "push notifications are not supported; use SubscribeToTask or GetTask",
+        &[],
+    )
 }

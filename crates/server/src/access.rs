@@ -24,15 +24,15 @@ use crate::caller::Caller;
 use crate::listener::MAX_HEAD_BYTES;
 use crate::metrics::Counts;
 use crate::problem::Problem;
-use crate::rate::{Buckets, Counted, Rate};
+use crate::rate_limit::{Buckets, Rate, RateKey};
 use crate::session::Sessions;
-use crate::tokens::{Known, Tokens};
+use crate::tokens::{AcceptedToken, Tokens};
 
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) IpAddr);
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// How often somebody may ask. The owner may as often as the machine can.
+/// Rate limits. The owner has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates {
     /// With each further token.
@@ -47,7 +47,7 @@ impl Default for Rates {
     }
 }
 
-/// The route that tells whether the server is well.
+/// The health route.
 const HEALTH: &str = "/api/health";
 
 /// How the address of a request begins.
@@ -62,7 +62,7 @@ pub(crate) struct Guard {
     pub(crate) listen: IpAddr,
     /// Names that this server has beside its addresses.
     pub(crate) hosts: Vec<String>,
-    /// Pages of others that may ask.
+    /// Origins of other pages that may call.
     pub(crate) origins: Vec<String>,
     pub(crate) sessions: Sessions,
     pub(crate) rates: Rates,
@@ -75,21 +75,21 @@ pub(crate) struct Guard {
 enum Page {
     /// Our own, or none: a program asks.
     Ours,
-    /// One of the pages of others that may.
+    /// Another page whose origin is allowed.
     Allowed,
 }
 
-/// Lets a request pass with the name of who sent it, or says why not.
+/// Passes a request on with its caller, or answers why not.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
-    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
-    let wanted = wanted.unwrap_or_default().to_lowercase();
-    let page = head_fits(&request).and_then(|()| guard.page(&request));
+    let requested_headers = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
+    let requested_headers = requested_headers.unwrap_or_default().to_lowercase();
+    let page = check_head_size(&request).and_then(|()| guard.page(&request));
     let is_allowed = matches!(page, Ok(Page::Allowed));
     let mut response = match page {
         Err(problem) => problem.into_response(),
         Ok(Page::Allowed) if request.method() == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
-        Ok(_) => match (Sessions::asked(request.method(), request.uri()), &guard.tokens) {
+        Ok(_) => match (Sessions::requested(request.method(), request.uri()), &guard.tokens) {
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
                 Ok((caller, known)) => {
@@ -99,7 +99,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
                     extensions.insert(Scheme(if guard.sessions.is_secure { "https" } else { "http" }));
                     let response = next.run(request).await;
                     match known {
-                        Some(known) if is_stream(&response) => guard.clone().while_known(known, response),
+                        Some(known) if is_stream(&response) => guard.clone().until_revoked(known, response),
                         _ => response,
                     }
                 }
@@ -113,7 +113,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("no-referrer"));
     match origin.filter(|_| is_allowed) {
-        Some(origin) => allow(headers, origin, &wanted),
+        Some(origin) => allow(headers, origin, &requested_headers),
         None => {
             headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
         }
@@ -143,11 +143,11 @@ const ALLOWED_HEADERS: &[&str] = &[
     "x-openwebui-chat-id",
 ];
 
-/// What a page of others may read of an answer's head.
+/// Response headers that pages of other origins may read.
 const EXPOSED_HEADERS: &str = "etag, idempotent-replayed, mcp-session-id, retry-after, x-should-retry";
 
 /// This limits the header bytes; hyper's buffer limit is separate.
-fn head_fits(request: &Request) -> Result<(), Problem> {
+fn check_head_size(request: &Request) -> Result<(), Problem> {
     let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if lines.sum::<usize>() + target <= MAX_HEAD_BYTES {
@@ -158,12 +158,12 @@ fn head_fits(request: &Request) -> Result<(), Problem> {
 }
 
 /// Tells a browser that a page of another site may ask, with a token and never with our cookie.
-fn allow(headers: &mut HeaderMap, origin: HeaderValue, wanted: &str) {
+fn allow(headers: &mut HeaderMap, origin: HeaderValue, requested_headers: &str) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("Origin"));
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
     // Names of one client's own headers are not all known, but how they begin is.
-    let own = wanted.split(',').map(str::trim).filter(|name| name.starts_with("x-stainless-"));
+    let own = requested_headers.split(',').map(str::trim).filter(|name| name.starts_with("x-stainless-"));
     let names: Vec<&str> = ALLOWED_HEADERS.iter().copied().chain(own).collect();
     headers.extend(HeaderValue::from_str(&names.join(", ")).ok().map(|names| (ACCESS_CONTROL_ALLOW_HEADERS, names)));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED_HEADERS));
@@ -225,7 +225,7 @@ impl Guard {
         {
             return Ok(Page::Allowed);
         }
-        if origins.into_iter().all(ours) && !is_from_elsewhere(method, headers) {
+        if origins.into_iter().all(ours) && !is_cross_site(method, headers) {
             return Ok(Page::Ours);
         }
         let detail = "the request comes from another site; only this server's own page and those listed under `cors` in polis.toml are allowed";
@@ -233,7 +233,7 @@ impl Guard {
     }
 
     /// Who asks, if it is not too often, and with which token, if it can be revoked.
-    fn caller(&self, request: &Request) -> Result<(Caller, Option<Known>), Problem> {
+    fn caller(&self, request: &Request) -> Result<(Caller, Option<AcceptedToken>), Problem> {
         let Some(tokens) = &self.tokens else { return Ok((Caller::owner(), None)) };
         let headers = request.headers();
         let mut said = headers.get_all(AUTHORIZATION).iter();
@@ -241,12 +241,12 @@ impl Guard {
             // Of two, nobody knows which one is meant.
             Some(_) if said.next().is_some() => None,
             Some(value) => bearer(value).and_then(|secret| tokens.find(secret)),
-            None => self.sessions.holder(request.method(), headers, tokens, now_s()),
+            None => self.sessions.token_of_cookie(request.method(), headers, tokens, now_s()),
         };
         let (caller, who, rate) = match &known {
             Some(known) if known.is_owner() => return Ok((known.caller(), None)),
-            Some(known) => (known.caller(), Counted::Token(known.name.clone()), self.rates.token),
-            None => (Caller::unknown(), Counted::address(peer(request)), self.rates.unknown),
+            Some(known) => (known.caller(), RateKey::Token(known.name.clone()), self.rates.token),
+            None => (Caller::unknown(), RateKey::address(peer(request)), self.rates.unknown),
         };
         // Whether the server is well may be looked at however often others ask.
         if request.uri().path() != HEALTH {
@@ -255,16 +255,16 @@ impl Guard {
         Ok((caller, known))
     }
 
-    /// The same stream, which ends before anything more is told on it once its token is revoked.
-    fn while_known(self: Arc<Self>, known: Known, response: Response) -> Response {
+    /// The same stream, which ends as soon as its token is revoked.
+    fn until_revoked(self: Arc<Self>, known: AcceptedToken, response: Response) -> Response {
         let is_known = move || {
-            let now = self.tokens.as_ref().and_then(|tokens| tokens.named(&known.name));
+            let now = self.tokens.as_ref().and_then(|tokens| tokens.find_by_name(&known.name));
             now.is_some_and(|now| now.is_same(&known))
         };
         response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| ready(is_known()))))
     }
 
-    fn count(&self, who: Counted, rate: Rate) -> Result<(), Problem> {
+    fn count(&self, who: RateKey, rate: Rate) -> Result<(), Problem> {
         self.buckets.take(who, rate, Instant::now()).map_err(|wait| {
             let detail = format!("too many requests in a short time; try again in {} ms", wait.as_millis() + 1);
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail)
@@ -273,10 +273,10 @@ impl Guard {
 
     /// Gives the page a cookie for the token of its address, and has the browser forget that address.
     fn begin_session(&self, tokens: &Tokens, secret: &str, request: &Request) -> Response {
-        if let Err(problem) = self.count(Counted::address(peer(request)), self.rates.unknown) {
+        if let Err(problem) = self.count(RateKey::address(peer(request)), self.rates.unknown) {
             return problem.into_response();
         }
-        let known: Option<Known> = tokens.find(secret);
+        let known: Option<AcceptedToken> = tokens.find(secret);
         let cookie = known.and_then(|known| HeaderValue::from_str(&self.sessions.cookie(&known, now_s())).ok());
         match cookie {
             Some(cookie) => {
@@ -302,7 +302,7 @@ fn bearer(value: &HeaderValue) -> Option<&str> {
 }
 
 fn peer(request: &Request) -> IpAddr {
-    request.extensions().get::<Peer>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0)
+    request.extensions().get::<PeerAddress>().map_or(Ipv4Addr::LOCALHOST.into(), |peer| peer.0)
 }
 
 fn now_s() -> u64 {
@@ -311,7 +311,7 @@ fn now_s() -> u64 {
 
 /// Whether the browser says that a page of another site, or of another port, asks. Following a link to us is nothing else
 /// than typing the address: what comes is shown to the person alone.
-fn is_from_elsewhere(method: &Method, headers: &HeaderMap) -> bool {
+fn is_cross_site(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     let is_ours =
         !headers.contains_key("sec-fetch-site") || is("sec-fetch-site", "same-origin") || is("sec-fetch-site", "none");

@@ -21,10 +21,10 @@ use polis_api::local::artifact_id;
 use polis_api::{ApiError, ArtifactName, ArtifactPaging, Artifacts};
 use polis_domain::Artifact;
 
-use crate::once::Api;
+use crate::extract::{PathParam, QueryParams};
+use crate::idempotency::CallerApi;
 use crate::problem::Problem;
-use crate::requests::Answered;
-use crate::wanted::{Name, Wanted};
+use crate::requests::JsonResult;
 
 /// How long each chunk of a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,25 +38,25 @@ const SAFE: &[&str] = &["text/plain", "image/png", "image/jpeg", "image/gif", "i
 /// Forbids a content everything, also to be of our origin.
 const SANDBOX: &str = "default-src 'none'; sandbox; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-pub(crate) async fn list(Api(api): Api, Wanted(paging): Wanted<ArtifactPaging>) -> Answered<Artifacts> {
+pub(crate) async fn list(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<ArtifactPaging>) -> JsonResult<Artifacts> {
     Ok(Answer(api.artifacts(paging).await?))
 }
 
-pub(crate) async fn get(Api(api): Api, Name(id): Name, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn get(CallerApi(api): CallerApi, PathParam(id): PathParam, headers: HeaderMap) -> Result<Response, Problem> {
     let id = artifact_id(&id)?;
     let artifact = api.artifact(&id).await?;
     let total = artifact.bytes;
     let etag = format!("\"{id}\"");
     let is_known = |name| headers.get(name).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains(&etag));
     if is_known(IF_NONE_MATCH) {
-        return Ok((StatusCode::NOT_MODIFIED, described(&artifact, &etag)).into_response());
+        return Ok((StatusCode::NOT_MODIFIED, headers_of(&artifact, &etag)).into_response());
     }
-    let wanted = headers.get(RANGE).filter(|_| !headers.contains_key(IF_RANGE) || is_known(IF_RANGE));
-    let part = match wanted.and_then(|range| range.to_str().ok()).map_or(Part::Whole, |range| part(range, total)) {
+    let range = headers.get(RANGE).filter(|_| !headers.contains_key(IF_RANGE) || is_known(IF_RANGE));
+    let part = match range.and_then(|range| range.to_str().ok()).map_or(Part::Whole, |range| part(range, total)) {
         Part::Whole => None,
         Part::Some(part) => Some(part),
         Part::Nothing => {
-            let range = HeaderValue::from_str(&format!("bytes */{total}")).map_err(|_| nothing_there())?;
+            let range = HeaderValue::from_str(&format!("bytes */{total}")).map_err(|_| not_found())?;
             return Ok((StatusCode::RANGE_NOT_SATISFIABLE, [(CONTENT_RANGE, range)]).into_response());
         }
     };
@@ -64,24 +64,24 @@ pub(crate) async fn get(Api(api): Api, Name(id): Name, headers: HeaderMap) -> Re
         Some(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
         None => (StatusCode::OK, 0..total),
     };
-    let mut response = (status, described(&artifact, &etag)).into_response();
+    let mut response = (status, headers_of(&artifact, &etag)).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, (range.end - range.start).into());
     if part.is_some()
-        && let Ok(told) = HeaderValue::from_str(&format!("bytes {}-{}/{total}", range.start, range.end - 1))
+        && let Ok(content_range) = HeaderValue::from_str(&format!("bytes {}-{}/{total}", range.start, range.end - 1))
     {
-        headers.insert(CONTENT_RANGE, told);
+        headers.insert(CONTENT_RANGE, content_range);
     }
     *response.body_mut() = Body::from_stream(api.content(&id, range)?);
     Ok(response)
 }
 
-fn nothing_there() -> Problem {
+fn not_found() -> Problem {
     Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", "the artifact has no such part")
 }
 
 /// The headers of an answer with a content.
-fn described(artifact: &Artifact, etag: &str) -> HeaderMap {
+fn headers_of(artifact: &Artifact, etag: &str) -> HeaderMap {
     let essence = artifact.media_type.split(';').next().unwrap_or_default().trim().to_lowercase();
     let is_safe = SAFE.contains(&essence.as_str());
     let kind = HeaderValue::from_str(&artifact.media_type);
@@ -130,7 +130,11 @@ fn part(range: &str, total: u64) -> Part {
 }
 
 /// Stores what a person sends.
-pub(crate) async fn put(Api(api): Api, Wanted(name): Wanted<ArtifactName>, request: Request) -> Answered<Artifact> {
+pub(crate) async fn put(
+    CallerApi(api): CallerApi,
+    QueryParams(name): QueryParams<ArtifactName>,
+    request: Request,
+) -> JsonResult<Artifact> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let body = request.into_body().into_data_stream();
     let chunks = stream::unfold(body, |mut body| async move { next_chunk(&mut body).await.map(|chunk| (chunk, body)) });

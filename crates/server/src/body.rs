@@ -16,7 +16,7 @@ use crate::state::SocietyState;
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
 
-/// How much of a longer one is read and thrown away, so that its sender gets to hear why.
+/// How much of a longer body is read and discarded, so that its sender receives the error.
 const MAX_DRAINED_BYTES: usize = 16 << 20;
 
 /// Where documents are taken.
@@ -37,8 +37,8 @@ impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
     async fn from_request(request: Request, _: &SocietyState) -> Result<Self, Problem> {
         let is_json = is_json(request.headers()) && is_plain(request.headers());
         let declared = declared_bytes(request.headers());
-        let most = most_bytes(request.uri().path());
-        let body = read_in_time(request.into_body(), declared, most).await?;
+        let most = max_bytes(request.uri().path());
+        let body = read_with_timeout(request.into_body(), declared, most).await?;
         if !is_json {
             let detail = "send the body as JSON in UTF-8, not compressed, with the header `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
@@ -82,12 +82,12 @@ pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// Longest body that is taken at a place.
-pub(crate) fn most_bytes(path: &str) -> usize {
+pub(crate) fn max_bytes(path: &str) -> usize {
     if path.ends_with(DOCUMENTS) { MAX_ORG_BYTES } else { MAX_BYTES }
 }
 
 /// Reads a body whole, within its time and its size.
-pub(crate) async fn read_in_time(body: Body, declared: usize, most: usize) -> Result<Vec<u8>, Problem> {
+pub(crate) async fn read_with_timeout(body: Body, declared: usize, most: usize) -> Result<Vec<u8>, Problem> {
     tokio::time::timeout(TIMEOUT, read(body, declared, most)).await.unwrap_or_else(|_| {
         let detail = "the body took too long to arrive; send it again";
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail))

@@ -1,4 +1,4 @@
-//! Who sent a request: the caller that the guard has found, as handlers take it.
+//! Extracts the caller of a request, as the guard has found it.
 
 use std::convert::Infallible;
 
@@ -8,14 +8,14 @@ use axum::http::request::Parts;
 pub(crate) use polis_api::{Caller, Scope, Scopes};
 
 /// The caller of a request.
-pub(crate) struct From(pub(crate) Caller);
+pub(crate) struct RequestCaller(pub(crate) Caller);
 
 /// The caller of a request. One that came past the guard has none.
 pub(crate) fn caller_of(extensions: &Extensions) -> Caller {
     extensions.get().cloned().unwrap_or_else(Caller::unknown)
 }
 
-impl<S: Sync> FromRequestParts<S> for From {
+impl<S: Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {

@@ -1,6 +1,6 @@
 //! Everything that happens, as server-sent events: [`crate::live`] in frames.
 //!
-//! Events of the log have their place as `id`, see [`crate::past`]. Chunks of replies have none: they are not repeated.
+//! Events of the log have their place as `id`, see [`crate::history`]. Chunks of replies have none: they are not repeated.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::extract::QueryParams;
+use crate::history::{History, LogPosition};
 use crate::live::{EventFilter, LiveEvent, LiveEvents};
-use crate::past::{Past, Place};
 use crate::problem::Problem;
 use crate::state::SocietyState;
-use crate::wanted::Wanted;
 
-/// Sent when nothing happens, so that whoever listens knows that the line is not dead.
+/// Sent when nothing happens, so that clients know that the connection is alive.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Proxies must pass on each event as it comes.
@@ -39,25 +39,25 @@ pub(crate) struct LiveDelta<'a> {
 
 pub(crate) async fn events(
     State(state): State<SocietyState>,
-    Wanted(which): Wanted<EventFilter>,
+    QueryParams(which): QueryParams<EventFilter>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let past = state.society.look(Past::of).await?;
+    let history = state.society.look(History::of).await?;
     let after = match last_event_id(&headers)? {
-        Some(place) => past.find(&place)?,
+        Some(place) => history.resolve(&place)?,
         None => Seq(which.after),
     };
     let live = state.follow(after, which).await?;
-    let told = async |(mut live, past): (LiveEvents, Past)| {
-        let event = frame(&live.next().await?, &past);
-        Some((Ok::<_, Infallible>(event), (live, past)))
+    let next_frame = async |(mut live, history): (LiveEvents, History)| {
+        let event = frame(&live.next().await?, &history);
+        Some((Ok::<_, Infallible>(event), (live, history)))
     };
-    let events = stream::unfold((live, past), told);
+    let events = stream::unfold((live, history), next_frame);
     Ok(([UNBUFFERED], Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))))
 }
 
 /// Where an interrupted client goes on. It repeats the address that it began with, so the header counts for more.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<LogPosition>, Problem> {
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.trim().parse().ok());
     let bad = || {
@@ -67,10 +67,10 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<Place>, Problem> {
 }
 
 /// A frame of the stream.
-fn frame(seen: &LiveEvent, past: &Past) -> Event {
+fn frame(seen: &LiveEvent, history: &History) -> Event {
     let written = match seen {
-        LiveEvent::Event(recorded) => committed(recorded, past),
-        LiveEvent::Delta(delta) => streamed(delta),
+        LiveEvent::Event(recorded) => event_frame(recorded, history),
+        LiveEvent::Delta(delta) => delta_frame(delta),
         LiveEvent::Step(step) => serde_json::to_string(&**step).map(|data| Event::default().event("step").data(data)),
         LiveEvent::Resync => Ok(Event::default().event("resync").data("{}")),
         LiveEvent::Stopping(reason) => Ok(Event::default().event("stopping").data(json!({ "reason": reason }).to_string())),
@@ -92,17 +92,17 @@ struct RecordedFrame<'a> {
     event: &'a RawValue,
 }
 
-fn committed(recorded: &Recorded, past: &Past) -> Result<Event, serde_json::Error> {
+fn event_frame(recorded: &Recorded, history: &History) -> Result<Event, serde_json::Error> {
     let body = serde_json::value::to_raw_value(&recorded.event)?;
     // An enum is written as its name, or as an object whose first key is its name.
     let name = body.get().split('"').nth(1).unwrap_or_default();
     let written = RecordedFrame { seq: recorded.seq, at: recorded.at, thread: recorded.thread.as_ref(), event: &body };
     let data = serde_json::to_string(&written)?;
-    Ok(Event::default().id(past.name(recorded.seq)).event(name).data(data))
+    Ok(Event::default().id(history.position(recorded.seq)).event(name).data(data))
 }
 
 /// A chunk of a reply. It has no id: it is not part of the log and is not repeated.
-fn streamed(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
+fn delta_frame(delta: &StreamedDelta) -> Result<Event, serde_json::Error> {
     let data = LiveDelta { effect: delta.effect, thread: &delta.thread, delta: &delta.delta };
     Ok(Event::default().event("delta").data(serde_json::to_string(&data)?))
 }
@@ -120,10 +120,10 @@ mod tests {
         let founded = of(Event::SocietyFounded { seed: 1, limits: Limits::default() }, None);
         for (recorded, name) in [(founded, "societyFounded"), (of(Event::SuggestionDropped, Some("root")), "suggestionDropped")]
         {
-            let told = format!("{:?}", committed(&recorded, &Past::of(&Spine::default())).unwrap());
+            let frame_text = format!("{:?}", event_frame(&recorded, &History::of(&Spine::default())).unwrap());
             let whole = format!("{:?}", serde_json::to_string(&recorded).unwrap());
-            assert!(told.contains(&format!("event: {name}\\n")), "{told}");
-            assert!(told.contains(whole.trim_matches('"')), "{told} {whole}");
+            assert!(frame_text.contains(&format!("event: {name}\\n")), "{frame_text}");
+            assert!(frame_text.contains(whole.trim_matches('"')), "{frame_text} {whole}");
         }
     }
 }

@@ -5,47 +5,47 @@
 //! [`SocietyState::api`], [`SocietyState::events`] and [`SocietyState::mcp`].
 //!
 //! Operations and their types are in `polis-api`; this crate translates protocols. To add a route: the operation in `polis-api`, a
-//! handler that takes `once::Api`, and a row in `routes.rs`.
+//! handler that takes `idempotency::CallerApi`, and a row in `routes.rs`.
 
 mod a2a;
 mod access;
+mod addressee;
 mod agui;
 mod artifacts;
 mod body;
 mod caller;
 mod components;
-mod doc;
-mod dress;
+mod etag_gzip;
 mod events;
+mod extract;
+mod history;
+mod idempotency;
 mod listener;
 mod live;
 mod mcp;
 mod metrics;
 mod node;
-mod once;
 mod openai;
 mod openapi;
 mod organisation;
 mod page;
 mod page_options;
-mod past;
 mod problem;
-mod rate;
+mod rate_limit;
 mod registry;
 mod requests;
+mod route_doc;
 mod routes;
 mod rpc;
 mod sandbox;
 mod session;
 mod societies;
-mod spoken;
 mod state;
+mod task_follower;
 mod tls;
 mod tokens;
 mod typescript;
 mod views;
-mod wanted;
-mod work;
 
 pub use access::Rates;
 pub use listener::{Access, BindError, Listener, MAX_CONNECTIONS, Security};
@@ -53,12 +53,12 @@ pub use live::{LiveEvent, LiveEvents};
 pub use mcp::McpMessages;
 pub use openapi::contract;
 pub use page_options::PageOptions;
-pub use polis_api::local::{About, Vendor};
+pub use polis_api::local::{HostSettings, Vendor};
 pub use polis_api::{BadScope, PolicyRule, PolicyThen, Scope, Scopes};
-pub use rate::Rate;
+pub use rate_limit::Rate;
 pub use registry::{Open, Opener, Societies};
-pub use routes::{Listed, listed};
+pub use routes::{RouteEntry, route_table};
 pub use state::SocietyState;
 pub use tls::{BadTls, Tls};
-pub use tokens::{BadTokens, KeptToken, Token, TokenFile, write_private};
+pub use tokens::{StoredToken, Token, TokenFile, TokenFileError, write_private};
 pub use typescript::typescript;

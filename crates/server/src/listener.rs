@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::Societies;
-use crate::access::{Guard, Peer, Rates, check};
-use crate::dress::dress;
-use crate::rate::Buckets;
+use crate::access::{Guard, PeerAddress, Rates, check};
+use crate::etag_gzip::add_etag_and_gzip;
+use crate::rate_limit::Buckets;
 use crate::session::Sessions;
 use crate::tls::Tls;
 use crate::tokens::{Token, TokenFile, Tokens};
@@ -35,7 +35,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a request's head is read.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// How long answers under way may take when the server stops.
+/// How long open responses may take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// How long to wait when no connection can be accepted, for example because too many files are open.
@@ -44,13 +44,13 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// Who may connect, and how.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// What opens the door. None lets everybody in, and is allowed on loopback only.
+    /// The accepted tokens. None admits everybody, and is allowed on loopback only.
     pub token: Option<Token>,
     /// Whether other machines may connect, although nothing is encrypted.
     pub insecure_listen: bool,
 }
 
-/// What guards a door beside its token. The default is a door on this machine.
+/// Checks beside the token. The default fits a server for this machine only.
 #[derive(Default)]
 pub struct Security {
     /// Encrypts; then other machines may connect.
@@ -59,9 +59,9 @@ pub struct Security {
     pub tokens: Option<TokenFile>,
     /// Names that this server has beside its addresses.
     pub hosts: Vec<String>,
-    /// Pages of others that may ask, such as `https://example.org`.
+    /// Origins of other pages that may call, such as `https://example.org`.
     pub cors: Vec<String>,
-    /// How often somebody may ask.
+    /// Rate limits.
     pub rates: Rates,
 }
 
@@ -79,7 +79,7 @@ pub enum BindError {
     /// Somebody else listens there.
     #[error("{0} is in use; stop the other program, or choose another address with --listen (port 0 picks a free one)")]
     Taken(SocketAddr),
-    /// The operating system says no.
+    /// The operating system refuses the address.
     #[error("cannot listen on {0}: {1}")]
     Refused(SocketAddr, #[source] io::Error),
 }
@@ -110,7 +110,7 @@ impl Listener {
         Self::bind_with(listen, access, Security::default()).await
     }
 
-    /// The same behind a door with more to it.
+    /// The same with more security options.
     pub async fn bind_with(listen: SocketAddr, access: Access, security: Security) -> Result<Self, BindError> {
         let loopback = listen.ip().is_loopback();
         if !loopback && access.token.is_none() {
@@ -152,8 +152,9 @@ impl Listener {
             buckets: Buckets::default(),
             counts: Arc::default(),
         });
-        let service =
-            TowerToHyperService::new(societies.router().layer(from_fn(dress)).layer(from_fn_with_state(guard, check)));
+        let service = TowerToHyperService::new(
+            societies.router().layer(from_fn(add_etag_and_gzip)).layer(from_fn_with_state(guard, check)),
+        );
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
@@ -175,7 +176,7 @@ impl Listener {
                         connections.spawn(async move {
                             // Small answers should not wait to become larger; without it they are only slower.
                             let _ = stream.set_nodelay(true);
-                            let peer = Peer(peer.ip());
+                            let peer = PeerAddress(peer.ip());
                             match tls {
                                 None => converse(stream, peer, service, finish).await,
                                 Some(tls) => match timeout(HEAD_TIMEOUT, tls.0.accept(stream)).await {
@@ -205,10 +206,10 @@ impl Listener {
     }
 }
 
-/// Serves one connection to its end, or until the answers under way are given once the server finishes.
+/// Serves one connection to its end; when the server stops, until open responses are sent.
 async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    peer: Peer,
+    peer: PeerAddress,
     service: TowerToHyperService<axum::Router>,
     finish: CancellationToken,
 ) {

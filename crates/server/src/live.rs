@@ -93,7 +93,7 @@ impl SocietyState {
             which,
             turns: HashMap::new(),
             since: after,
-            heard: after,
+            last_seen: after,
             over: HashSet::new(),
             waiting: None,
             missed: 0,
@@ -110,11 +110,11 @@ pub struct LiveEvents {
     society: Society,
     watch: Watch,
     which: EventFilter,
-    /// Who works in a turn, and for which request. Of the turns that began between `since` and `heard`, those that are not here
+    /// Who works in a turn, and for which request. Of the turns that began between `since` and `last_seen`, those that are not here
     /// are of no interest.
     turns: HashMap<TurnId, (AgentId, TaskId)>,
     since: Seq,
-    heard: Seq,
+    last_seen: Seq,
     /// Replies that were told whole: chunks of them that come late are not told.
     over: HashSet<EffectId>,
     /// What is told after a `resync`.
@@ -148,7 +148,7 @@ impl LiveEvents {
                 return Some(LiveEvent::Resync);
             }
             match seen {
-                Ok(seen) if self.wants_seen(&seen).await => return Some(seen.into()),
+                Ok(seen) if self.matches_seen(&seen).await => return Some(seen.into()),
                 Ok(_) => {}
                 Err(error) => {
                     self.ended = true;
@@ -159,7 +159,7 @@ impl LiveEvents {
         None
     }
 
-    async fn wants_seen(&mut self, seen: &WatchEvent) -> bool {
+    async fn matches_seen(&mut self, seen: &WatchEvent) -> bool {
         match seen {
             WatchEvent::Event(recorded) => {
                 if let Event::EffectEnded { id, .. } = &recorded.event {
@@ -168,28 +168,28 @@ impl LiveEvents {
                     }
                     self.over.insert(*id);
                 }
-                self.heard = recorded.seq;
+                self.last_seen = recorded.seq;
                 if let Event::TurnStarted { agent, task, .. } = &recorded.event {
                     self.note(TurnId(recorded.seq), agent, &task.id);
                 }
-                self.wants(recorded).await
+                self.matches_event(recorded).await
             }
             WatchEvent::Delta(delta) if self.over.contains(&delta.effect) => false,
-            WatchEvent::Delta(delta) => self.wants_delta(&delta.thread, delta.effect.turn).await,
+            WatchEvent::Delta(delta) => self.matches_delta(&delta.thread, delta.effect.turn).await,
             WatchEvent::Step(step) => {
                 let is_of_task = self.which.task.as_ref().is_none_or(|task| *task == step.task);
-                let is_wanted = self.is_of(Some(&step.thread)) && is_of_task;
+                let is_wanted = self.matches_thread(Some(&step.thread)) && is_of_task;
                 is_wanted && self.which.agent.as_ref().is_none_or(|agent| agent.main_thread() == step.thread)
             }
         }
     }
 
-    fn is_of(&self, thread: Option<&ThreadId>) -> bool {
+    fn matches_thread(&self, thread: Option<&ThreadId>) -> bool {
         self.which.thread.is_none() || self.which.thread.as_ref() == thread
     }
 
-    async fn wants_delta(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
-        if !self.is_of(Some(thread)) {
+    async fn matches_delta(&mut self, thread: &ThreadId, turn: TurnId) -> bool {
+        if !self.matches_thread(Some(thread)) {
             return false;
         }
         if self.which.task.is_none() && self.which.agent.is_none() {
@@ -201,8 +201,8 @@ impl LiveEvents {
             && self.which.agent.as_ref().is_none_or(|wanted| agent == Some(wanted))
     }
 
-    async fn wants(&mut self, recorded: &Recorded) -> bool {
-        if !self.is_of(recorded.thread.as_ref()) {
+    async fn matches_event(&mut self, recorded: &Recorded) -> bool {
+        if !self.matches_thread(recorded.thread.as_ref()) {
             return false;
         }
         if self.which.task.is_none() && self.which.agent.is_none() {
@@ -222,7 +222,7 @@ impl LiveEvents {
         let is_of_agent = |wanted: &AgentId| {
             agent == Some(wanted)
                 || envelope.is_some_and(|envelope| envelope.to == *wanted || envelope.from == *wanted)
-                || about(&recorded.event) == Some(wanted)
+                || agent_of(&recorded.event) == Some(wanted)
         };
         self.which.task.as_ref().is_none_or(is_of_task) && self.which.agent.as_ref().is_none_or(is_of_agent)
     }
@@ -232,35 +232,35 @@ impl LiveEvents {
         if let Some(known) = self.turns.get(&turn) {
             return Some(known.clone());
         }
-        if turn.0 > self.since && turn.0 <= self.heard {
+        if turn.0 > self.since && turn.0 <= self.last_seen {
             return None;
         }
         let before = Seq(turn.0.0.checked_sub(1)?);
         let started = self.society.log().read(self.society.id(), before, 1).await.ok()?;
         let Event::TurnStarted { agent, task, .. } = &started.first()?.event else { return None };
         let of = (agent.clone(), task.id.clone());
-        self.keep(turn, of.clone());
+        self.remember(turn, of.clone());
         Some(of)
     }
 
     /// Remembers a turn that begins, if it is asked about.
     fn note(&mut self, turn: TurnId, agent: &AgentId, task: &TaskId) {
         if self.which.agent.as_ref() == Some(agent) || self.which.task.as_ref() == Some(task) {
-            self.keep(turn, (agent.clone(), task.clone()));
+            self.remember(turn, (agent.clone(), task.clone()));
         }
     }
 
-    fn keep(&mut self, turn: TurnId, of: (AgentId, TaskId)) {
+    fn remember(&mut self, turn: TurnId, of: (AgentId, TaskId)) {
         if self.turns.len() >= MAX_TURNS {
             self.turns.clear();
-            self.since = self.heard;
+            self.since = self.last_seen;
         }
         self.turns.insert(turn, of);
     }
 }
 
 /// The agent that an event outside any turn is about.
-fn about(event: &Event) -> Option<&AgentId> {
+fn agent_of(event: &Event) -> Option<&AgentId> {
     match event {
         Event::AgentSpawned { agent, .. }
         | Event::AgentDismissed { agent, .. }

@@ -2,9 +2,9 @@
 //! operations of `polis-api`. Two generations of the protocol are spoken: with `initialize`, and with everything in each
 //! request. Nothing is remembered between requests but which of them are under way.
 
-mod era;
-pub(crate) mod flights;
-mod person;
+mod elicitation;
+pub(crate) mod in_flight;
+mod protocol_version;
 mod resources;
 mod tools;
 
@@ -22,19 +22,19 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::body::Json;
-use crate::caller::{self, Caller};
+use crate::caller::{Caller, RequestCaller};
+use crate::extract::QueryParams;
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::state::SocietyState;
-use crate::wanted::Wanted;
-use crate::work::Peer;
-use era::{Era, NEWEST_WITH_SESSIONS, VERSIONS};
-use flights::Flight;
+use crate::task_follower::Peer;
+use in_flight::InFlightRequest;
+use protocol_version::{NEWEST_WITH_SESSIONS, ProtocolEra, VERSIONS};
 
-/// Where a client of the older generation says which session it is in.
+/// The header with the session id, for clients of the older generation.
 const SESSION: &str = "mcp-session-id";
 
-/// What a client is told about us before anything else.
+/// Instructions that a client gets first.
 const INSTRUCTIONS: &str = "Polis is a durable team of AI agents. `submit` sends it a request and waits for the answer; the work continues even \
      if no client waits, and `status` with the taskId returns its state. When a person must decide something, `status` lists it and `approve` \
      passes on the decision: decide nothing that the person has not decided. Conversations are resources.";
@@ -44,7 +44,7 @@ const QUEUED: usize = 64;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Via {
+pub(crate) struct TransportQuery {
     /// `stdio` where `polis mcp` hands on what it reads: nothing is mirrored in headers then, and answers may be streams.
     via: Option<String>,
     /// Tells the requests of one process from those of another.
@@ -53,8 +53,8 @@ pub(crate) struct Via {
 
 pub(crate) async fn post(
     State(state): State<SocietyState>,
-    caller::From(caller): caller::From,
-    Wanted(via): Wanted<Via>,
+    RequestCaller(caller): RequestCaller,
+    QueryParams(via): QueryParams<TransportQuery>,
     headers: HeaderMap,
     body: Result<Json<Value>, Problem>,
 ) -> Result<Response, Problem> {
@@ -123,14 +123,14 @@ impl SocietyState {
                 if method == "notifications/cancelled"
                     && let Some(id) = params.get("requestId")
                 {
-                    self.flights.cancel(session.as_deref(), id);
+                    self.in_flight.cancel(session.as_deref(), id);
                 }
                 return Reply::Nothing;
             }
             Ok(Incoming::Answer) => return Reply::Nothing,
             Err(fault) => return Reply::one(StatusCode::BAD_REQUEST, fault.answer(None)),
         };
-        let era = match Era::of(&method, &params, client.headers) {
+        let era = match ProtocolEra::of(&method, &params, client.headers) {
             Ok(era) => era,
             Err(fault) => return Reply::one(StatusCode::BAD_REQUEST, fault.answer(Some(&id))),
         };
@@ -138,17 +138,17 @@ impl SocietyState {
         let takes_streams = client.headers.is_none_or(|headers| headers.get_all(ACCEPT).iter().any(accepts));
         let call = Call { peer: Peer { state: self.clone(), caller }, era, method, params };
         if call.is_long() && takes_streams {
-            let flight = self.flights.begin(session, &id);
-            return Reply::Stream(McpMessages::of(call, id, flight));
+            let in_flight = self.in_flight.begin(session, &id);
+            return Reply::Stream(McpMessages::of(call, id, in_flight));
         }
         let starts_session = call.method == "initialize";
         let is_modern = call.era.is_modern();
-        let (status, message) = match call.answer(None, &Flight::default()).await {
+        let (status, message) = match call.answer(None, &InFlightRequest::default()).await {
             Ok(result) => (StatusCode::OK, rpc::done(&id, &result)),
             Err(fault) if fault.code == METHOD_NOT_FOUND && is_modern => (StatusCode::NOT_FOUND, fault.answer(Some(&id))),
             Err(fault) => (StatusCode::OK, fault.answer(Some(&id))),
         };
-        let session = (starts_session && status == StatusCode::OK).then(flights::fresh_name);
+        let session = (starts_session && status == StatusCode::OK).then(in_flight::fresh_name);
         Reply::One { status, message, session }
     }
 }
@@ -156,7 +156,7 @@ impl SocietyState {
 /// A request that is understood as far as its generation goes.
 struct Call {
     peer: Peer,
-    era: Era,
+    era: ProtocolEra,
     method: String,
     params: Map<String, Value>,
 }
@@ -167,7 +167,7 @@ impl Call {
         self.method == "tools/call" && tools::waits(&self.params)
     }
 
-    async fn answer(&self, progress: Option<Progress>, flight: &Flight) -> Result<Value, Fault> {
+    async fn answer(&self, progress: Option<Progress>, in_flight: &InFlightRequest) -> Result<Value, Fault> {
         let cached = |mut result: Value| {
             result["ttlMs"] = json!(0);
             result["cacheScope"] = json!("private");
@@ -183,7 +183,7 @@ impl Call {
                 "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
             })),
             ("tools/list", _) => cached(json!({ "tools": tools::list() })),
-            ("tools/call", _) => tools::call(self, progress, flight).await?,
+            ("tools/call", _) => tools::call(self, progress, in_flight).await?,
             ("resources/list", _) => cached(resources::list(&self.peer, &self.params).await?),
             ("resources/templates/list", _) => cached(json!({ "resourceTemplates": resources::templates() })),
             ("resources/read", _) => cached(resources::read(&self.peer, &self.params, &self.era).await?),
@@ -195,7 +195,7 @@ impl Call {
     fn initialize(&self) -> Result<Value, Fault> {
         let asked = self.params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| Fault::invalid("`protocolVersion` is missing"))?;
-        let known = VERSIONS.iter().find(|version| **version == asked && Era::has_sessions(version));
+        let known = VERSIONS.iter().find(|version| **version == asked && ProtocolEra::has_sessions(version));
         Ok(json!({
             "protocolVersion": known.unwrap_or(&NEWEST_WITH_SESSIONS),
             "capabilities": capabilities(),
@@ -216,15 +216,15 @@ fn server_info() -> Value {
 /// Tells the client of a request how it goes on.
 struct Progress {
     token: Value,
-    told: u64,
+    count: u64,
     queue: mpsc::Sender<Value>,
 }
 
 impl Progress {
     /// One more thing was done. A client that does not keep up misses some.
-    fn tell(&mut self, message: &str) {
-        self.told += 1;
-        let params = json!({ "progressToken": self.token, "progress": self.told, "message": message });
+    fn report(&mut self, message: &str) {
+        self.count += 1;
+        let params = json!({ "progressToken": self.token, "progress": self.count, "message": message });
         let _ = self.queue.try_send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
     }
 }
@@ -234,7 +234,7 @@ pub struct McpMessages {
     /// The answer; nothing where the request was cancelled.
     work: Pin<Box<dyn Future<Output = Option<Value>> + Send>>,
     notes: mpsc::Receiver<Value>,
-    /// The answer, once it is there: what was told before it goes first.
+    /// The answer, once it is there: earlier notifications go first.
     last: Option<Option<Value>>,
 }
 
@@ -246,14 +246,14 @@ impl McpMessages {
     }
 
     /// The answer to a call, which is worked out while it is waited for.
-    fn of(call: Call, id: Value, flight: Flight) -> Self {
+    fn of(call: Call, id: Value, in_flight: InFlightRequest) -> Self {
         let (queue, notes) = mpsc::channel(QUEUED);
         let token = call.params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
-        let progress = token.map(|token| Progress { token, told: 0, queue });
+        let progress = token.map(|token| Progress { token, count: 0, queue });
         let work = async move {
-            let answer = call.answer(progress, &flight).await;
+            let answer = call.answer(progress, &in_flight).await;
             match answer {
-                _ if flight.is_cancelled() => None,
+                _ if in_flight.is_cancelled() => None,
                 Ok(result) => Some(rpc::done(&id, &result)),
                 Err(fault) => Some(fault.answer(Some(&id))),
             }

@@ -4,31 +4,31 @@ use axum::Json as Answer;
 use axum::http::StatusCode;
 use polis_api::{Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy, Tools, UsageReport, Version};
 
-use crate::once::Api;
-use crate::requests::Answered;
-use crate::wanted::Wanted;
+use crate::extract::QueryParams;
+use crate::idempotency::CallerApi;
+use crate::requests::JsonResult;
 
-pub(crate) async fn models(Api(api): Api) -> Answered<Models> {
+pub(crate) async fn models(CallerApi(api): CallerApi) -> JsonResult<Models> {
     Ok(Answer(api.models().await?))
 }
 
-pub(crate) async fn tools(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Tools> {
+pub(crate) async fn tools(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Tools> {
     Ok(Answer(api.tools(&paging).await?))
 }
 
-pub(crate) async fn policy(Api(api): Api) -> Answered<Policy> {
+pub(crate) async fn policy(CallerApi(api): CallerApi) -> JsonResult<Policy> {
     Ok(Answer(api.policy().await?))
 }
 
-pub(crate) async fn usage(Api(api): Api) -> Answered<UsageReport> {
+pub(crate) async fn usage(CallerApi(api): CallerApi) -> JsonResult<UsageReport> {
     Ok(Answer(api.usage().await?))
 }
 
-pub(crate) async fn log(Api(api): Api, Wanted(paging): Wanted<LogPaging>) -> Answered<LogPage> {
+pub(crate) async fn log(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<LogPaging>) -> JsonResult<LogPage> {
     Ok(Answer(api.log(paging).await?))
 }
 
-pub(crate) async fn health(Api(api): Api) -> (StatusCode, Answer<Health>) {
+pub(crate) async fn health(CallerApi(api): CallerApi) -> (StatusCode, Answer<Health>) {
     let health = api.health().await;
     let status = match health.status {
         HealthStatus::Ok | HealthStatus::Degraded => StatusCode::OK,
@@ -37,6 +37,6 @@ pub(crate) async fn health(Api(api): Api) -> (StatusCode, Answer<Health>) {
     (status, Answer(health))
 }
 
-pub(crate) async fn version(Api(api): Api) -> Answered<Version> {
+pub(crate) async fn version(CallerApi(api): CallerApi) -> JsonResult<Version> {
     Ok(Answer(api.version().await?))
 }

@@ -57,17 +57,17 @@ fn build() -> Value {
         settings.meta_schema = None;
         settings.definitions_path = "/components/schemas".into();
     });
-    let mut told = settings.clone().for_serialize().into_generator();
-    // What is taken may be less strict than what is told under the same name, so it stands where it is used.
-    let mut taken = settings.for_deserialize().with(|settings| settings.inline_subschemas = true).into_generator();
-    let problem = told.subschema_for::<ProblemDetails>();
-    told.subschema_for::<polis_domain::Recorded>();
-    told.subschema_for::<polis_domain::Review>();
-    told.subschema_for::<LiveDelta<'_>>();
-    told.subschema_for::<polis_ports::StreamedStep>();
+    let mut output_types = settings.clone().for_serialize().into_generator();
+    // An input type may be less strict than the output type of the same name, so its schema is inlined where it is used.
+    let mut input_types = settings.for_deserialize().with(|settings| settings.inline_subschemas = true).into_generator();
+    let problem = output_types.subschema_for::<ProblemDetails>();
+    output_types.subschema_for::<polis_domain::Recorded>();
+    output_types.subschema_for::<polis_domain::Review>();
+    output_types.subschema_for::<LiveDelta<'_>>();
+    output_types.subschema_for::<polis_ports::StreamedStep>();
     let mut paths = Map::new();
     for route in routes::all() {
-        let operation = operation(route, &mut told, &mut taken, problem.as_value());
+        let operation = operation(route, &mut output_types, &mut input_types, problem.as_value());
         let path = paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = operation;
     }
@@ -83,13 +83,13 @@ fn build() -> Value {
         "security": [{ "token": [] }],
         "paths": paths,
         "components": {
-            "schemas": told.take_definitions(true),
+            "schemas": output_types.take_definitions(true),
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
         },
     })
 }
 
-fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenerator, problem: &Value) -> Value {
+fn operation(route: &Route, output_types: &mut SchemaGenerator, input_types: &mut SchemaGenerator, problem: &Value) -> Value {
     let doc = &route.doc;
     let mut parameters = Vec::new();
     let mut problems: Vec<(u16, &str)> = Vec::new();
@@ -99,7 +99,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
         problems.extend(IN_PATH);
     }
     if let Some(query) = doc.query {
-        let schema = query(taken).to_value();
+        let schema = query(input_types).to_value();
         let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|other| other == name));
         for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
             parameters.push(json!({ "name": name, "in": "query", "required": required(name), "schema": schema }));
@@ -113,7 +113,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
         problems.extend(WITH_KEY);
     }
     let body = match (doc.body, doc.any_body, doc.protocol) {
-        (Some(body), ..) => Some(json!({ "content": { "application/json": { "schema": body(taken) } } })),
+        (Some(body), ..) => Some(json!({ "content": { "application/json": { "schema": body(input_types) } } })),
         (None, true, _) => Some(json!({ "content": { "*/*": {} } })),
         (None, false, Some(_)) if route.method == "POST" => Some(json!({ "content": { "application/json": {} } })),
         _ => None,
@@ -123,7 +123,7 @@ fn operation(route: &Route, told: &mut SchemaGenerator, taken: &mut SchemaGenera
     }
     problems.extend(if route.gate == Gate::Open { OPEN } else { EVERYWHERE });
     problems.extend(doc.problems);
-    let schema = doc.answer.map(|answer| answer(told).to_value());
+    let schema = doc.answer.map(|answer| answer(output_types).to_value());
     let media = doc.media.unwrap_or("application/json");
     let content = match schema {
         Some(schema) => json!({ media: { "schema": schema } }),

@@ -9,54 +9,70 @@ use polis_domain::{Org, Thread};
 use serde_json::Value;
 
 use crate::body::Json;
-use crate::once::Api;
-use crate::requests::Answered;
-use crate::wanted::{Name, Wanted};
+use crate::extract::{PathParam, QueryParams};
+use crate::idempotency::CallerApi;
+use crate::requests::JsonResult;
 
-pub(crate) async fn agents(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Agents> {
+pub(crate) async fn agents(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Agents> {
     Ok(Answer(api.agents(&paging).await?))
 }
 
-pub(crate) async fn agent(Api(api): Api, Name(id): Name) -> Answered<AgentDetail> {
+pub(crate) async fn agent(CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<AgentDetail> {
     Ok(Answer(api.agent(&id.into()).await?))
 }
 
-pub(crate) async fn operate(Api(api): Api, Name(id): Name, Json(request): Json<Operate>) -> Answered<Accepted> {
+pub(crate) async fn operate(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(request): Json<Operate>,
+) -> JsonResult<Accepted> {
     Ok(Answer(api.operate(id.into(), request).await?))
 }
 
-pub(crate) async fn compress(Api(api): Api, Name(id): Name, Json(request): Json<Compress>) -> Answered<Compressing> {
+pub(crate) async fn compress(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(request): Json<Compress>,
+) -> JsonResult<Compressing> {
     Ok(Answer(api.compress(id.into(), request).await?))
 }
 
-pub(crate) async fn terminate(Api(api): Api, Name(id): Name, Json(request): Json<Terminate>) -> Answered<Terminated> {
+pub(crate) async fn terminate(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(request): Json<Terminate>,
+) -> JsonResult<Terminated> {
     Ok(Answer(api.terminate(id.into(), request).await?))
 }
 
-pub(crate) async fn dead_letters(Api(api): Api) -> Answered<DeadLetters> {
+pub(crate) async fn dead_letters(CallerApi(api): CallerApi) -> JsonResult<DeadLetters> {
     Ok(Answer(api.dead_letters().await?))
 }
 
-pub(crate) async fn org(Api(api): Api) -> Answered<Org> {
+pub(crate) async fn org(CallerApi(api): CallerApi) -> JsonResult<Org> {
     Ok(Answer(api.org().await?))
 }
 
-pub(crate) async fn roles(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Roles> {
+pub(crate) async fn roles(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Roles> {
     Ok(Answer(api.roles(&paging).await?))
 }
 
 pub(crate) async fn import(
-    Api(api): Api,
-    Wanted(how): Wanted<ImportRequest>,
+    CallerApi(api): CallerApi,
+    QueryParams(how): QueryParams<ImportRequest>,
     Json(document): Json<Value>,
-) -> Answered<Imported> {
+) -> JsonResult<Imported> {
     Ok(Answer(api.import(document, how).await?))
 }
 
-pub(crate) async fn threads(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Threads> {
+pub(crate) async fn threads(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Threads> {
     Ok(Answer(api.threads(&paging).await?))
 }
 
-pub(crate) async fn thread(Api(api): Api, Name(id): Name, Wanted(part): Wanted<ThreadPart>) -> Answered<Thread> {
+pub(crate) async fn thread(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    QueryParams(part): QueryParams<ThreadPart>,
+) -> JsonResult<Thread> {
     Ok(Answer(api.thread(&id.into(), &part).await?))
 }

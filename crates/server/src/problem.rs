@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use polis_api::{ApiError, ProblemDetails};
 use serde_json::json;
 
-/// How long whoever is told to come back should wait.
+/// The `Retry-After` of a temporary error, in seconds.
 const RETRY_AFTER_S: &str = "1";
 
 /// An error of an operation as HTTP has it.

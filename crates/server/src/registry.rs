@@ -1,7 +1,7 @@
-//! All societies of a store behind one door: which of them are open, who answers for which, and making others of them.
+//! The societies of a store: which are open, which one a request is for, and creating, forking and rewinding them.
 //!
-//! What is asked at the root is meant for the society that the server was started with; `/s/NAME/…` is meant for another. One that
-//! is not open yet is opened to be looked at, and to work as soon as somebody wishes for something.
+//! Requests at the root go to the society that the server was started with; `/s/NAME/…` goes to another. A society that is
+//! not open yet is opened read-only first, and starts to work with the first command.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,12 +76,12 @@ type Entries = BTreeMap<SocietyId, Entry>;
 struct Entry {
     state: SocietyState,
     router: Router,
-    works: bool,
+    is_running: bool,
 }
 
 impl Entry {
     fn new(state: SocietyState, works: bool) -> Self {
-        Self { router: routes::router(&state), state, works }
+        Self { router: routes::router(&state), state, is_running: works }
     }
 }
 
@@ -135,7 +135,7 @@ impl Societies {
 
     /// The states of the societies that work, by name.
     pub fn working(&self) -> Vec<SocietyState> {
-        self.entries(|entries| entries.values().filter(|entry| entry.works).map(|entry| entry.state.clone()).collect())
+        self.entries(|entries| entries.values().filter(|entry| entry.is_running).map(|entry| entry.state.clone()).collect())
     }
 
     /// The fork that this request has made before, if it has a key.
@@ -170,7 +170,7 @@ impl Societies {
 
     /// Who answers for a society; opened when it has to be.
     async fn entry(&self, society: &SocietyId, works: bool) -> Result<Entry, ApiError> {
-        let is_enough = |entry: &&Entry| entry.works || !works;
+        let is_enough = |entry: &&Entry| entry.is_running || !works;
         if let Some(entry) = self.entries(|entries| entries.get(society).filter(is_enough).cloned()) {
             return Ok(entry);
         }
@@ -178,14 +178,14 @@ impl Societies {
         if self.0.opener.is_none() || !is_society_name(society.as_str()) || self.0.log.readable_head(society).await? == Seq(0) {
             return Err(ForkError::Unknown(society.clone()).into());
         }
-        self.open(society, works).await.map_err(unopened)
+        self.open(society, works).await.map_err(open_error)
     }
 
     /// Opens a society unless it is open. The caller holds `changing`.
     async fn open(&self, society: &SocietyId, works: bool) -> Result<Entry, Failure> {
-        let is_enough = |entry: &&Entry| entry.works || !works;
+        let is_enough = |entry: &&Entry| entry.is_running || !works;
         let (open, working, looked_at) = self.entries(|entries| {
-            let working = entries.values().filter(|entry| entry.works).count();
+            let working = entries.values().filter(|entry| entry.is_running).count();
             (entries.get(society).filter(is_enough).cloned(), working, entries.len() - working)
         });
         if let Some(entry) = open {
@@ -208,10 +208,11 @@ impl Societies {
         };
         let entry = Entry::new(state, works);
         if working + looked_at >= MAX_OPEN {
-            let let_go = |(name, entry): (&SocietyId, &Entry)| (!entry.works && name != society).then(|| entry.state.clone());
+            let let_go =
+                |(name, entry): (&SocietyId, &Entry)| (!entry.is_running && name != society).then(|| entry.state.clone());
             let let_go: Vec<_> = entries.iter().filter_map(let_go).collect();
             let_go.iter().for_each(|state| state.close_because("let_go"));
-            entries.retain(|_, entry| entry.works);
+            entries.retain(|_, entry| entry.is_running);
         }
         entries.insert(society.clone(), entry.clone());
         Ok(entry)
@@ -220,12 +221,12 @@ impl Societies {
 
 #[async_trait]
 impl Registry for Societies {
-    fn first(&self) -> &SocietyId {
+    fn default_society(&self) -> &SocietyId {
         &self.0.first
     }
 
-    fn works(&self, society: &SocietyId) -> bool {
-        self.entries(|entries| entries.get(society).is_some_and(|entry| entry.works))
+    fn is_running(&self, society: &SocietyId) -> bool {
+        self.entries(|entries| entries.get(society).is_some_and(|entry| entry.is_running))
     }
 
     async fn begin(&self, society: &SocietyId) -> Result<bool, ApiError> {
@@ -237,7 +238,7 @@ impl Registry for Societies {
         if self.0.log.readable_head(society).await? > Seq(0) {
             return Ok(false);
         }
-        self.open(society, true).await.map_err(unopened)?;
+        self.open(society, true).await.map_err(open_error)?;
         Ok(true)
     }
 
@@ -276,7 +277,7 @@ impl Registry for Societies {
             return Err(ForkError::TooEarly { society: society.clone(), at: to }.into());
         }
         let open = self.entries(|entries| entries.get(society).cloned());
-        let works = open.as_ref().is_some_and(|entry| entry.works);
+        let works = open.as_ref().is_some_and(|entry| entry.is_running);
         if let Some(entry) = &open {
             entry.state.society().stop(GRACE).await;
         }
@@ -289,13 +290,13 @@ impl Registry for Societies {
         }
         // Also where nothing was rewound: it was at work.
         if works {
-            self.open(society, true).await.map_err(unopened)?;
+            self.open(society, true).await.map_err(open_error)?;
         }
         Ok((aside, made?))
     }
 }
 
-fn unopened(failure: Failure) -> ApiError {
+fn open_error(failure: Failure) -> ApiError {
     ApiError::new(503, failure.code.to_string(), failure.message)
 }
 
@@ -317,7 +318,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
         if let Err(error) = caller.is_known() {
             return Problem::from(error).into_response();
         }
-        match at(request.uri(), path) {
+        match with_path(request.uri(), path) {
             Some(uri) => *request.uri_mut() = uri,
             None => return Problem::bad_request("bad_url", "the address cannot be read").into_response(),
         }
@@ -335,7 +336,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
 }
 
 /// The same address with another path.
-fn at(uri: &Uri, path: &str) -> Option<Uri> {
+fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(format!("{path}{query}").parse::<PathAndQuery>().ok()?);

@@ -7,52 +7,68 @@ use polis_api::{
 };
 
 use crate::body::Json;
-use crate::once::Api;
+use crate::extract::{PathParam, QueryParams};
+use crate::idempotency::CallerApi;
 use crate::problem::Problem;
-use crate::wanted::{Name, Wanted};
 
-pub(crate) type Answered<T> = Result<Answer<T>, Problem>;
+pub(crate) type JsonResult<T> = Result<Answer<T>, Problem>;
 
-pub(crate) async fn submit(Api(api): Api, Json(request): Json<Submit>) -> Answered<Accepted> {
+pub(crate) async fn submit(CallerApi(api): CallerApi, Json(request): Json<Submit>) -> JsonResult<Accepted> {
     Ok(Answer(api.submit(request).await?))
 }
 
-pub(crate) async fn send(Api(api): Api, Json(request): Json<Send>) -> Answered<Accepted> {
+pub(crate) async fn send(CallerApi(api): CallerApi, Json(request): Json<Send>) -> JsonResult<Accepted> {
     Ok(Answer(api.send(request).await?))
 }
 
-pub(crate) async fn messages(Api(api): Api, Name(task): Name, Wanted(which): Wanted<MessagePaging>) -> Answered<Messages> {
+pub(crate) async fn messages(
+    CallerApi(api): CallerApi,
+    PathParam(task): PathParam,
+    QueryParams(which): QueryParams<MessagePaging>,
+) -> JsonResult<Messages> {
     Ok(Answer(api.messages(&task.into(), which).await?))
 }
 
-pub(crate) async fn task(Api(api): Api, Name(id): Name) -> Answered<TaskState> {
+pub(crate) async fn task(CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<TaskState> {
     Ok(Answer(api.task(&id.into()).await?))
 }
 
-pub(crate) async fn tasks(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Tasks> {
+pub(crate) async fn tasks(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Tasks> {
     Ok(Answer(api.tasks(&paging).await?))
 }
 
-pub(crate) async fn cancel(Api(api): Api, Name(id): Name, Json(request): Json<Cancel>) -> Answered<Cancelled> {
+pub(crate) async fn cancel(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(request): Json<Cancel>,
+) -> JsonResult<Cancelled> {
     Ok(Answer(api.cancel(&id.into(), request).await?))
 }
 
-pub(crate) async fn retry(Api(api): Api, Name(id): Name, Json(Retry {}): Json<Retry>) -> Answered<Accepted> {
+pub(crate) async fn retry(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(Retry {}): Json<Retry>,
+) -> JsonResult<Accepted> {
     Ok(Answer(api.retry(&id.into()).await?))
 }
 
-pub(crate) async fn plans(Api(api): Api, Wanted(filter): Wanted<PlanFilter>) -> Answered<Plans> {
+pub(crate) async fn plans(CallerApi(api): CallerApi, QueryParams(filter): QueryParams<PlanFilter>) -> JsonResult<Plans> {
     Ok(Answer(api.plans(filter).await?))
 }
 
-pub(crate) async fn approvals(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<Approvals> {
+pub(crate) async fn approvals(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Approvals> {
     Ok(Answer(api.approvals(&paging).await?))
 }
 
-pub(crate) async fn resolve(Api(api): Api, Name(id): Name, Json(request): Json<DecisionRequest>) -> Answered<Resolved> {
+pub(crate) async fn resolve(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(request): Json<DecisionRequest>,
+) -> JsonResult<Resolved> {
     Ok(Answer(api.resolve(&id, request.decision()?).await?))
 }
 
-pub(crate) async fn act(Api(api): Api, Json(request): Json<ComponentAction>) -> Answered<Acted> {
+pub(crate) async fn act(CallerApi(api): CallerApi, Json(request): Json<ComponentAction>) -> JsonResult<Acted> {
     Ok(Answer(api.act(request).await?))
 }

@@ -10,10 +10,10 @@ use axum::routing::{MethodRouter, get, post};
 use polis_api::{Accepted, ConversationPage, OrganisationPage, Paging, RequestPage, TurnPage, View};
 use polis_domain::{Artifact, Org, Thread};
 
-use crate::caller::{self, Scope, caller_of};
-use crate::doc::Doc;
-use crate::once::with_key;
+use crate::caller::{RequestCaller, Scope, caller_of};
+use crate::idempotency::with_key;
 use crate::problem::Problem;
+use crate::route_doc::RouteDoc;
 use crate::state::SocietyState;
 use crate::{
     a2a, agui, artifacts, components, events, live, mcp, metrics, node, openai, openapi, organisation, page, requests, sandbox,
@@ -44,7 +44,7 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     pub(crate) gate: Gate,
     handler: fn() -> MethodRouter<SocietyState>,
-    pub(crate) doc: Doc,
+    pub(crate) doc: RouteDoc,
 }
 
 /// What can go wrong at some of them, beside what can go wrong everywhere.
@@ -140,134 +140,134 @@ const VIEW_PAST: Problems = &[(409, "no_such_event"), (409, "too_far_back")];
 #[rustfmt::skip]
 const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/", gate: OPEN, handler: || get(page::index),
-            doc: Doc::new("The page.").media("text/html") },
+            doc: RouteDoc::new("The page.").media("text/html") },
     Route { method: Method::GET, path: "/sandbox/static", gate: OPEN, handler: || get(sandbox::fixed),
-            doc: Doc::new("A frame for HTML documents of models, without scripts.").media("text/html") },
+            doc: RouteDoc::new("A frame for HTML documents of models, without scripts.").media("text/html") },
     Route { method: Method::GET, path: "/sandbox/live", gate: OPEN, handler: || get(sandbox::live),
-            doc: Doc::new("A frame for HTML documents of models with scripts, if the operator allows it.").media("text/html").fails(&[(403, "live_html_off")]) },
+            doc: RouteDoc::new("A frame for HTML documents of models with scripts, if the operator allows it.").media("text/html").fails(&[(403, "live_html_off")]) },
     Route { method: Method::GET, path: "/components/{name}", gate: OPEN, handler: || get(components::script),
-            doc: Doc::new("A script of the operator that adds components to the page.").media("text/javascript").fails(&[(404, "not_found"), (413, "too_large")]) },
+            doc: RouteDoc::new("A script of the operator that adds components to the page.").media("text/javascript").fails(&[(404, "not_found"), (413, "too_large")]) },
     Route { method: Method::GET, path: "/api/page", gate: READ, handler: || get(components::page),
-            doc: Doc::new("Settings of the page.").gives::<components::PageAdditions>() },
+            doc: RouteDoc::new("Settings of the page.").gives::<components::PageAdditions>() },
     Route { method: Method::GET, path: "/api/health", gate: OPEN, handler: || get(node::health),
-            doc: Doc::new("Health of the society.").gives::<polis_api::Health>() },
+            doc: RouteDoc::new("Health of the society.").gives::<polis_api::Health>() },
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(node::version),
-            doc: Doc::new("The version of the server.").gives::<polis_api::Version>() },
+            doc: RouteDoc::new("The version of the server.").gives::<polis_api::Version>() },
     Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(requests::submit),
-            doc: Doc::new("Submits a request to root.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(MESSAGE) },
+            doc: RouteDoc::new("Submits a request to root.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),
-            doc: Doc::new("Sends a message to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(MESSAGE) },
+            doc: RouteDoc::new("Sends a message to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(requests::messages),
-            doc: Doc::new("The messages of a request.").asks::<polis_api::MessagePaging>().gives::<polis_api::Messages>().fails(TASK) },
+            doc: RouteDoc::new("The messages of a request.").asks::<polis_api::MessagePaging>().gives::<polis_api::Messages>().fails(TASK) },
     Route { method: Method::GET, path: "/api/agents", gate: READ, handler: || get(organisation::agents),
-            doc: Doc::new("The agents and what each is doing.").asks::<Paging>().gives::<polis_api::Agents>() },
+            doc: RouteDoc::new("The agents and what each is doing.").asks::<Paging>().gives::<polis_api::Agents>() },
     Route { method: Method::GET, path: "/api/agents/{id}", gate: READ, handler: || get(organisation::agent),
-            doc: Doc::new("One agent, with its role, its children and its operations.").gives::<polis_api::AgentDetail>().fails(AGENT) },
+            doc: RouteDoc::new("One agent, with its role, its children and its operations.").gives::<polis_api::AgentDetail>().fails(AGENT) },
     Route { method: Method::POST, path: "/api/agents/{id}/terminate", gate: ADMIN, handler: || post(organisation::terminate),
-            doc: Doc::new("Terminates an agent.").takes::<polis_api::Terminate>().gives::<polis_api::Terminated>().once().fails(LEAVE) },
+            doc: RouteDoc::new("Terminates an agent.").takes::<polis_api::Terminate>().gives::<polis_api::Terminated>().once().fails(LEAVE) },
     Route { method: Method::POST, path: "/api/agents/{id}/operate", gate: SEND, handler: || post(organisation::operate),
-            doc: Doc::new("Runs an operation of an agent.").takes::<polis_api::Operate>().gives::<Accepted>().once().fails(OPERATE) },
+            doc: RouteDoc::new("Runs an operation of an agent.").takes::<polis_api::Operate>().gives::<Accepted>().once().fails(OPERATE) },
     Route { method: Method::POST, path: "/api/agents/{id}/compress", gate: SEND, handler: || post(organisation::compress),
-            doc: Doc::new("Lets an agent compress its conversation, or undoes that.").takes::<polis_api::Compress>().gives::<polis_api::Compressing>().once().fails(COMPRESS) },
+            doc: RouteDoc::new("Lets an agent compress its conversation, or undoes that.").takes::<polis_api::Compress>().gives::<polis_api::Compressing>().once().fails(COMPRESS) },
     Route { method: Method::GET, path: "/api/org", gate: READ, handler: || get(organisation::org),
-            doc: Doc::new("The organisation as one document.").gives::<Org>() },
+            doc: RouteDoc::new("The organisation as one document.").gives::<Org>() },
     Route { method: Method::POST, path: "/api/org", gate: ADMIN, handler: || post(organisation::import),
-            doc: Doc::new("Creates the roles and agents of a document that do not exist yet.").asks::<polis_api::ImportRequest>().takes::<Org>().gives::<polis_api::Imported>().once().fails(IMPORT) },
+            doc: RouteDoc::new("Creates the roles and agents of a document that do not exist yet.").asks::<polis_api::ImportRequest>().takes::<Org>().gives::<polis_api::Imported>().once().fails(IMPORT) },
     Route { method: Method::GET, path: "/api/roles", gate: READ, handler: || get(organisation::roles),
-            doc: Doc::new("The roles.").asks::<Paging>().gives::<polis_api::Roles>() },
+            doc: RouteDoc::new("The roles.").asks::<Paging>().gives::<polis_api::Roles>() },
     Route { method: Method::GET, path: "/api/threads", gate: READ, handler: || get(organisation::threads),
-            doc: Doc::new("The conversations.").asks::<Paging>().gives::<polis_api::Threads>() },
+            doc: RouteDoc::new("The conversations.").asks::<Paging>().gives::<polis_api::Threads>() },
     Route { method: Method::GET, path: "/api/threads/{id}", gate: READ, handler: || get(organisation::thread),
-            doc: Doc::new("A conversation, or a part of it by its address.").asks::<polis_api::ThreadPart>().gives::<Thread>().fails(THREAD) },
+            doc: RouteDoc::new("A conversation, or a part of it by its address.").asks::<polis_api::ThreadPart>().gives::<Thread>().fails(THREAD) },
     Route { method: Method::GET, path: "/api/tasks", gate: READ, handler: || get(requests::tasks),
-            doc: Doc::new("The open requests.").asks::<Paging>().gives::<polis_api::Tasks>() },
+            doc: RouteDoc::new("The open requests.").asks::<Paging>().gives::<polis_api::Tasks>() },
     Route { method: Method::GET, path: "/api/tasks/{id}", gate: READ, handler: || get(requests::task),
-            doc: Doc::new("The state of a request.").gives::<polis_api::TaskState>().fails(TASK) },
+            doc: RouteDoc::new("The state of a request.").gives::<polis_api::TaskState>().fails(TASK) },
     Route { method: Method::POST, path: "/api/tasks/{id}/retry", gate: SEND, handler: || post(requests::retry),
-            doc: Doc::new("Retries a request that has ended.").takes::<polis_api::Retry>().gives::<Accepted>().once().fails(RETRY) },
+            doc: RouteDoc::new("Retries a request that has ended.").takes::<polis_api::Retry>().gives::<Accepted>().once().fails(RETRY) },
     Route { method: Method::POST, path: "/api/tasks/{id}/cancel", gate: SEND, handler: || post(requests::cancel),
-            doc: Doc::new("Cancels a request.").takes::<polis_api::Cancel>().gives::<polis_api::Cancelled>().once().fails(CANCEL) },
+            doc: RouteDoc::new("Cancels a request.").takes::<polis_api::Cancel>().gives::<polis_api::Cancelled>().once().fails(CANCEL) },
     Route { method: Method::GET, path: "/api/dead-letters", gate: READ, handler: || get(organisation::dead_letters),
-            doc: Doc::new("The dead letters: messages that crashed agents.").gives::<polis_api::DeadLetters>() },
+            doc: RouteDoc::new("The dead letters: messages that crashed agents.").gives::<polis_api::DeadLetters>() },
     Route { method: Method::GET, path: "/api/plans", gate: READ, handler: || get(requests::plans),
-            doc: Doc::new("The plans of agents.").asks::<polis_api::PlanFilter>().gives::<polis_api::Plans>() },
+            doc: RouteDoc::new("The plans of agents.").asks::<polis_api::PlanFilter>().gives::<polis_api::Plans>() },
     Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(requests::approvals),
-            doc: Doc::new("What waits for a person.").asks::<Paging>().gives::<polis_api::Approvals>() },
+            doc: RouteDoc::new("What waits for a person.").asks::<Paging>().gives::<polis_api::Approvals>() },
     Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(requests::resolve),
-            doc: Doc::new("Decides a pending item.").takes::<polis_api::DecisionRequest>().gives::<polis_api::Resolved>().once().fails(RESOLVE) },
+            doc: RouteDoc::new("Decides a pending item.").takes::<polis_api::DecisionRequest>().gives::<polis_api::Resolved>().once().fails(RESOLVE) },
     Route { method: Method::GET, path: "/api/artifacts", gate: READ, handler: || get(artifacts::list),
-            doc: Doc::new("The artifacts.").asks::<polis_api::ArtifactPaging>().gives::<polis_api::Artifacts>() },
+            doc: RouteDoc::new("The artifacts.").asks::<polis_api::ArtifactPaging>().gives::<polis_api::Artifacts>() },
     Route { method: Method::POST, path: "/api/artifacts", gate: SEND, handler: || post(artifacts::put),
-            doc: Doc::new("Stores an artifact.").asks::<polis_api::ArtifactName>().takes_anything().gives::<Artifact>().fails(PUT) },
+            doc: RouteDoc::new("Stores an artifact.").asks::<polis_api::ArtifactName>().takes_anything().gives::<Artifact>().fails(PUT) },
     Route { method: Method::GET, path: "/api/artifacts/{id}", gate: READ, handler: || get(artifacts::get),
-            doc: Doc::new("A content.").media("*/*").fails(CONTENT) },
+            doc: RouteDoc::new("A content.").media("*/*").fails(CONTENT) },
     Route { method: Method::GET, path: "/api/models", gate: READ, handler: || get(node::models),
-            doc: Doc::new("The available models.").gives::<polis_api::Models>() },
+            doc: RouteDoc::new("The available models.").gives::<polis_api::Models>() },
     Route { method: Method::GET, path: "/api/tools", gate: READ, handler: || get(node::tools),
-            doc: Doc::new("The available tools and the state of their servers.").asks::<Paging>().gives::<polis_api::Tools>() },
+            doc: RouteDoc::new("The available tools and the state of their servers.").asks::<Paging>().gives::<polis_api::Tools>() },
     Route { method: Method::GET, path: "/api/policy", gate: READ, handler: || get(node::policy),
-            doc: Doc::new("The operator's rules for calls.").gives::<polis_api::Policy>() },
+            doc: RouteDoc::new("The operator's rules for calls.").gives::<polis_api::Policy>() },
     Route { method: Method::GET, path: "/api/usage", gate: READ, handler: || get(node::usage),
-            doc: Doc::new("What was spent.").gives::<polis_api::UsageReport>() },
+            doc: RouteDoc::new("What was spent.").gives::<polis_api::UsageReport>() },
     Route { method: Method::GET, path: "/api/societies", gate: READ, handler: || get(societies::list),
-            doc: Doc::new("The societies of the store.").asks::<Paging>().gives::<polis_api::SocietyList>() },
+            doc: RouteDoc::new("The societies of the store.").asks::<Paging>().gives::<polis_api::SocietyList>() },
     Route { method: Method::POST, path: "/api/societies", gate: ADMIN, handler: || post(societies::begin),
-            doc: Doc::new("Creates and starts a society, unless it exists.").takes::<polis_api::BeginSociety>().gives::<polis_api::BegunSociety>().once().fails(BEGIN) },
+            doc: RouteDoc::new("Creates and starts a society, unless it exists.").takes::<polis_api::BeginSociety>().gives::<polis_api::BegunSociety>().once().fails(BEGIN) },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
-            doc: Doc::new("Creates a society that shares the history of this one up to an event.").takes::<polis_api::Fork>().gives::<polis_api::MadeSociety>().once().fails(FORK) },
+            doc: RouteDoc::new("Creates a society that shares the history of this one up to an event.").takes::<polis_api::Fork>().gives::<polis_api::MadeSociety>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
-            doc: Doc::new("Rewinds the society to an event, and keeps its previous history under another name.").takes::<polis_api::Rewind>().gives::<polis_api::MadeSociety>().once().fails(FORK) },
+            doc: RouteDoc::new("Rewinds the society to an event, and keeps its previous history under another name.").takes::<polis_api::Rewind>().gives::<polis_api::MadeSociety>().once().fails(FORK) },
     Route { method: Method::GET, path: "/api/events", gate: READ, handler: || get(events::events),
-            doc: Doc::new("The log after a position and then live events, as server-sent events.").asks::<live::EventFilter>().media("text/event-stream").fails(FOLLOW) },
+            doc: RouteDoc::new("The log after a position and then live events, as server-sent events.").asks::<live::EventFilter>().media("text/event-stream").fails(FOLLOW) },
     Route { method: Method::POST, path: "/api/actions", gate: SEND, handler: || post(requests::act),
-            doc: Doc::new("An action of a person on a component: a message to its agent, or the answer to a pending item.")
+            doc: RouteDoc::new("An action of a person on a component: a message to its agent, or the answer to a pending item.")
                 .takes::<polis_api::ComponentAction>().gives::<polis_api::Acted>().once().fails(ACT) },
     Route { method: Method::GET, path: "/metrics", gate: READ, handler: || get(metrics::metrics),
-            doc: Doc::new("Figures for Prometheus.").media("text/plain") },
+            doc: RouteDoc::new("Figures for Prometheus.").media("text/plain") },
     Route { method: Method::GET, path: "/openapi.json", gate: READ, handler: || get(openapi::openapi),
-            doc: Doc::new("This contract.") },
+            doc: RouteDoc::new("This contract.") },
     Route { method: Method::GET, path: "/docs", gate: READ, handler: || get(openapi::docs),
-            doc: Doc::new("This contract as a page.").media("text/html") },
+            doc: RouteDoc::new("This contract as a page.").media("text/html") },
     Route { method: Method::GET, path: "/api/log", gate: READ, handler: || get(node::log),
-            doc: Doc::new("The log in pages.").asks::<polis_api::LogPaging>().gives::<polis_api::LogPage>() },
+            doc: RouteDoc::new("The log in pages.").asks::<polis_api::LogPaging>().gives::<polis_api::LogPage>() },
     Route { method: Method::GET, path: "/api/views/conversation/{agent}", gate: READ, handler: || get(views::conversation),
-            doc: Doc::new("A page of an agent's conversation, folded, and the newest requests.").asks::<ConversationPage>().gives::<View>().fails(VIEW_AGENT) },
+            doc: RouteDoc::new("A page of an agent's conversation, folded, and the newest requests.").asks::<ConversationPage>().gives::<View>().fails(VIEW_AGENT) },
     Route { method: Method::GET, path: "/api/views/turn/{id}", gate: READ, handler: || get(views::turn),
-            doc: Doc::new("One turn with its newest steps.").asks::<TurnPage>().gives::<View>().fails(VIEW_TURN) },
+            doc: RouteDoc::new("One turn with its newest steps.").asks::<TurnPage>().gives::<View>().fails(VIEW_TURN) },
     Route { method: Method::GET, path: "/api/views/task/{id}", gate: READ, handler: || get(views::task),
-            doc: Doc::new("A request with the outline of everything that was done for it.").gives::<View>().fails(TASK) },
+            doc: RouteDoc::new("A request with the outline of everything that was done for it.").gives::<View>().fails(TASK) },
     Route { method: Method::GET, path: "/api/views/requests", gate: READ, handler: || get(views::requests),
-            doc: Doc::new("A page of requests, the newest first.").asks::<RequestPage>().gives::<View>() },
+            doc: RouteDoc::new("A page of requests, the newest first.").asks::<RequestPage>().gives::<View>() },
     Route { method: Method::GET, path: "/api/views/trace", gate: READ, handler: || get(views::trace),
-            doc: Doc::new("The same with what each request cost.").asks::<RequestPage>().gives::<View>() },
+            doc: RouteDoc::new("The same with what each request cost.").asks::<RequestPage>().gives::<View>() },
     Route { method: Method::GET, path: "/api/views/inbox", gate: READ, handler: || get(views::inbox),
-            doc: Doc::new("Everything that waits for a person.").gives::<View>() },
+            doc: RouteDoc::new("Everything that waits for a person.").gives::<View>() },
     Route { method: Method::GET, path: "/api/views/organisation", gate: READ, handler: || get(views::organisation),
-            doc: Doc::new("A page of the organisation, now or after an event.").asks::<OrganisationPage>().gives::<View>().fails(VIEW_PAST) },
+            doc: RouteDoc::new("A page of the organisation, now or after an event.").asks::<OrganisationPage>().gives::<View>().fails(VIEW_PAST) },
     Route { method: Method::POST, path: "/agui/{agent}", gate: SEND, handler: || post(agui::run),
-            doc: Doc::new("A run of an agent, as server-sent events.").speaks("AG-UI 1.0") },
+            doc: RouteDoc::new("A run of an agent, as server-sent events.").speaks("AG-UI 1.0") },
     Route { method: Method::GET, path: "/agui/{agent}", gate: READ, handler: || get(agui::capabilities),
-            doc: Doc::new("The capabilities of an agent.").speaks("AG-UI 1.0") },
+            doc: RouteDoc::new("The capabilities of an agent.").speaks("AG-UI 1.0") },
     Route { method: Method::POST, path: "/agui/{agent}/connect", gate: READ, handler: || post(agui::connect),
-            doc: Doc::new("What already happened on a thread, then live events, as server-sent events.").speaks("AG-UI 1.0") },
+            doc: RouteDoc::new("What already happened on a thread, then live events, as server-sent events.").speaks("AG-UI 1.0") },
     Route { method: Method::GET, path: "/v1/models", gate: READ, handler: || get(openai::models),
-            doc: Doc::new("The society, its agents and its roles, as models.").speaks("OpenAI") },
+            doc: RouteDoc::new("The society, its agents and its roles, as models.").speaks("OpenAI") },
     Route { method: Method::GET, path: "/v1/models/{*model}", gate: READ, handler: || get(openai::model),
-            doc: Doc::new("One of them.").speaks("OpenAI") },
+            doc: RouteDoc::new("One of them.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/chat/completions", gate: SEND, handler: || post(openai::chat),
-            doc: Doc::new("A chat completion by an agent.").speaks("OpenAI") },
+            doc: RouteDoc::new("A chat completion by an agent.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/responses", gate: SEND, handler: || post(openai::create),
-            doc: Doc::new("The same as a response, which can be continued by its id.").speaks("OpenAI") },
+            doc: RouteDoc::new("The same as a response, which can be continued by its id.").speaks("OpenAI") },
     Route { method: Method::GET, path: "/v1/responses/{id}", gate: READ, handler: || get(openai::retrieve),
-            doc: Doc::new("A response in its current state.").speaks("OpenAI") },
+            doc: RouteDoc::new("A response in its current state.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
-            doc: Doc::new("Cancels the request of a response.").speaks("OpenAI") },
+            doc: RouteDoc::new("Cancels the request of a response.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/mcp", gate: KNOWN, handler: || post(mcp::post),
-            doc: Doc::new("The society as an MCP server; each tool needs the scope of the corresponding route.").speaks("MCP") },
+            doc: RouteDoc::new("The society as an MCP server; each tool needs the scope of the corresponding route.").speaks("MCP") },
     Route { method: Method::GET, path: "/.well-known/agent-card.json", gate: OPEN, handler: || get(a2a::card),
-            doc: Doc::new("The society's A2A agent card.").speaks("A2A 1.0") },
+            doc: RouteDoc::new("The society's A2A agent card.").speaks("A2A 1.0") },
     Route { method: Method::POST, path: "/a2a", gate: KNOWN, handler: || post(a2a::post),
-            doc: Doc::new("The society as an A2A agent; each method needs the scope of the corresponding route.").speaks("A2A 1.0") },
+            doc: RouteDoc::new("The society as an A2A agent; each method needs the scope of the corresponding route.").speaks("A2A 1.0") },
 ];
 
 /// Every row, for the contract.
@@ -275,9 +275,9 @@ pub(crate) fn all() -> &'static [Route] {
     ROUTES
 }
 
-/// A route, for whoever wants to go through all of them.
+/// A route, for tests and documentation that go through all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct RouteEntry {
     /// `GET`, `POST` or another.
     pub method: &'static str,
     /// Its path, with `{name}` where a name belongs.
@@ -293,8 +293,8 @@ pub struct Listed {
 }
 
 /// All routes, in the order of the table.
-pub fn listed() -> impl Iterator<Item = Listed> {
-    ROUTES.iter().map(|route| Listed {
+pub fn route_table() -> impl Iterator<Item = RouteEntry> {
+    ROUTES.iter().map(|route| RouteEntry {
         method: route.method.as_str(),
         path: route.path,
         scope: match route.gate {
@@ -331,8 +331,8 @@ async fn pass(State((route, state)): State<(&'static Route, SocietyState)>, requ
     }
 }
 
-/// Who has no token is not told what exists. A browser gets the page, which says that nothing is there and knows a way home.
-async fn not_found(caller::From(caller): caller::From, request: Request) -> Response {
+/// Without a token nobody learns what exists. A browser gets the page, which shows that nothing is there and links home.
+async fn not_found(RequestCaller(caller): RequestCaller, request: Request) -> Response {
     let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if request.method() == Method::GET && accepts.contains("text/html") && !is_ours(request.uri().path()) {
         let mut page = page::index(HeaderMap::from_iter(request.headers().get(HOST).map(|host| (HOST, host.clone())))).await;
@@ -350,7 +350,7 @@ fn is_ours(path: &str) -> bool {
     wanted == "assets" || ROUTES.iter().any(|route| first(route.path) == wanted)
 }
 
-async fn method_not_allowed(caller::From(caller): caller::From) -> Problem {
+async fn method_not_allowed(RequestCaller(caller): RequestCaller) -> Problem {
     let wrong =
         || Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "this address does not support that method");
     caller.is_known().map_or_else(Problem::from, |()| wrong())

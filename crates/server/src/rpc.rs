@@ -17,7 +17,7 @@ pub(crate) const INTERNAL_ERROR: i64 = -32603;
 pub(crate) enum Incoming {
     /// Somebody wants an answer.
     Request { id: Value, method: String, params: Map<String, Value> },
-    /// Somebody tells something.
+    /// A message without an answer.
     Notification { method: String, params: Map<String, Value> },
     /// An answer to something that we never asked.
     Answer,
@@ -95,7 +95,7 @@ impl Incoming {
     }
 }
 
-/// What a route would have said, for a peer that speaks JSON-RPC.
+/// An API error as a JSON-RPC error.
 impl From<&ApiError> for Fault {
     fn from(error: &ApiError) -> Self {
         let code = if error.status() == 500 || error.is_transient() { INTERNAL_ERROR } else { INVALID_PARAMS };

@@ -7,7 +7,7 @@ use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use ring::hmac;
 
-use crate::tokens::{Known, Tokens, hex};
+use crate::tokens::{AcceptedToken, Tokens, hex};
 
 /// How long the page may go on without the token.
 const LIFETIME_S: u64 = 30 * 24 * 3_600;
@@ -24,13 +24,13 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// The token in `GET /?token=…`, which is to become a cookie.
-    pub(crate) fn asked(method: &Method, uri: &Uri) -> Option<String> {
+    pub(crate) fn requested(method: &Method, uri: &Uri) -> Option<String> {
         let query = uri.query().filter(|_| *method == Method::GET && uri.path() == "/")?;
         query.split('&').find_map(|part| part.strip_prefix("token=")).map(str::to_owned)
     }
 
     /// The header that begins a session.
-    pub(crate) fn cookie(self, known: &Known, now_s: u64) -> String {
+    pub(crate) fn cookie(self, known: &AcceptedToken, now_s: u64) -> String {
         let until = now_s + LIFETIME_S;
         let word = format!("{}.{until}", known.name);
         let signature = hex(hmac::sign(&known.hash.key(), self.signed(&word).as_bytes()).as_ref());
@@ -39,7 +39,13 @@ impl Sessions {
     }
 
     /// Whose session a request belongs to.
-    pub(crate) fn holder(self, method: &Method, headers: &HeaderMap, tokens: &Tokens, now_s: u64) -> Option<Known> {
+    pub(crate) fn token_of_cookie(
+        self,
+        method: &Method,
+        headers: &HeaderMap,
+        tokens: &Tokens,
+        now_s: u64,
+    ) -> Option<AcceptedToken> {
         if !self.is_of_our_page(method, headers) {
             return None;
         }
@@ -48,7 +54,7 @@ impl Sessions {
         let cookie = cookies.flat_map(|line| line.split(';')).find_map(|pair| pair.trim().strip_prefix(&name))?;
         let (word, signature) = cookie.rsplit_once('.')?;
         let (name, until) = word.rsplit_once('.')?;
-        let known = tokens.named(name)?;
+        let known = tokens.find_by_name(name)?;
         let signature: Vec<u8> = signature
             .as_bytes()
             .chunks(2)
@@ -94,7 +100,7 @@ mod tests {
         let tokens = Tokens::new(&Token::of_bits([1; 32]), None);
         let others = Tokens::new(&Token::of_bits([2; 32]), None);
         let sessions = Sessions { port: 3000, is_secure: false, browsers_say: true };
-        let owner = tokens.named("owner").unwrap();
+        let owner = tokens.find_by_name("owner").unwrap();
         let cookie = sessions.cookie(&owner, 100);
         assert!(cookie.contains("HttpOnly; SameSite=Strict") && !cookie.contains("Secure"), "{cookie}");
         assert!(!cookie.contains(&"01".repeat(32)), "the token itself stays here");
@@ -105,7 +111,7 @@ mod tests {
             if let Some(site) = site {
                 headers.insert("sec-fetch-site", HeaderValue::from_static(site));
             }
-            sessions.holder(method, &headers, tokens, now).is_some()
+            sessions.token_of_cookie(method, &headers, tokens, now).is_some()
         };
         let (get, post) = (&Method::GET, &Method::POST);
         assert!(held(sessions, &tokens, 100, get, Some("same-origin"), pair));

@@ -4,22 +4,22 @@ use axum::Json as Answer;
 use polis_api::{BeginSociety, BegunSociety, Fork, MadeSociety, Paging, Rewind, SocietyList};
 
 use crate::body::Json;
-use crate::once::Api;
-use crate::requests::Answered;
-use crate::wanted::Wanted;
+use crate::extract::QueryParams;
+use crate::idempotency::CallerApi;
+use crate::requests::JsonResult;
 
-pub(crate) async fn list(Api(api): Api, Wanted(paging): Wanted<Paging>) -> Answered<SocietyList> {
+pub(crate) async fn list(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<SocietyList> {
     Ok(Answer(api.societies(&paging).await?))
 }
 
-pub(crate) async fn begin(Api(api): Api, Json(request): Json<BeginSociety>) -> Answered<BegunSociety> {
+pub(crate) async fn begin(CallerApi(api): CallerApi, Json(request): Json<BeginSociety>) -> JsonResult<BegunSociety> {
     Ok(Answer(api.begin_society(request).await?))
 }
 
-pub(crate) async fn fork(Api(api): Api, Json(request): Json<Fork>) -> Answered<MadeSociety> {
+pub(crate) async fn fork(CallerApi(api): CallerApi, Json(request): Json<Fork>) -> JsonResult<MadeSociety> {
     Ok(Answer(api.fork(request).await?))
 }
 
-pub(crate) async fn rewind(Api(api): Api, Json(request): Json<Rewind>) -> Answered<MadeSociety> {
+pub(crate) async fn rewind(CallerApi(api): CallerApi, Json(request): Json<Rewind>) -> JsonResult<MadeSociety> {
     Ok(Answer(api.rewind(request).await?))
 }

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polis_api::local::About;
+use polis_api::local::HostSettings;
 use polis_api::{Caller, Local};
 use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::a2a::tasks::TaskIndex;
-use crate::mcp::flights::Flights;
+use crate::a2a::task_index::TaskIndex;
+use crate::mcp::in_flight::InFlightRequests;
 use crate::page_options::PageOptions;
 
 /// Most event streams that are open at once.
@@ -20,7 +20,7 @@ pub(crate) const MAX_STREAMS: usize = 10_000;
 #[derive(Clone)]
 pub struct SocietyState {
     pub(crate) society: Society,
-    pub(crate) about: Arc<About>,
+    pub(crate) host: Arc<HostSettings>,
     pub(crate) page: Arc<PageOptions>,
     /// One permit for each event stream.
     pub(crate) streams: Arc<Semaphore>,
@@ -30,13 +30,13 @@ pub struct SocietyState {
     pub(crate) reason: Arc<OnceLock<&'static str>>,
     /// Held while a conversation is looked for and begun, so that two do not become one.
     pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
-    /// The requests of MCP clients that are under way.
-    pub(crate) flights: Arc<Flights>,
+    /// The open requests of MCP clients.
+    pub(crate) in_flight: Arc<InFlightRequests>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
 }
 
-/// What is seen next. It waits on when the society has ended: the state ends its streams, and says why.
+/// The next watch event. It keeps waiting when the society has ended: the state ends its streams, and gives the reason.
 pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError> {
     match watch.next().await? {
         Some(seen) => Ok(seen),
@@ -46,18 +46,18 @@ pub(crate) async fn next_seen(watch: &mut Watch) -> Result<WatchEvent, LogError>
 
 impl SocietyState {
     /// A state for a society.
-    pub fn new(society: Society, about: About) -> Self {
+    pub fn new(society: Society, host: HostSettings) -> Self {
         let streams = Arc::new(Semaphore::new(MAX_STREAMS));
         let page = Arc::default();
         Self {
             society,
-            about: Arc::new(about),
+            host: Arc::new(host),
             page,
             streams,
             closing: CancellationToken::new(),
             reason: Arc::default(),
             conversing: Arc::default(),
-            flights: Arc::default(),
+            in_flight: Arc::default(),
             a2a_tasks: Arc::default(),
         }
     }
@@ -76,7 +76,7 @@ impl SocietyState {
     /// The operations of the society for a caller. Other societies are out of its reach.
     pub fn api(&self, caller: Caller) -> Local {
         let society = self.society.for_person(caller.person());
-        Local { society, caller, about: self.about.clone(), registry: None }
+        Local { society, caller, host: self.host.clone(), registry: None }
     }
 
     /// The society behind it.

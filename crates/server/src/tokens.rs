@@ -1,4 +1,4 @@
-//! The secrets that open the door: the owner's, and further ones with fewer rights, of which only hashes are kept.
+//! Access tokens: the owner's, and further ones with fewer rights, of which only hashes are stored.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -19,10 +19,10 @@ const OWNER: &str = "owner";
 /// Most further tokens.
 const MAX_TOKENS: usize = 100;
 
-/// How long a revoked token may go on opening the door of a running server.
+/// How long a running server may still accept a revoked token.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// A secret that opens the door. It is never printed by `Debug`.
+/// An access token. It is never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Arc<str>);
 
@@ -39,7 +39,7 @@ impl Token {
         Self(hex(&bits).into())
     }
 
-    /// The secret, for whoever may have it.
+    /// The secret itself.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -86,7 +86,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// A further token, as its file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptToken {
+pub struct StoredToken {
     /// What it is called.
     pub name: String,
     /// What it may do, such as `read,send`.
@@ -97,7 +97,7 @@ pub struct KeptToken {
 
 /// Why a file of tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadTokens {
+pub enum TokenFileError {
     /// It cannot be read or written.
     #[error("{}: {error}", path.display())]
     Io {
@@ -129,7 +129,7 @@ pub enum BadTokens {
     TooMany,
 }
 
-impl BadTokens {
+impl TokenFileError {
     /// A stable name for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -153,51 +153,51 @@ impl TokenFile {
     }
 
     /// The tokens, oldest first.
-    pub fn list(&self) -> Result<Vec<KeptToken>, BadTokens> {
+    pub fn list(&self) -> Result<Vec<StoredToken>, TokenFileError> {
         let text = match fs::read_to_string(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(BadTokens::Io { path: self.0.clone(), error }),
+            Err(error) => return Err(TokenFileError::Io { path: self.0.clone(), error }),
         };
-        let strange = |what: String| BadTokens::Strange { path: self.0.clone(), what };
-        let tokens: Vec<KeptToken> = serde_json::from_str(&text).map_err(|error| strange(error.to_string()))?;
-        match tokens.iter().find(|token| token.known().is_none()) {
+        let strange = |what: String| TokenFileError::Strange { path: self.0.clone(), what };
+        let tokens: Vec<StoredToken> = serde_json::from_str(&text).map_err(|error| strange(error.to_string()))?;
+        match tokens.iter().find(|token| token.accepted().is_none()) {
             Some(token) => Err(strange(format!("the one called `{}`", token.name))),
             None => Ok(tokens),
         }
     }
 
     /// Keeps a new one.
-    pub fn add(&self, name: &str, scopes: Scopes, token: &Token) -> Result<(), BadTokens> {
+    pub fn add(&self, name: &str, scopes: Scopes, token: &Token) -> Result<(), TokenFileError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         if name.is_empty() || name.len() > 64 || name == OWNER || !name.bytes().all(plain) {
-            return Err(BadTokens::BadName(name.to_owned()));
+            return Err(TokenFileError::BadName(name.to_owned()));
         }
         let mut tokens = self.list()?;
         if tokens.iter().any(|kept| kept.name == name) {
-            return Err(BadTokens::Taken(name.to_owned()));
+            return Err(TokenFileError::Taken(name.to_owned()));
         }
         if tokens.len() >= MAX_TOKENS {
-            return Err(BadTokens::TooMany);
+            return Err(TokenFileError::TooMany);
         }
         let sha256 = hex(&Hash::of(token.as_str()).0);
-        tokens.push(KeptToken { name: name.to_owned(), scopes: scopes.to_string(), sha256 });
+        tokens.push(StoredToken { name: name.to_owned(), scopes: scopes.to_string(), sha256 });
         self.write(&tokens)
     }
 
     /// Forgets one; a running server notices within a second.
-    pub fn revoke(&self, name: &str) -> Result<(), BadTokens> {
+    pub fn revoke(&self, name: &str) -> Result<(), TokenFileError> {
         let mut tokens = self.list()?;
         let before = tokens.len();
         tokens.retain(|token| token.name != name);
         if tokens.len() == before {
-            return Err(BadTokens::Unknown(name.to_owned()));
+            return Err(TokenFileError::Unknown(name.to_owned()));
         }
         self.write(&tokens)
     }
 
-    fn write(&self, tokens: &[KeptToken]) -> Result<(), BadTokens> {
-        let io = |error| BadTokens::Io { path: self.0.clone(), error };
+    fn write(&self, tokens: &[StoredToken]) -> Result<(), TokenFileError> {
+        let io = |error| TokenFileError::Io { path: self.0.clone(), error };
         let text = serde_json::to_string_pretty(tokens).map_err(|error| io(error.into()))?;
         write_private(&self.0, &text).map_err(io)
     }
@@ -208,10 +208,10 @@ impl TokenFile {
     }
 }
 
-impl KeptToken {
-    fn known(&self) -> Option<Known> {
+impl StoredToken {
+    fn accepted(&self) -> Option<AcceptedToken> {
         let (hash, scopes) = (Hash::read(&self.sha256)?, self.scopes.parse().ok()?);
-        Some(Known { name: self.name.as_str().into(), hash, scopes })
+        Some(AcceptedToken { name: self.name.as_str().into(), hash, scopes })
     }
 }
 
@@ -234,15 +234,15 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(unfinished, path)
 }
 
-/// A token that opens the door.
+/// A token that is accepted.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct AcceptedToken {
     pub(crate) name: Arc<str>,
     pub(crate) hash: Hash,
     pub(crate) scopes: Scopes,
 }
 
-impl Known {
+impl AcceptedToken {
     pub(crate) fn caller(&self) -> Caller {
         Caller::new(self.name.clone(), self.scopes)
     }
@@ -257,30 +257,30 @@ impl Known {
     }
 }
 
-/// All that open this door.
+/// All tokens that are accepted.
 pub(crate) struct Tokens {
-    owner: Known,
+    owner: AcceptedToken,
     file: Option<TokenFile>,
-    further: Mutex<Further>,
+    further: Mutex<TokenFileCache>,
 }
 
 #[derive(Default)]
-struct Further {
-    known: Arc<[Known]>,
+struct TokenFileCache {
+    known: Arc<[AcceptedToken]>,
     stamp: Option<(SystemTime, u64)>,
     looked: Option<Instant>,
 }
 
 impl Tokens {
     pub(crate) fn new(owner: &Token, file: Option<TokenFile>) -> Self {
-        let owner = Known { name: OWNER.into(), hash: Hash::of(owner.as_str()), scopes: Scopes::ALL };
+        let owner = AcceptedToken { name: OWNER.into(), hash: Hash::of(owner.as_str()), scopes: Scopes::ALL };
         Self { owner, file, further: Mutex::default() }
     }
 
-    /// Whose secret this is. The time it takes tells nothing about where it differs from which.
-    pub(crate) fn find(&self, secret: &str) -> Option<Known> {
+    /// Finds the token with this secret, in constant time.
+    pub(crate) fn find(&self, secret: &str) -> Option<AcceptedToken> {
         let given = Hash::of(secret);
-        let further = self.further();
+        let further = self.stored_tokens();
         let mut found = None;
         for known in std::iter::once(&self.owner).chain(further.iter()) {
             let is: Choice = known.hash.0.ct_eq(&given.0);
@@ -292,15 +292,15 @@ impl Tokens {
     }
 
     /// The one of this name.
-    pub(crate) fn named(&self, name: &str) -> Option<Known> {
+    pub(crate) fn find_by_name(&self, name: &str) -> Option<AcceptedToken> {
         if name == OWNER {
             return Some(self.owner.clone());
         }
-        self.further().iter().find(|known| &*known.name == name).cloned()
+        self.stored_tokens().iter().find(|known| &*known.name == name).cloned()
     }
 
     /// The further ones as their file has them now. A file that cannot be read opens nothing.
-    fn further(&self) -> Arc<[Known]> {
+    fn stored_tokens(&self) -> Arc<[AcceptedToken]> {
         let Some(file) = &self.file else { return Arc::default() };
         let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
         if further.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
@@ -308,7 +308,7 @@ impl Tokens {
             let stamp = file.stamp();
             if stamp != further.stamp {
                 further.known = match file.list() {
-                    Ok(tokens) => tokens.iter().filter_map(KeptToken::known).collect(),
+                    Ok(tokens) => tokens.iter().filter_map(StoredToken::accepted).collect(),
                     Err(error) => {
                         tracing::error!(%error, "only the owner's token is accepted");
                         Arc::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenFile, listed};
+use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenFile, route_table};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -25,7 +25,7 @@ fn concrete(path: &str) -> String {
 async fn no_route_but_the_open_ones_answers_without_the_token() {
     let rig = Rig::start().await;
     let last = rig.last();
-    for route in listed() {
+    for route in route_table() {
         for authorization in ["", "Bearer wrong", &format!("Basic {TOKEN}"), &format!("Bearer {TOKEN}0")] {
             let headers = [("content-type", "application/json"), ("authorization", authorization)];
             let reply = Reply::of(send(rig.address, route.method, &concrete(route.path), &headers, b"{}".to_vec()).await).await;
@@ -50,7 +50,7 @@ async fn no_route_answers_to_a_foreign_name_or_page() {
     let last = rig.last();
     let own = rig.address.to_string();
     let port = rig.address.port();
-    for route in listed() {
+    for route in route_table() {
         for host in ["evil.example", "127.0.0.1.evil.example", "10.1.2.3", ""] {
             let reply = rig.ask(route.method, &concrete(route.path), &[("host", host)], Vec::new()).await;
             assert_eq!(reply.problem(), (403, "bad_host".to_owned()), "{route:?} {host:?}");
@@ -114,7 +114,7 @@ async fn each_route_answers_to_its_own_scope_and_to_no_other() {
         let headers = [("content-type", "application/json"), ("authorization", &*bearer)];
         send(rig.address, method, target, &headers, b"{}".to_vec()).await
     };
-    for route in listed() {
+    for route in route_table() {
         let Some(scope) = route.scope else { continue };
         let last = rig.last();
         let wrong = Reply::of(ask(route.method, &concrete(route.path), Keys::all_but(scope)).await).await;

@@ -1,6 +1,6 @@
 //! Bad input: each gets a clear error with a code, and nothing changes.
 
-use polis_server::listed;
+use polis_server::route_table;
 use polis_testkit::{Op, Program};
 use serde_json::json;
 
@@ -128,7 +128,7 @@ async fn a_full_inbox_is_told_to_come_back() {
 async fn every_write_wants_json() {
     let rig = Rig::start().await;
     // What a person sends along is of any kind.
-    for route in listed().filter(|route| route.method == "POST" && route.is_plain) {
+    for route in route_table().filter(|route| route.method == "POST" && route.is_plain) {
         let target = route.path.replace("{id}", "1.0");
         let reply = rig.ask("POST", &target, &[("content-type", "text/plain")], b"{}".to_vec()).await;
         assert_eq!(reply.problem(), (415, "unsupported_media_type".to_owned()), "{route:?}");

@@ -1,6 +1,6 @@
 //! The contract, held against the table of routes and against every answer that these tests get.
 
-use polis_server::{contract, listed};
+use polis_server::{contract, route_table};
 use serde_json::Value;
 
 use crate::support::{Reply, Rig};
@@ -122,7 +122,7 @@ fn every_route_is_in_the_contract_with_its_names_its_scope_and_what_can_go_wrong
     let contract = contract();
     assert_eq!(contract["openapi"], "3.1.0");
     let mut ids = Vec::new();
-    for route in listed() {
+    for route in route_table() {
         let operation = &contract["paths"][route.path.replace("{*", "{")][route.method.to_lowercase()];
         assert_eq!(operation["summary"], route.summary, "{route:?}");
         assert_eq!(operation["x-scope"].as_str(), route.scope.map(|scope| scope.as_str()), "{route:?}");

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use polis_domain::{CallResult, EffectClass, MessageKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, Toolbox};
-use polis_server::{About, Access, Listener, Security, SocietyState, Token};
+use polis_server::{Access, HostSettings, Listener, Security, SocietyState, Token};
 use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -108,7 +108,8 @@ impl Rig {
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();
         let address = listener.address();
         let stop = CancellationToken::new();
-        let state = SocietyState::new(society.clone(), About { model: "scripted/one".to_owned(), ..About::default() });
+        let state =
+            SocietyState::new(society.clone(), HostSettings { model: "scripted/one".to_owned(), ..HostSettings::default() });
         let serving = tokio::spawn(listener.serve(state, stop.clone(), Duration::from_secs(30)));
         Self { log, artifacts, society, live, address, stop, serving }
     }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
+use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
@@ -211,7 +211,7 @@ impl Log for LocalLog {
         self.readers()?.run(|reader| reader.societies()).await
     }
 
-    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+    async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         let society = society.clone();
         self.readers()?.run(move |reader| reader.origin(&society)).await
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{LogError, Origin, ThreadListing, ThreadRange};
+use polis_ports::{ForkOrigin, LogError, ThreadListing, ThreadRange};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
@@ -266,11 +266,11 @@ impl Reader {
     }
 
     /// The society that this one was forked from, by its present name, and the last shared position.
-    pub(crate) fn origin(&mut self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+    pub(crate) fn origin(&mut self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         let look = |connection: &Connection| {
             let sql = "SELECT above.name, born.at FROM societies born JOIN societies above ON above.key = born.parent WHERE born.name = ?1";
             let origin = |row: &rusqlite::Row<'_>| {
-                Ok(Origin { from: row.get::<_, String>(0)?.into(), at: Seq(row.get::<_, i64>(1)? as u64) })
+                Ok(ForkOrigin { from: row.get::<_, String>(0)?.into(), at: Seq(row.get::<_, i64>(1)? as u64) })
             };
             connection.prepare_cached(sql)?.query_row([society.as_str()], origin).optional()
         };

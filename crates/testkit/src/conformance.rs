@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
+use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
 pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
@@ -354,7 +354,7 @@ async fn a_fork_of_a_fork_has_the_past_of_both(log: &dyn Log) {
         assert_same(log, society, events).await;
     }
     for (n, origin) in [None, Some((0, 5)), Some((1, 8)), Some((1, 6)), Some((0, 3))].into_iter().enumerate() {
-        let origin = origin.map(|(from, at)| Origin { from: names[from].clone(), at: Seq(at) });
+        let origin = origin.map(|(from, at)| ForkOrigin { from: names[from].clone(), at: Seq(at) });
         assert_eq!(log.origin(&names[n]).await.expect("origin"), origin, "{}", names[n]);
     }
 }
@@ -380,8 +380,8 @@ async fn a_name_is_given_away_and_what_had_it_is_kept(log: &dyn Log) {
     for (society, events) in [(&main, &third), (&old, &second), (&older, &first.clone())] {
         assert_same(log, society, events).await;
     }
-    assert_eq!(log.origin(&main).await.expect("origin"), Some(Origin { from: old.clone(), at: Seq(5) }));
-    assert_eq!(log.origin(&old).await.expect("origin"), Some(Origin { from: older.clone(), at: Seq(4) }));
+    assert_eq!(log.origin(&main).await.expect("origin"), Some(ForkOrigin { from: old.clone(), at: Seq(5) }));
+    assert_eq!(log.origin(&old).await.expect("origin"), Some(ForkOrigin { from: older.clone(), at: Seq(4) }));
     assert_eq!(log.origin(&older).await.expect("origin"), None);
     assert_eq!(log.societies().await.expect("societies"), [main, older, old]);
 }

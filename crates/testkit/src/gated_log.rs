@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
+use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 
 /// What happens to an append on its way to the log.
 #[async_trait]
@@ -104,7 +104,7 @@ impl<G: Gate> Log for GatedLog<G> {
         self.log.societies().await
     }
 
-    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+    async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         self.log.origin(society).await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, Log, LogError, Origin, Snapshot, ThreadListing, ThreadRange};
+use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
@@ -23,7 +23,7 @@ struct Society {
     /// Where appends ended.
     ends: Vec<Seq>,
     /// Whose events it has from before it was forked.
-    origin: Option<Origin>,
+    origin: Option<ForkOrigin>,
 }
 
 impl MemoryLog {
@@ -134,7 +134,7 @@ impl Log for MemoryLog {
         forked.events.extend_from_slice(&source.events[..at.0 as usize]);
         forked.events.push(first.clone());
         forked.ends = source.ends.iter().copied().filter(|end| end <= at).chain([first.seq]).collect();
-        let mut origin = Origin { from: from.clone(), at: *at };
+        let mut origin = ForkOrigin { from: from.clone(), at: *at };
         while let Some(above) =
             societies.get(&origin.from).and_then(|above| above.origin.clone()).filter(|above| above.at >= *at)
         {
@@ -158,7 +158,7 @@ impl Log for MemoryLog {
         Ok(names)
     }
 
-    async fn origin(&self, society: &SocietyId) -> Result<Option<Origin>, LogError> {
+    async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         Ok(self.lock().get(society).and_then(|kept| kept.origin.clone()))
     }
 }

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use polis_domain::{AgentId, Event, Failure, Limits, Recorded, Response, Seq, Timestamp};
 use polis_engine::{Agent, Cast, Options, Society, Turn};
 use polis_ports::Log;
-use polis_server::{About, Access, Listener, SocietyState, Token};
+use polis_server::{Access, HostSettings, Listener, SocietyState, Token};
 use polis_store_local::LocalLog;
 use polis_testkit::{ScriptedModel, ScriptedTools};
 use tokio::io::AsyncWriteExt;
@@ -436,7 +436,8 @@ async fn society(dir: &Path, options: Options, agents: u64) -> Result<()> {
     let access = Access { token: Some(Token::of_bits(TOKEN)), insecure_listen: false };
     let listener = Listener::bind("127.0.0.1:0".parse()?, access).await?;
     println!("{}", listener.address());
-    let state = SocietyState::new(society, About { model: "none".to_owned(), is_offline: true, ..About::default() });
+    let state =
+        SocietyState::new(society, HostSettings { model: "none".to_owned(), is_offline: true, ..HostSettings::default() });
     listener.serve(state, CancellationToken::new(), Duration::ZERO).await;
     Ok(())
 }

@@ -66,9 +66,9 @@ async fn after(requests: usize) -> Result<Vec<Read>> {
         Op::Say("All done.".into()),
     ]);
     answered(&society, &team.text(), NEWEST).await?;
-    let local = Local { society: society.clone(), caller: Caller::owner(), about: Arc::default(), registry: None };
+    let local = Local { society: society.clone(), caller: Caller::owner(), host: Arc::default(), registry: None };
     let reads = vec![
-        read("conversation", async || local.conversation(&AgentId::root(), &ConversationPage::default()).await).await?,
+        read("conversation", async || local.conversation_view(&AgentId::root(), &ConversationPage::default()).await).await?,
         read("trace", async || local.trace(&RequestPage::default()).await).await?,
         read("inbox", async || local.inbox().await).await?,
         read("organisation", async || local.organisation(&OrganisationPage::default()).await).await?,

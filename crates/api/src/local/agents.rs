@@ -6,13 +6,13 @@ use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Tur
 use polis_engine::{CommandError, Operation, Sent};
 use serde_json::{Map, Value};
 
-use super::{Local, TurnStanding};
+use super::{Local, TurnActivity};
 use crate::{
     Accepted, Agent, AgentContext, AgentDetail, AgentOperation, AgentState, AgentStatus, Agents, ApiError, Compress,
     Compressing, DeadLetters, Operate, Paging, Scope,
 };
 
-/// The meta field of a task that says which operation it is, by the label that was touched.
+/// The meta key of a task with the operation that it is, by its label.
 const OPERATION: &str = "_operation";
 
 impl Local {
@@ -33,8 +33,8 @@ impl Local {
     /// One agent, with its role, its children and its operations.
     pub async fn agent(&self, id: &AgentId) -> Result<AgentDetail, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let asked = id.clone();
-        let found = self.society.look(move |spine| Some((detail(spine, &asked)?, behaviour(spine, &asked)))).await?;
+        let agent_id = id.clone();
+        let found = self.society.look(move |spine| Some((detail(spine, &agent_id)?, behaviour(spine, &agent_id)))).await?;
         let (mut detail, behaviour) = found.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(id.clone())))?;
         let offered = behaviour.iter().flat_map(|behaviour| self.society.operations(behaviour));
         detail.operations = offered.map(AgentOperation::from).collect();
@@ -54,7 +54,7 @@ impl Local {
         Ok(Compressing { ok: true, task_id })
     }
 
-    /// Sends an agent the message of one of its operations. What goes with it is the agent's word, not the caller's (R034).
+    /// Sends an agent the message of one of its operations. The meta comes from the agent, not from the caller (R034).
     pub async fn operate(&self, id: AgentId, request: Operate) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
         // Whom a role's name means may have changed since.
@@ -62,8 +62,8 @@ impl Local {
             return Ok(sent.into());
         }
         let agent = self.society.addressee(id).await?;
-        let asked = agent.clone();
-        let behaviour = self.society.look(move |spine| behaviour(spine, &asked)).await?;
+        let agent_id = agent.clone();
+        let behaviour = self.society.look(move |spine| behaviour(spine, &agent_id)).await?;
         let behaviour = behaviour.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(agent.clone())))?;
         let offered = self.society.operations(&behaviour);
         let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
@@ -98,11 +98,11 @@ impl From<&Operation> for AgentOperation {
 }
 
 /// The status of an agent with such a turn.
-fn agent_status(standing: TurnStanding) -> AgentStatus {
+fn agent_status(standing: TurnActivity) -> AgentStatus {
     match standing {
-        TurnStanding::Waiting | TurnStanding::Asking => AgentStatus::Waiting,
-        TurnStanding::Running => AgentStatus::Running,
-        TurnStanding::Parked => AgentStatus::Parked,
+        TurnActivity::Waiting | TurnActivity::Asking => AgentStatus::Waiting,
+        TurnActivity::Running => AgentStatus::Running,
+        TurnActivity::Parked => AgentStatus::Parked,
     }
 }
 
@@ -117,7 +117,7 @@ fn detail(spine: &Spine, id: &AgentId) -> Option<AgentDetail> {
     let mut children: Vec<AgentId> =
         spine.agents.iter().filter(|(_, child)| child.parent.as_ref() == Some(id)).map(|(child, _)| child.clone()).collect();
     children.sort();
-    let agent = describe(spine, id, known, worst(spine).get(id).copied());
+    let agent = describe(spine, id, known, most_urgent(spine).get(id).copied());
     Some(AgentDetail { agent, role, children, leaving: known.termination.is_some(), operations: Vec::new() })
 }
 
@@ -130,11 +130,11 @@ fn context(spine: &Spine, agent: &AgentId) -> AgentContext {
 }
 
 /// The most urgent standing of each agent that has turns.
-fn worst(spine: &Spine) -> HashMap<&AgentId, TurnStanding> {
-    let mut standings = HashMap::<&AgentId, TurnStanding>::new();
+fn most_urgent(spine: &Spine) -> HashMap<&AgentId, TurnActivity> {
+    let mut standings = HashMap::<&AgentId, TurnActivity>::new();
     for (id, turn) in &spine.turns {
-        let standing = TurnStanding::of(spine, *id, turn);
-        standings.entry(&turn.agent).and_modify(|worst| *worst = standing.max(*worst)).or_insert(standing);
+        let standing = TurnActivity::of(spine, *id, turn);
+        standings.entry(&turn.agent).and_modify(|most_urgent| *most_urgent = standing.max(*most_urgent)).or_insert(standing);
     }
     standings
 }
@@ -142,12 +142,12 @@ fn worst(spine: &Spine) -> HashMap<&AgentId, TurnStanding> {
 /// What an agent is doing.
 pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentStatus {
     let turn = spine.agents.get(id).and_then(|agent| Some((agent.turn?, spine.turns.get(&agent.turn?)?)));
-    turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnStanding::of(spine, id, turn)))
+    turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnActivity::of(spine, id, turn)))
 }
 
 /// The agents; of conversations, other than root, only those at work. The others are listed as conversations.
 fn list(spine: &Spine) -> Vec<Agent> {
-    let standings = worst(spine);
+    let standings = most_urgent(spine);
     let is_listed = |id: &AgentId, agent: &polis_domain::Agent| {
         agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root()
     };
@@ -155,7 +155,7 @@ fn list(spine: &Spine) -> Vec<Agent> {
     listed.map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }
 
-fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnStanding>) -> Agent {
+fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnActivity>) -> Agent {
     Agent {
         id: id.clone(),
         role_id: agent.role.clone(),

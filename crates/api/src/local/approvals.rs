@@ -1,4 +1,4 @@
-//! What waits for a person, read from the spine and the log; and what is done with a decision.
+//! Reads pending approvals from the spine and the log, and carries out decisions.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use super::Local;
 use crate::paging::numbered;
 use crate::{ApiError, Approval, Approvals, Decision, Paging, Pending, Resolved, Scope};
 
-/// What a model reads when a person says that a write in doubt was not done.
+/// What a model reads when a person states that a write in doubt was not done.
 const NOT_DONE: &str = "a person looked: this was not done";
 
-/// What a model reads when a person says that a write in doubt was done, and nothing more.
+/// What a model reads when a person states that a write in doubt was done, without more detail.
 const DONE: &str = "a person looked: this was done";
 
 impl Local {
-    /// What waits for a person.
+    /// The pending approvals.
     pub async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError> {
         self.caller.needs(Scope::Read)?;
         let mut open = self.society.look(open).await?;
         open.sort_by_cached_key(|found| found.id.cursor());
         let (open, next) = paging.cut(open, |found| found.id.cursor());
-        Ok(Approvals { approvals: shown(&self.society, open).await?, next })
+        Ok(Approvals { approvals: with_details(&self.society, open).await?, next })
     }
 
     /// Decides what waits under this id.
@@ -38,7 +38,7 @@ impl Local {
     }
 }
 
-/// What is open, before its details are read from the log.
+/// A pending approval, before its details are read from the log.
 pub(super) struct OpenApproval {
     pub(super) id: Target,
     agent: AgentId,
@@ -57,16 +57,16 @@ pub(super) enum Target {
 
 /// Everything that waits for a person.
 pub async fn waiting(society: &Society) -> Result<Vec<Approval>, ApiError> {
-    shown(society, society.look(open).await?).await
+    with_details(society, society.look(open).await?).await
 }
 
-async fn shown(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<Approval>, ApiError> {
+async fn with_details(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<Approval>, ApiError> {
     let mut approvals = Vec::new();
     for found in open {
         let what = match (found.id, found.parked) {
             (_, Some(failure)) => Some(Pending::Parked { failure }),
             (Target::Effect(id), None) => details(society, id, &found.own).await?,
-            (Target::Inquiry(id), None) => asked(society, id, &found.own).await?,
+            (Target::Inquiry(id), None) => inquiry_details(society, id, &found.own).await?,
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
@@ -91,13 +91,13 @@ pub async fn settle(society: &Society, id: &str, decision: Decision) -> Result<(
             let detail = "only a server's question can be cancelled; deny with {\"approved\": false}";
             return Err(ApiError::new(409, "not_waiting", detail));
         }
-        (Target::Effect(id), Decision::Verdict(verdict)) => return decided(society, id, verdict).await,
-        (Target::Effect(id), Decision::Done(said)) => {
-            society.resolve(id, looked(said.unwrap_or_else(|| DONE.to_owned()), false)).await
+        (Target::Effect(id), Decision::Verdict(verdict)) => return resolve_verdict(society, id, verdict).await,
+        (Target::Effect(id), Decision::Done(result)) => {
+            society.resolve(id, doubt_result(result.unwrap_or_else(|| DONE.to_owned()), false)).await
         }
-        (Target::Effect(id), Decision::NotDone(said)) => {
-            let said = said.map_or_else(|| NOT_DONE.to_owned(), |said| format!("{NOT_DONE}: {said}"));
-            society.resolve(id, looked(said, true)).await
+        (Target::Effect(id), Decision::NotDone(result)) => {
+            let result = result.map_or_else(|| NOT_DONE.to_owned(), |result| format!("{NOT_DONE}: {result}"));
+            society.resolve(id, doubt_result(result, true)).await
         }
         (Target::Effect(id), Decision::Again) => society.resolve(id, Resolution::Again).await,
         (Target::Turn(turn), Decision::Again) => society.resume(turn).await,
@@ -110,7 +110,7 @@ pub async fn settle(society: &Society, id: &str, decision: Decision) -> Result<(
 }
 
 /// Resolves an approval. Changed arguments must have the form that the approval allows.
-async fn decided(society: &Society, id: EffectId, verdict: Verdict) -> Result<(), ApiError> {
+async fn resolve_verdict(society: &Society, id: EffectId, verdict: Verdict) -> Result<(), ApiError> {
     if verdict.approved && (verdict.arguments.is_some() || verdict.matching.is_some()) {
         let own = society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
         let what = match own {
@@ -163,7 +163,7 @@ pub(super) fn open(spine: &Spine) -> Vec<OpenApproval> {
 
 /// Something that waited once, and what was decided.
 pub struct SettledApproval {
-    /// What was asked.
+    /// The approval.
     pub approval: Approval,
     /// The turn that waited.
     pub turn: TurnId,
@@ -172,7 +172,7 @@ pub struct SettledApproval {
     decision: PastDecision,
 }
 
-/// What a person decided in the past.
+/// A decision in the log.
 enum PastDecision {
     Verdict(Verdict),
     Done,
@@ -207,7 +207,7 @@ impl SettledApproval {
     }
 }
 
-/// What was decided about something of a request that waits no more; none if nothing of that id ever waited for it.
+/// The decision on an approval of a request that is no longer pending; none if there never was one with this id.
 pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Option<SettledApproval>, ApiError> {
     let Ok(target) = Target::read(id) else { return Ok(None) };
     let turn = target.turn();
@@ -219,11 +219,11 @@ pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Optio
     if of.id != *task {
         return Ok(None);
     }
-    let events = since(society, turn, &thread).await?;
-    let Some((at, decision)) = end_of(target, turn, &events) else { return Ok(None) };
+    let events = turn_events(society, turn, &thread).await?;
+    let Some((at, decision)) = find_decision(target, turn, &events) else { return Ok(None) };
     let what = match target {
         Target::Effect(id) => details(society, id, &thread).await?,
-        Target::Inquiry(id) => asked(society, id, &thread).await?,
+        Target::Inquiry(id) => inquiry_details(society, id, &thread).await?,
         Target::Turn(_) => Some(Pending::Parked { failure: Failure::new("parked", "it stood still") }),
     };
     let path = String::new();
@@ -232,10 +232,10 @@ pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Optio
 }
 
 /// Where something stopped waiting, and by which decision.
-fn end_of(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(Seq, PastDecision)> {
+fn find_decision(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(Seq, PastDecision)> {
     let (mut was_open, mut is_doubted) = (false, false);
     for recorded in events {
-        let said = match (target, &recorded.event) {
+        let decision = match (target, &recorded.event) {
             (Target::Effect(id), Event::EffectStarted { id: other, effect, .. }) if id == *other => {
                 was_open |= matches!(effect, Effect::Approval { .. } | Effect::Grant { .. });
                 continue;
@@ -264,14 +264,14 @@ fn end_of(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(Seq, Pas
             (_, Event::TurnSettled { turn: other, .. }) if was_open && turn == *other => PastDecision::None,
             _ => continue,
         };
-        return Some((recorded.seq, said));
+        return Some((recorded.seq, decision));
     }
     None
 }
 
-/// What the effect is about, as it was stated in the log.
+/// The details of an approval, from the event that started its effect.
 async fn details(society: &Society, id: EffectId, thread: &ThreadId) -> Result<Option<Pending>, ApiError> {
-    let events = since(society, id.turn, thread).await?;
+    let events = turn_events(society, id.turn, thread).await?;
     Ok(events.into_iter().find_map(|recorded| match recorded.event {
         Event::EffectStarted { id: stated, effect, .. } if stated == id => match effect {
             Effect::Approval { question, details, call, deadline, wanted: Wanted::Agreement, change } => {
@@ -281,17 +281,17 @@ async fn details(society: &Society, id: EffectId, thread: &ThreadId) -> Result<O
                 Some(Pending::Question { question, details, wanted, server: None, call, deadline })
             }
             Effect::Tool(call) => Some(Pending::InDoubt { call }),
-            Effect::Grant { lacking, calls } => Some(for_more(&lacking, &calls)),
+            Effect::Grant { lacking, calls } => Some(budget_question(&lacking, &calls)),
             _ => None,
         },
         _ => None,
     }))
 }
 
-/// What a server asks, and for which call.
-async fn asked(society: &Society, id: InquiryId, thread: &ThreadId) -> Result<Option<Pending>, ApiError> {
+/// The details of a server's question, and its call.
+async fn inquiry_details(society: &Society, id: InquiryId, thread: &ThreadId) -> Result<Option<Pending>, ApiError> {
     let mut call = None;
-    for recorded in since(society, id.call.turn, thread).await? {
+    for recorded in turn_events(society, id.call.turn, thread).await? {
         match recorded.event {
             Event::EffectStarted { id: stated, effect: Effect::Tool(made), .. } if stated == id.call => call = Some(made),
             Event::CallInquired { by, inquiry: Inquiry::Person { question, details, .. }, .. } if recorded.seq == id.seq => {
@@ -305,18 +305,18 @@ async fn asked(society: &Society, id: InquiryId, thread: &ThreadId) -> Result<Op
 }
 
 /// The events of a turn.
-async fn since(society: &Society, turn: TurnId, thread: &ThreadId) -> Result<Vec<Recorded>, ApiError> {
+async fn turn_events(society: &Society, turn: TurnId, thread: &ThreadId) -> Result<Vec<Recorded>, ApiError> {
     let range = ThreadRange { after: turn.0, ..ThreadRange::ALL };
     Ok(society.log().read_thread(society.id(), thread, range).await?)
 }
 
-/// What a person found who looked whether a write was done.
-fn looked(content: String, is_error: bool) -> Resolution {
+/// The result of a write in doubt, as a person found it.
+fn doubt_result(content: String, is_error: bool) -> Resolution {
     Resolution::Outcome(Outcome::Result(CallResult { is_error, ..CallResult::good(content) }))
 }
 
-/// A budget that is used up is a question like any other. It says what was used, by whom, and what a yes and a no mean.
-fn for_more(lacking: &[Level], calls: &BTreeMap<AgentId, u32>) -> Pending {
+/// A used-up budget as a question: what was used, by which agent, and what a yes and a no mean.
+fn budget_question(lacking: &[Level], calls: &BTreeMap<AgentId, u32>) -> Pending {
     let used_up = lacking.iter().map(Level::to_string).collect::<Vec<_>>().join("; ");
     let by_agent = calls.iter().map(|(agent, calls)| format!("{agent} {calls}")).collect::<Vec<_>>().join(", ");
     let by_agent = if by_agent.is_empty() { String::new() } else { format!(" Model calls for this request: {by_agent}.") };

@@ -20,7 +20,7 @@ const CHUNK: usize = 256 << 10;
 /// Chunks that wait to be written.
 const QUEUED: usize = 4;
 
-/// Chunks that are read and thrown away of a content that cannot be stored, so that its sender gets to hear why.
+/// How many chunks of a content that cannot be stored are read and discarded, so that its sender receives the error.
 const MAX_DRAINED_CHUNKS: usize = 256;
 
 impl Local {
@@ -37,7 +37,7 @@ impl Local {
         Ok(self.society.look(list).await?)
     }
 
-    /// What is known about a content: its name and media type where the log has them, and its length.
+    /// The metadata of an artifact: its name and media type where the log has them, and its length.
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Artifact, ApiError> {
         self.caller.needs(Scope::Read)?;
         let total = self.society.artifacts().read(id, 0, 0).await?.total;

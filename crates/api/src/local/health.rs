@@ -26,7 +26,7 @@ impl Local {
             (false, true) => HealthStatus::Degraded,
             (false, false) => HealthStatus::Down,
         };
-        let model = HealthModel { name: self.about.model.clone(), offline: self.about.is_offline };
+        let model = HealthModel { name: self.host.model.clone(), offline: self.host.is_offline };
         Health { status, version: VERSION.to_owned(), model, store }
     }
 

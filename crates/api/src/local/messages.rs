@@ -14,9 +14,9 @@ impl Local {
     pub async fn messages(&self, task: &TaskId, which: MessagePaging) -> Result<Messages, ApiError> {
         self.caller.needs(Scope::Read)?;
         let envelopes = self.envelopes(task).await?;
-        let wanted = envelopes.iter().filter(|(_, envelope)| which.direction == Direction::All || envelope.to.is_user());
+        let matching = envelopes.iter().filter(|(_, envelope)| which.direction == Direction::All || envelope.to.is_user());
         let paging = Paging { after: which.after, limit: which.limit };
-        let (page, next) = paging.cut(wanted.collect(), |(recorded, _)| numbered(recorded.seq.0));
+        let (page, next) = paging.cut(matching.collect(), |(recorded, _)| numbered(recorded.seq.0));
         Ok(Messages { messages: page.into_iter().map(|(recorded, envelope)| user_message(recorded, envelope)).collect(), next })
     }
 

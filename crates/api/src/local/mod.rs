@@ -1,6 +1,5 @@
 //! The operations on a society in this process.
 
-mod about;
 mod actions;
 mod agents;
 mod api;
@@ -9,6 +8,7 @@ mod artifacts;
 mod conversations;
 mod error;
 mod health;
+mod host_settings;
 mod log;
 mod messages;
 mod org;
@@ -25,11 +25,11 @@ use std::sync::Arc;
 
 use polis_engine::Society;
 
-pub use about::{About, Vendor};
 pub use approvals::{SettledApproval, settle, settled, waiting};
+pub use host_settings::{HostSettings, Vendor};
 pub use societies::{Registry, one_society};
 pub use submit::artifact_id;
-pub use tasks::{OpenState, TurnStanding, open_task};
+pub use tasks::{OpenTaskState, TurnActivity, open_task};
 pub use tools::all_tools;
 
 use crate::Caller;
@@ -39,10 +39,10 @@ use crate::Caller;
 pub struct Local {
     /// The society.
     pub society: Society,
-    /// Who calls.
+    /// The caller, with its scopes.
     pub caller: Caller,
-    /// What the program around the society has set up.
-    pub about: Arc<About>,
+    /// The settings of the program that hosts the society.
+    pub host: Arc<HostSettings>,
     /// The other societies of the store; none where there is only this one.
     pub registry: Option<Arc<dyn Registry>>,
 }

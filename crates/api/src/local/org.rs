@@ -50,7 +50,7 @@ impl Local {
     }
 }
 
-/// What a termination has done, by its events.
+/// The result of a termination, from its events.
 fn terminated(events: &[Arc<Recorded>]) -> Option<Terminated> {
     let agent = events.iter().find_map(|recorded| match &recorded.event {
         Event::AgentDismissed { agent, .. } => Some(agent.clone()),

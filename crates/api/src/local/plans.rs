@@ -17,9 +17,9 @@ impl Local {
     }
 
     pub(super) async fn plans_of(&self, task: Option<TaskId>) -> Result<Vec<AgentPlan>, ApiError> {
-        let wanted = move |plan: &&PlanRef| task.as_ref().is_none_or(|task| plan.task == *task);
+        let is_for_task = move |plan: &&PlanRef| task.as_ref().is_none_or(|task| plan.task == *task);
         let look = move |spine: &Spine| {
-            let newest = spine.plans.iter().rev().filter(wanted).take(MAX_LISTED);
+            let newest = spine.plans.iter().rev().filter(is_for_task).take(MAX_LISTED);
             newest.map(|plan| (plan.clone(), open_task(spine, &plan.task).is_some())).collect::<Vec<_>>()
         };
         let places = self.society.look(look).await?;

@@ -10,11 +10,11 @@ use crate::{ApiError, BeginSociety, BegunSociety, Fork, ListedSociety, MadeSocie
 /// The societies of a store around the one that is called: which of them work, and making others.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// The society that is meant where none is named.
-    fn first(&self) -> &SocietyId;
+    /// The default society.
+    fn default_society(&self) -> &SocietyId;
 
     /// Whether a society works in this process.
-    fn works(&self, society: &SocietyId) -> bool;
+    fn is_running(&self, society: &SocietyId) -> bool;
 
     /// Creates and starts a society, unless it exists. Gives whether it was not.
     async fn begin(&self, society: &SocietyId) -> Result<bool, ApiError>;
@@ -22,7 +22,7 @@ pub trait Registry: Send + Sync {
     /// Begins a society with the past of another, which may go on working meanwhile. Gives its name too.
     async fn fork(&self, from: &Society, at: Option<Seq>, name: Option<String>) -> Result<(SocietyId, Forked), ApiError>;
 
-    /// Has a society go on from an event. Gives the name under which what it was is kept.
+    /// Rewinds a society to an event. Returns the name of the society with the previous history.
     async fn rewind(&self, society: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError>;
 }
 
@@ -36,8 +36,8 @@ impl Local {
         for name in log.societies().await? {
             let (forked_from, forked_at) = log.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
             let events = log.readable_head(&name).await?;
-            let works = registry.map_or(name == *own, |registry| registry.works(&name));
-            let first = name == *registry.map_or(own, |registry| registry.first());
+            let works = registry.map_or(name == *own, |registry| registry.is_running(&name));
+            let first = name == *registry.map_or(own, |registry| registry.default_society());
             rows.push(ListedSociety { first, name, events, works, forked_from, forked_at });
         }
         rows.sort_by(|a, b| a.name.cmp(&b.name));

@@ -10,7 +10,7 @@ use super::Local;
 use super::conversations::settings;
 use crate::{Accepted, ApiError, Attachment, EarlierMessage, Scope, Send, Submit};
 
-/// The meta field of a request that says when to ask about its plans.
+/// The meta key of a request with the setting for plan approval.
 const PLAN_APPROVAL: &str = "planApproval";
 
 impl Local {

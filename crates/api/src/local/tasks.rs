@@ -12,9 +12,9 @@ use serde_json::Map;
 use super::Local;
 use crate::{Accepted, ApiError, Cancel, Cancelled, OpenTask, Paging, Scope, TaskState, TaskStatus, Tasks};
 
-/// How an open turn stands, the more urgent the greater.
+/// What an open turn is doing, the more urgent the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TurnStanding {
+pub enum TurnActivity {
     /// It waits for time or for another agent.
     Waiting,
     /// It waits for a person's decision.
@@ -27,7 +27,7 @@ pub enum TurnStanding {
 
 /// The state of a request that is not over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenState {
+pub struct OpenTaskState {
     /// Running, waiting or blocked by a person.
     pub status: TaskStatus,
     /// The agent that is busy with another request; that request waits for a person.
@@ -38,12 +38,12 @@ impl Local {
     /// The state of a request.
     pub async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let asked = id.clone();
-        let open = self.society.look(move |spine| open_task(spine, &asked)).await?;
+        let task = id.clone();
+        let open = self.society.look(move |spine| open_task(spine, &task)).await?;
         let envelopes = self.envelopes(id).await;
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
         let state = match (open, ended) {
-            (Some(OpenState { status, behind }), _) => TaskState { behind, ..TaskState::new(id.clone(), status) },
+            (Some(OpenTaskState { status, behind }), _) => TaskState { behind, ..TaskState::new(id.clone(), status) },
             (None, Some(ended)) => TaskState { id: id.clone(), ..ended },
             // A message that nobody has to answer.
             (None, None) => envelopes.map(|_| TaskState::new(id.clone(), TaskStatus::Done))?,
@@ -51,7 +51,7 @@ impl Local {
         Ok(TaskState { plans: self.plans_of(Some(id.clone())).await?, ..state })
     }
 
-    /// The requests that are under way.
+    /// The open requests.
     pub async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError> {
         self.caller.needs(Scope::Read)?;
         let list = |spine: &Spine| {
@@ -98,8 +98,8 @@ impl Local {
     pub async fn retry(&self, id: &TaskId) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
         let envelopes = self.envelopes(id).await?;
-        let asked = id.clone();
-        let is_open = self.society.look(move |spine| open_task(spine, &asked)).await?.is_some();
+        let task = id.clone();
+        let is_open = self.society.look(move |spine| open_task(spine, &task)).await?.is_some();
         // After the first one the request is open again: a repeat is no mistake.
         if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
             return Ok(sent.into());
@@ -117,8 +117,8 @@ impl Local {
     }
 }
 
-impl TurnStanding {
-    /// How an open turn stands.
+impl TurnActivity {
+    /// What an open turn is doing.
     pub fn of(spine: &Spine, id: TurnId, turn: &Turn) -> Self {
         let is = |stage: Stage| turn.open.iter().any(|open| open.stage == stage);
         let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
@@ -142,37 +142,37 @@ impl TurnStanding {
 
 /// The state of a request that is not over; none when it is over or unknown. A request also waits while it is queued in an inbox
 /// behind others.
-pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenState> {
+pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenTaskState> {
     let is_queued = |agent: &polis_domain::Agent| {
         agent.inbox.iter().any(|inbox| inbox.entries.iter().any(|entry: &InboxEntry| entry.task() == task))
     };
     let queued: Vec<_> = busy_agents(spine).filter(|(_, agent)| is_queued(agent)).collect();
-    let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<TurnStanding> {
+    let of = |is_meant: &dyn Fn(&TaskId) -> bool| -> BTreeSet<TurnActivity> {
         let turns = spine.turns.iter().filter(|(_, turn)| is_meant(&turn.task));
-        turns.map(|(id, turn)| TurnStanding::of(spine, *id, turn)).collect()
+        turns.map(|(id, turn)| TurnActivity::of(spine, *id, turn)).collect()
     };
     let own = of(&|of| of == task);
     if queued.is_empty() && own.is_empty() {
         return None;
     }
-    let needs_person = |standings: &BTreeSet<TurnStanding>| {
-        standings.contains(&TurnStanding::Parked) || standings.contains(&TurnStanding::Asking)
+    let needs_person = |standings: &BTreeSet<TurnActivity>| {
+        standings.contains(&TurnActivity::Parked) || standings.contains(&TurnActivity::Asking)
     };
-    let stands = |status| Some(OpenState { status, behind: None });
-    if own.contains(&TurnStanding::Running) {
-        return stands(TaskStatus::Running);
+    let open = |status| Some(OpenTaskState { status, behind: None });
+    if own.contains(&TurnActivity::Running) {
+        return open(TaskStatus::Running);
     }
     if needs_person(&own) {
-        return stands(TaskStatus::NeedsPerson);
+        return open(TaskStatus::NeedsPerson);
     }
     let before = with_those_before(spine, task);
     let before = of(&|of| of != task && before.contains(of));
-    if before.contains(&TurnStanding::Running) {
-        return stands(TaskStatus::Running);
+    if before.contains(&TurnActivity::Running) {
+        return open(TaskStatus::Running);
     }
     let is_of_other = |turn: TurnId| spine.turns.get(&turn).is_some_and(|turn| turn.task != *task);
     let busy = queued.iter().filter(|(_, agent)| agent.turn.is_some_and(is_of_other)).map(|(id, _)| (*id).clone()).min();
-    Some(OpenState { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
+    Some(OpenTaskState { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
 }
 
 /// The agents with an open turn in their main threads. No other has anything in its inbox, and they are far fewer than all.

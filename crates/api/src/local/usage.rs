@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polis_domain::{Account, Scope as Owner, Spine};
+use polis_domain::{Account, BudgetScope, Spine};
 
 use super::Local;
 use crate::{ApiError, Scope, Spending, UsageReport};
@@ -20,7 +20,7 @@ impl Local {
     }
 }
 
-fn spending(spine: &Spine, scope: &Owner, account: &Account) -> Spending {
+fn spending(spine: &Spine, scope: &BudgetScope, account: &Account) -> Spending {
     let levels = account.levels(scope, spine.budgets.of(scope)).collect();
     let Account { spent, reserved, granted } = *account;
     Spending { scope: scope.clone(), spent, reserved, granted, levels }

@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::cli::{Cancel, Children, Compress, Send, Terminate};
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> {
+pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, CliError> {
     let request = polis_api::Send {
         agent_id: args.agent.as_str().into(),
         text: args.text.join(" "),
@@ -19,7 +19,7 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> 
         plan_approval: None,
         artifacts: Vec::new(),
     };
-    let Accepted { task_id, message_id, seq } = tell(config, async |api| api.send(request).await).await?;
+    let Accepted { task_id, message_id, seq, .. } = enqueue(config, async |api| api.send(request).await).await?;
     if args.json {
         let sent = json!({ "messageId": message_id, "taskId": task_id, "seq": seq });
         out::line(&sent.to_string())?;
@@ -29,15 +29,15 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, Trouble> 
     Ok(Exit::Done)
 }
 
-pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, Trouble> {
+pub(crate) async fn cancel(config: &Config, args: &Cancel) -> Result<Exit, CliError> {
     let task = TaskId::from(args.task.as_str());
     let request = polis_api::Cancel { reason: args.reason.join(" "), turn: None };
-    tell(config, async |api| api.cancel(&task, request).await).await?;
+    enqueue(config, async |api| api.cancel(&task, request).await).await?;
     out::note(&format!("polis: task {task} cancelled"));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, Trouble> {
+pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit, CliError> {
     let agent = AgentId::from(args.agent.as_str());
     let children = match args.children {
         Children::Cascade => polis_domain::Children::Cascade,
@@ -45,16 +45,16 @@ pub(crate) async fn terminate(config: &Config, args: &Terminate) -> Result<Exit,
         Children::Refuse => polis_domain::Children::Refuse,
     };
     let request = polis_api::Terminate { children, reason: args.reason.join(" "), now: args.now };
-    let terminated = tell(config, async |api| api.terminate(&agent, request).await).await?;
+    let terminated = enqueue(config, async |api| api.terminate(&agent, request).await).await?;
     let how = if terminated.ok { "is gone" } else { "terminates when it has finished its queue" };
     out::note(&format!("polis: {agent} {how}"));
     Ok(Exit::Done)
 }
 
-pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, Trouble> {
+pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, CliError> {
     let agent = AgentId::from(args.agent.as_str());
     let request = polis_api::Compress { undo: args.undo };
-    let compressing = tell(config, async |api| api.compress(&agent, request).await).await?;
+    let compressing = enqueue(config, async |api| api.compress(&agent, request).await).await?;
     match compressing.task_id {
         Some(task) => out::note(&format!("polis: {agent} compresses its conversation as its next task, {task}")),
         None => out::note(&format!("polis: the last compression of {agent} is undone")),
@@ -62,9 +62,9 @@ pub(crate) async fn compress(config: &Config, args: &Compress) -> Result<Exit, T
     Ok(Exit::Done)
 }
 
-/// Calls an operation that changes something. Where nothing runs, what it changes is in the log for the next time.
-async fn tell<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Result<T, ApiError>) -> Result<T, Trouble> {
-    let transport = Transport::open(config, Purpose::Tell).await?;
+/// Calls an operation that changes something. If no society runs, the change is in the log for the next start.
+async fn enqueue<T>(config: &Config, operation: impl AsyncFnOnce(&dyn Api) -> Result<T, ApiError>) -> Result<T, CliError> {
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
     let done = operation(transport.api()).await;
     if let (Transport::InProcess(_), Ok(_)) = (&transport, &done) {
         out::note(

@@ -1,15 +1,15 @@
-//! `polis agents`: who is there, and what each is at.
+//! `polis agents`: lists the agents and what each is doing.
 
 use polis_api::{Agent, Paging};
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let listed = transport.api().agents(&Paging::default()).await?;
     if json {
         return out::json(&listed).map(|()| Exit::Done);

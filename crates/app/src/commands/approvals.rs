@@ -1,20 +1,20 @@
-//! `polis approvals`: what waits for a person, and what to type.
+//! `polis approvals`: lists pending approvals, and the command to decide each one.
 
 use polis_api::Paging;
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
-use crate::{out, person};
+use crate::{approval_prompt, out};
 
-pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     if json {
         let listed = transport.api().approvals(&Paging::default()).await?;
         return out::json(&listed).map(|()| Exit::Done);
     }
-    let waiting = person::list(&transport).await?;
+    let waiting = approval_prompt::list(&transport).await?;
     if waiting.is_empty() {
         out::note("nothing waits for a person");
     }
@@ -22,7 +22,7 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, Troub
         out::note("if polis was killed during a write, you are asked about it when the society runs again");
     }
     for one in waiting {
-        out::line(&one.in_words())?;
+        out::line(&one.describe())?;
         out::note(&format!("    {}", one.advice(config)));
     }
     Ok(Exit::Done)

@@ -1,4 +1,4 @@
-//! `polis approve`, `polis deny` and `polis answer`: a person's word. Where no server runs, the request is then carried on here.
+//! `polis approve`, `polis deny` and `polis answer`: a person's decision. If no server runs, the request continues in this process.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
@@ -6,26 +6,26 @@ use std::io::{IsTerminal, stdin};
 use polis_domain::{EffectId, InquiryId, Matching, Pattern, Seq, TurnId};
 use serde_json::Value;
 
-use crate::cli::{Agree, Always, Answer, Approve, Deny};
+use crate::approval_prompt::{self, PendingApproval, PersonDecision};
+use crate::cli::{Always, Answer, ApprovalMode, Approve, Deny};
 use crate::config::Config;
-use crate::follow::{Follow, Show, conclude};
-use crate::lines::Lines;
-use crate::person::{self, Waiting, Word};
+use crate::error::{CliError, Exit};
+use crate::follow::{ProgressOutput, RequestFollower, conclude};
 use crate::progress::Progress;
 use crate::purpose::Purpose;
+use crate::stdin_lines::StdinLines;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
-pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, Trouble> {
+pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, CliError> {
     let arguments: Option<Value> = options
         .arguments
         .as_deref()
         .map(serde_json::from_str)
         .transpose()
-        .map_err(|error| Trouble::usage("bad_arguments", format!("--arguments is not JSON: {error}")))?;
+        .map_err(|error| CliError::usage("bad_arguments", format!("--arguments is not JSON: {error}")))?;
     if arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-        return Err(Trouble::usage("bad_arguments", "--arguments is not a JSON object; give all arguments by name"));
+        return Err(CliError::usage("bad_arguments", "--arguments is not a JSON object; give all arguments by name"));
     }
     let always = options.always.map(|always| match always {
         Always::Agent => polis_domain::Always::Agent,
@@ -34,24 +34,24 @@ pub(crate) async fn approve(config: &Config, options: &Approve) -> Result<Exit, 
         Always::Reads => polis_domain::Always::Reads,
     });
     let matching = matching(&options.matching)?;
-    let word = match (&options.done, options.again) {
-        (Some(result), _) => Word::Done(result.clone()),
-        (None, true) => Word::Again,
-        (None, false) if arguments.is_some() || always.is_some() => Word::YesWith { arguments, always, matching },
-        (None, false) => Word::Yes,
+    let decision = match (&options.done, options.again) {
+        (Some(result), _) => PersonDecision::Done(result.clone()),
+        (None, true) => PersonDecision::Again,
+        (None, false) if arguments.is_some() || always.is_some() => PersonDecision::YesWith { arguments, always, matching },
+        (None, false) => PersonDecision::Yes,
     };
-    say(config, &options.id, &word).await
+    decide(config, &options.id, &decision).await
 }
 
 /// The patterns as they are typed: `name=value`, with `*` for any text, `name<=number`, or `any`.
-fn matching(typed: &[String]) -> Result<Option<Matching>, Trouble> {
+fn matching(typed: &[String]) -> Result<Option<Matching>, CliError> {
     let mut patterns = BTreeMap::new();
     for text in typed {
         if text == "any" {
             patterns.extend(Matching::anything().0);
             continue;
         }
-        let bad = || Trouble::usage("bad_where", format!("--where {text} is neither NAME=VALUE, NAME<=NUMBER nor any"));
+        let bad = || CliError::usage("bad_where", format!("--where {text} is neither NAME=VALUE, NAME<=NUMBER nor any"));
         let (name, pattern) = match (text.split_once("<="), text.split_once('=')) {
             (Some((name, most)), _) if !name.contains('=') => (name, Pattern::AtMost(most.trim().parse().map_err(|_| bad())?)),
             (_, Some((name, value))) if value.contains('*') => (name, Pattern::Like(value.to_owned())),
@@ -66,57 +66,57 @@ fn matching(typed: &[String]) -> Result<Option<Matching>, Trouble> {
     Ok((!patterns.is_empty()).then_some(Matching(patterns)))
 }
 
-pub(crate) async fn deny(config: &Config, options: &Deny) -> Result<Exit, Trouble> {
-    let word = if options.cancel { Word::Cancel } else { Word::No(options.reason.join(" ")) };
-    say(config, &options.id, &word).await
+pub(crate) async fn deny(config: &Config, options: &Deny) -> Result<Exit, CliError> {
+    let decision = if options.cancel { PersonDecision::Cancel } else { PersonDecision::No(options.reason.join(" ")) };
+    decide(config, &options.id, &decision).await
 }
 
-pub(crate) async fn answer(config: &Config, options: &Answer) -> Result<Exit, Trouble> {
-    say(config, &options.id, &Word::Answer(options.answer.join(" "))).await
+pub(crate) async fn answer(config: &Config, options: &Answer) -> Result<Exit, CliError> {
+    decide(config, &options.id, &PersonDecision::Answer(options.answer.join(" "))).await
 }
 
-async fn say(config: &Config, id: &str, word: &Word) -> Result<Exit, Trouble> {
+async fn decide(config: &Config, id: &str, decision: &PersonDecision) -> Result<Exit, CliError> {
     // Whether there is such a thing is seen without letting anything run.
-    let transport = Transport::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Read).await?;
     let found = find(&transport, id).await;
     if let Transport::Http(_) = transport {
-        found?.answer(&transport, word).await?;
+        found?.answer(&transport, decision).await?;
         out::note("polis: recorded");
         return Ok(Exit::Done);
     }
     transport.close(false).await;
-    carry_on(config, &found?, word).await
+    carry_on(config, &found?, decision).await
 }
 
-async fn find(transport: &Transport, id: &str) -> Result<Waiting, Trouble> {
-    let waiting = person::list(transport).await?;
+async fn find(transport: &Transport, id: &str) -> Result<PendingApproval, CliError> {
+    let waiting = approval_prompt::list(transport).await?;
     waiting
         .into_iter()
         .find(|waiting| waiting.id == id)
-        .ok_or_else(|| Trouble::new("not_open", format!("nothing with the id `{id}` is pending; see polis approvals")))
+        .ok_or_else(|| CliError::new("not_open", format!("nothing with the id `{id}` is pending; see polis approvals")))
 }
 
 /// Answers, and lets the society work until the request has ended or needs a person again.
-async fn carry_on(config: &Config, waiting: &Waiting, word: &Word) -> Result<Exit, Trouble> {
+async fn carry_on(config: &Config, waiting: &PendingApproval, decision: &PersonDecision) -> Result<Exit, CliError> {
     let stop = signals::watch();
-    let transport = Transport::open(config, Purpose::Work).await?;
+    let transport = Transport::open(config, Purpose::Run).await?;
     let carried = async {
         let last = transport.last().await?;
         let mut events = transport.events(last).await?;
-        waiting.answer(&transport, word).await?;
+        waiting.answer(&transport, decision).await?;
         let mut progress = Progress::of(waiting.task_id.clone());
         if let Some(turn) = turn_of(&waiting.id) {
-            progress.knows(turn, waiting.agent_id.clone());
+            progress.add_turn(turn, waiting.agent_id.clone());
         }
-        let mut lines = stdin().is_terminal().then(Lines::start);
-        let mut follow = Follow {
+        let mut lines = stdin().is_terminal().then(StdinLines::start);
+        let mut follow = RequestFollower {
             transport: &transport,
             events: &mut events,
             stop: &stop,
             task: waiting.task_id.clone(),
             from: last,
-            show: Show::Progress(None),
-            agree: Agree::Ask,
+            show: ProgressOutput::Progress(None),
+            agree: ApprovalMode::Ask,
             lines: lines.as_mut(),
             progress,
         };

@@ -1,4 +1,4 @@
-//! `polis artifacts`: which contents are kept outside the log, getting one, and removing those that no log names.
+//! `polis artifacts`: lists artifacts, downloads one, and removes those that no log references.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,10 +16,10 @@ use serde_json::json;
 use crate::cli::{ArtifactCommand, Artifacts};
 use crate::config::Config;
 use crate::describe::time;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
 /// Artifacts that are asked for at once.
 const PAGE: usize = 1_000;
@@ -27,16 +27,16 @@ const PAGE: usize = 1_000;
 /// Events that are read at once.
 const EVENTS: usize = 1_000;
 
-pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit, Trouble> {
+pub(crate) async fn artifacts(config: &Config, args: &Artifacts) -> Result<Exit, CliError> {
     match &args.command {
         None => list(config, args.json).await,
         Some(ArtifactCommand::Get { id, out }) => get(config, id, out.as_deref()).await,
-        Some(ArtifactCommand::Gc { hours }) => collect(config, *hours, args.json).await,
+        Some(ArtifactCommand::Gc { hours }) => collect_garbage(config, *hours, args.json).await,
     }
 }
 
-async fn list(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let listed = all(&Transport::open(config, Purpose::Look).await?).await?;
+async fn list(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let listed = list_all(&Transport::open(config, Purpose::Read).await?).await?;
     if json {
         return out::json(&json!({ "artifacts": listed })).map(|()| Exit::Done);
     }
@@ -48,7 +48,7 @@ async fn list(config: &Config, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-async fn all(transport: &Transport) -> Result<Vec<ListedArtifact>, Trouble> {
+async fn list_all(transport: &Transport) -> Result<Vec<ListedArtifact>, CliError> {
     let mut listed = Vec::new();
     let mut next = Some(0);
     while let Some(after) = next {
@@ -59,9 +59,9 @@ async fn all(transport: &Transport) -> Result<Vec<ListedArtifact>, Trouble> {
     Ok(listed)
 }
 
-async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
-    let content = transport.api().content(&whole(&transport, id).await?).await?;
+async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
+    let content = transport.api().content(&complete_id(&transport, id).await?).await?;
     match out {
         None => to_stdout(content).await?,
         Some(path) => to_file(content, path).await?,
@@ -70,26 +70,26 @@ async fn get(config: &Config, id: &str, out: Option<&Path>) -> Result<Exit, Trou
 }
 
 /// The id that begins like this.
-async fn whole(transport: &Transport, start: &str) -> Result<ArtifactId, Trouble> {
-    let bad = |message: String| Trouble::usage("bad_artifact_id", message);
+async fn complete_id(transport: &Transport, start: &str) -> Result<ArtifactId, CliError> {
+    let bad = |message: String| CliError::usage("bad_artifact_id", message);
     if let Ok(id) = start.parse() {
         return Ok(id);
     }
     if start.len() < 6 || !start.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(bad(format!("`{start}` is not an artifact id; give at least its first 6 digits from `polis artifacts`")));
     }
-    let mut found: Vec<_> = all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
+    let mut found: Vec<_> = list_all(transport).await?.into_iter().map(|it| it.artifact.id).collect();
     found.retain(|id| id.to_string().starts_with(start));
     found.sort();
     found.dedup();
     match found[..] {
         [id] => Ok(id),
-        [] => Err(Trouble::new("unknown_artifact", format!("no artifact begins with `{start}`; see `polis artifacts`"))),
+        [] => Err(CliError::new("unknown_artifact", format!("no artifact begins with `{start}`; see `polis artifacts`"))),
         _ => Err(bad(format!("{} artifacts begin with `{start}`; give more digits", found.len()))),
     }
 }
 
-async fn to_stdout(mut content: Content) -> Result<(), Trouble> {
+async fn to_stdout(mut content: Content) -> Result<(), CliError> {
     let is_terminal = io::stdout().is_terminal();
     while let Some(chunk) = content.next().await {
         let chunk = chunk.map_err(broken)?;
@@ -99,16 +99,16 @@ async fn to_stdout(mut content: Content) -> Result<(), Trouble> {
         }
         let mut stdout = io::stdout().lock();
         stdout.write_all(&chunk).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Trouble::nobody_listens(),
-            _ => Trouble::new("output_failed", format!("the output cannot be written: {error}")),
+            io::ErrorKind::BrokenPipe => CliError::output_closed(),
+            _ => CliError::new("output_failed", format!("the output cannot be written: {error}")),
         })?;
     }
     Ok(())
 }
 
 /// The file is there when all of it has come.
-async fn to_file(mut content: Content, path: &Path) -> Result<(), Trouble> {
-    let failed = |error: io::Error| Trouble::new("output_failed", format!("{} cannot be written: {error}", path.display()));
+async fn to_file(mut content: Content, path: &Path) -> Result<(), CliError> {
+    let failed = |error: io::Error| CliError::new("output_failed", format!("{} cannot be written: {error}", path.display()));
     let draft = Draft(PathBuf::from(format!("{}.part", path.display())));
     let mut file = File::create(&draft.0).map_err(failed)?;
     while let Some(chunk) = content.next().await {
@@ -125,26 +125,26 @@ impl Drop for Draft {
     }
 }
 
-fn broken(error: io::Error) -> Trouble {
-    Trouble::new("server_gone", format!("the content is incomplete: {error}; get it again"))
+fn broken(error: io::Error) -> CliError {
+    CliError::new("server_gone", format!("the content is incomplete: {error}; get it again"))
 }
 
-/// Removes what no log names. The society must not run: between keeping a content and naming it some time passes.
-async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, Trouble> {
-    let opened = match Transport::open(config, Purpose::Look).await? {
+/// Removes unreferenced artifacts. The society must not run: an artifact is stored some time before the log references it.
+async fn collect_garbage(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit, CliError> {
+    let opened = match Transport::open(config, Purpose::Read).await? {
         Transport::InProcess(here) => here.opened,
         Transport::Http(_) => {
             let message = "a polis is running on this data and may be about to reference what it stores; stop it and try again";
-            return Err(Trouble::new("data_locked", message));
+            return Err(CliError::new("data_locked", message));
         }
     };
     let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock.now().0);
     let before = now.checked_sub(hours).unwrap_or(SystemTime::UNIX_EPOCH);
-    let named = named(&**opened.state.society().log()).await?;
+    let named = referenced_ids(&**opened.state.society().log()).await?;
     let store = opened.artifacts.clone();
     let swept = tokio::task::spawn_blocking(move || store.sweep(|id| named.contains(id), before)).await;
-    let failed = |why: String| Trouble::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));
+    let failed = |why: String| CliError::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));
     let swept = swept.map_err(|stopped| failed(stopped.to_string()))?.map_err(|error| failed(error.to_string()))?;
     if json {
         let told = json!({ "removed": swept.removed, "bytes": swept.bytes, "kept": swept.kept });
@@ -154,8 +154,8 @@ async fn collect(config: &Config, hours: Option<u32>, json: bool) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// Every id that stands anywhere in any log, also in a text: whatever somebody may still ask for.
-async fn named(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> {
+/// Every artifact id anywhere in any log, even inside a text.
+async fn referenced_ids(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> {
     let mut found = HashSet::new();
     for society in log.societies().await? {
         let mut after = Seq(0);

@@ -6,19 +6,19 @@ use polis_api::{Accepted, Send};
 use polis_domain::AgentId;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Agree;
+use crate::cli::ApprovalMode;
 use crate::config::Config;
-use crate::follow::{Follow, Show, Words, conclude};
-use crate::lines::{Line, Lines};
+use crate::error::{CliError, Exit};
+use crate::follow::{ProgressOutput, RequestFollower, StreamedReply, conclude};
 use crate::progress::Progress;
 use crate::purpose::Purpose;
+use crate::stdin_lines::{Line, StdinLines};
 use crate::transport::{Events, Transport};
-use crate::trouble::{Exit, Trouble};
 use crate::{out, signals};
 
-pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
+pub(crate) async fn chat(config: &Config) -> Result<Exit, CliError> {
     let stop = signals::watch();
-    let transport = Transport::open(config, Purpose::Work).await?;
+    let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
     let done = console(config, &transport, &stop).await;
     transport.close(matches!(done, Ok(Exit::Stopped))).await;
@@ -26,12 +26,12 @@ pub(crate) async fn chat(config: &Config) -> Result<Exit, Trouble> {
 }
 
 /// Takes lines until there are no more.
-pub(crate) async fn console(config: &Config, transport: &Transport, stop: &CancellationToken) -> Result<Exit, Trouble> {
+pub(crate) async fn console(config: &Config, transport: &Transport, stop: &CancellationToken) -> Result<Exit, CliError> {
     let terminal = stdin().is_terminal();
     if terminal {
         out::note("Talk to root, or with @name to any agent. /quit exits.");
     }
-    let mut lines = Lines::start();
+    let mut lines = StdinLines::start();
     let mut events = transport.events(transport.last().await?).await?;
     let mut exit = Exit::Done;
     loop {
@@ -45,7 +45,7 @@ pub(crate) async fn console(config: &Config, transport: &Transport, stop: &Cance
         let text = match line {
             None => return Ok(exit),
             Some(Line::Garbled) => {
-                exit = out::trouble(&Trouble::new("invalid_utf8", "that line is not UTF-8; nothing was sent"));
+                exit = out::report_error(&CliError::new("invalid_utf8", "that line is not UTF-8; nothing was sent"));
                 continue;
             }
             Some(Line::Text(text)) => text,
@@ -58,9 +58,9 @@ pub(crate) async fn console(config: &Config, transport: &Transport, stop: &Cance
             Ok(Exit::Done) => {}
             Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
             Ok(failed) => exit = failed,
-            // What is wrong with one line is not the end of the conversation.
-            Err(trouble) if trouble.code != "server_gone" && !trouble.message.is_empty() => exit = out::trouble(&trouble),
-            Err(trouble) => return Err(trouble),
+            // An error in one line does not end the conversation.
+            Err(error) if error.code != "server_gone" && !error.message.is_empty() => exit = out::report_error(&error),
+            Err(error) => return Err(error),
         }
         if terminal {
             exit = Exit::Done;
@@ -72,43 +72,43 @@ async fn converse(
     config: &Config,
     transport: &Transport,
     events: &mut Events,
-    // Off a terminal a line is what somebody wrote beforehand, not a word about what waits now.
-    lines: Option<&mut Lines>,
+    // Without a terminal, a line was written beforehand and cannot be a decision on what is pending now.
+    lines: Option<&mut StdinLines>,
     stop: &CancellationToken,
     (agent, text): (&str, &str),
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let request = Send {
         agent_id: agent.into(),
         text: text.to_owned(),
         task_id: None,
-        plan_approval: config.typed_plan_approval,
+        plan_approval: config.plan_approval_flag,
         artifacts: Vec::new(),
     };
     let Accepted { task_id: task, seq, .. } = transport.api().send(request).await?;
-    let mut follow = Follow {
+    let mut follow = RequestFollower {
         transport,
         events,
         stop,
         task: task.clone(),
         from: seq,
-        show: Show::Words(Words::of(AgentId::from(agent).main_thread())),
-        agree: Agree::Ask,
+        show: ProgressOutput::StreamedReply(StreamedReply::of(AgentId::from(agent).main_thread())),
+        agree: ApprovalMode::Ask,
         lines,
         progress: Progress::of(task.clone()),
     };
     let ended = follow.until_it_ends().await;
     match ended {
         Ok(ended) => conclude(config, &task, ended, &mut follow.show),
-        Err(trouble) => {
-            if let Show::Words(words) = &mut follow.show {
+        Err(error) => {
+            if let ProgressOutput::StreamedReply(words) = &mut follow.show {
                 words.break_off()?;
             }
-            Err(trouble)
+            Err(error)
         }
     }
 }
 
-/// Who is meant, and what is said; none for an empty line.
+/// The addressee and the text; none for an empty line.
 fn addressed(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let (agent, text) = match line.strip_prefix('@') {

@@ -1,19 +1,19 @@
-//! `polis check`: what breaks the rules of names and layout, and what to do.
+//! `polis check`: reports violations of the rules of names and layout, and how to fix them.
 
 use std::path::Path;
 
 use polis_authoring::check;
 
 use crate::cli::Check;
+use crate::error::{CliError, Exit};
 use crate::out;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) fn check(args: &Check) -> Result<Exit, Trouble> {
+pub(crate) fn check(args: &Check) -> Result<Exit, CliError> {
     let root = args.dir.as_deref().unwrap_or(Path::new("."));
-    let bad = |error| Trouble::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
-    let report = check::look(root).map_err(bad)?;
+    let bad = |error| CliError::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
+    let report = check::check_folder(root).map_err(bad)?;
     if args.json {
-        let report = serde_json::to_value(&report).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+        let report = serde_json::to_value(&report).map_err(|error| CliError::new("output_failed", error.to_string()))?;
         out::line(&format!("{report:#}"))?;
     } else {
         for check::Finding { file, line, rule, wrong, remedy } in &report.findings {

@@ -1,4 +1,4 @@
-//! `polis doctor`: is everything there that the society needs, and what to do where it is not.
+//! `polis doctor`: checks that everything the society needs is there, and says how to fix what is not.
 
 use std::path::Path;
 
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 
 use crate::cli::Doctor;
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
-use crate::{files, machine, out, sops, telemetry, wiring};
+use crate::{file_limit, machine_tools, out, sops, telemetry, wiring};
 
-/// What was looked at, and what was found.
+/// One check, and its result.
 struct Finding {
     what: &'static str,
     found: Result<String, String>,
 }
 
-pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, Trouble> {
+pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliError> {
     let mut findings = vec![Finding { what: "store", found: store(config).await }];
     findings.push(Finding { what: "folder", found: folder(config) });
     findings.push(Finding { what: "workspace", found: workspace(config) });
-    findings.push(Finding { what: "sandbox", found: machine::sandbox(config).await });
-    findings.push(Finding { what: "files", found: Ok(files::told(polis_server::MAX_CONNECTIONS)) });
-    if let Err(wrong) = machine::check(config) {
+    findings.push(Finding { what: "sandbox", found: machine_tools::sandbox(config).await });
+    findings.push(Finding { what: "files", found: Ok(file_limit::describe(polis_server::MAX_CONNECTIONS)) });
+    if let Err(wrong) = machine_tools::check(config) {
         findings.push(Finding { what: "tools", found: Err(wrong) });
     }
     for (file, warnings) in wiring::prompts(&config.trust).files() {
@@ -60,9 +60,9 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, Troub
 
 async fn store(config: &Config) -> Result<String, String> {
     let data = config.data.display();
-    match Transport::open(config, Purpose::Look).await {
-        Err(trouble) if trouble.code == "no_data" => Ok(format!("{data} does not exist yet; the first run creates it")),
-        Err(trouble) => Err(trouble.to_string()),
+    match Transport::open(config, Purpose::Read).await {
+        Err(error) if error.code == "no_data" => Ok(format!("{data} does not exist yet; the first run creates it")),
+        Err(error) => Err(error.to_string()),
         Ok(transport) => {
             let Health { status, store, .. } = transport.api().health().await.map_err(|error| error.to_string())?;
             if status == HealthStatus::Down {
@@ -86,12 +86,12 @@ fn workspace(config: &Config) -> Result<String, String> {
     }
 }
 
-/// Whether what lies in the folder counts.
+/// Whether the files of the folder are trusted.
 fn folder(config: &Config) -> Result<String, String> {
     let trust = &config.trust;
-    trust.check_data().map_err(|trouble| trouble.to_string())?;
+    trust.check_data().map_err(|error| error.to_string())?;
     let (count, pending) = (trust.contents().files.len(), trust.pending());
-    match (trust.is_everything(), count, pending.len()) {
+    match (trust.trusts_everything(), count, pending.len()) {
         (_, 0, _) => Ok("nothing to trust here: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
         (true, ..) => Ok(format!("{} used without a check: POLIS_TRUST=all", out::count(count, "file"))),
         (false, _, 0) => Ok(format!("{} trusted as they are now", out::count(count, "file"))),
@@ -117,9 +117,9 @@ async fn servers(config: &Config) -> Vec<Finding> {
     if config.servers.is_empty() && config.url.is_none() {
         return Vec::new();
     }
-    let listed = match super::tools::listed(config).await {
+    let listed = match super::tools::list_tools(config).await {
         Ok(listed) => listed,
-        Err(trouble) => return vec![finding(Err(trouble.to_string()))],
+        Err(error) => return vec![finding(Err(error.to_string()))],
     };
     let one = |ToolServer { name, state, detail, tools, .. }: &ToolServer| {
         finding(match state {
@@ -140,12 +140,12 @@ async fn collector(config: &Config) -> Option<Finding> {
             Ok(()) => Ok(format!("spans and metrics go to {endpoint}, which answers")),
             Err(why) => Err(format!("{endpoint} does not accept data: {why}; OTLP over HTTP is usually at port 4318")),
         },
-        Err(trouble) => Err(trouble.to_string()),
+        Err(error) => Err(error.to_string()),
     };
     Some(Finding { what: "telemetry", found })
 }
 
-/// The models in the order in which they are asked; each is really asked for a word only when somebody says so.
+/// The models in the order in which they are called; each is really called only on request.
 async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let finding = |found| Finding { what: "model", found };
     if let Some(transport) = Transport::running(config).await {
@@ -154,7 +154,7 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
     }
     let models = match wiring::models(config).await {
         Ok(models) => models,
-        Err(trouble) => return vec![finding(Err(trouble.to_string()))],
+        Err(error) => return vec![finding(Err(error.to_string()))],
     };
     if models.is_offline() && config.models.is_empty() {
         let mut keys: Vec<_> = VENDORS.iter().filter(|vendor| !vendor.keyless).map(|vendor| vendor.key_variable).collect();

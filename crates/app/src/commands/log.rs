@@ -1,4 +1,4 @@
-//! `polis log`: what happened, and with `--follow` what happens.
+//! `polis log`: prints the events of the log; `--follow` waits for new ones.
 
 use polis_api::LogPaging;
 use polis_domain::{Recorded, Seq};
@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Log;
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
-use crate::transport::{Told, Transport};
-use crate::trouble::{Exit, Trouble};
+use crate::transport::{Transport, WatchedEvent};
 use crate::{describe, out, signals};
 
-pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
+pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, CliError> {
     let stop = args.follow.then(signals::watch);
-    let transport = Transport::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Read).await?;
     let mut seen = Seq(args.from.saturating_sub(1));
     loop {
         let page = transport.api().log(LogPaging { after: seen.0, ..LogPaging::default() }).await?;
@@ -31,23 +31,23 @@ pub(crate) async fn log(config: &Config, args: &Log) -> Result<Exit, Trouble> {
     }
 }
 
-async fn follow(transport: &Transport, args: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, Trouble> {
+async fn follow(transport: &Transport, args: &Log, seen: Seq, stop: &CancellationToken) -> Result<Exit, CliError> {
     let mut events = transport.events(seen).await?;
     loop {
         let told = tokio::select! {
             () = stop.cancelled() => return Ok(Exit::Stopped),
             told = events.next() => told?,
         };
-        if let Told::Event { recorded, .. } = told {
+        if let WatchedEvent::Event { recorded, .. } = told {
             show(args, &recorded)?;
         }
     }
 }
 
-fn show(args: &Log, recorded: &Recorded) -> Result<(), Trouble> {
+fn show(args: &Log, recorded: &Recorded) -> Result<(), CliError> {
     if !args.json {
         return out::line(&describe::line(recorded));
     }
-    let written = serde_json::to_string(recorded).map_err(|error| Trouble::new("output_failed", error.to_string()))?;
+    let written = serde_json::to_string(recorded).map_err(|error| CliError::new("output_failed", error.to_string()))?;
     out::line(&written)
 }

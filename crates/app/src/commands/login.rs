@@ -5,11 +5,11 @@ use polis_tools::mcp::{self, ServerSettings};
 
 use crate::cli::Login;
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, Trouble> {
-    let failed = |error: mcp::McpError| Trouble::new("login_failed", error.to_string());
+pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, CliError> {
+    let failed = |error: mcp::McpError| CliError::new("login_failed", error.to_string());
     match args {
         Login::Login { server } => {
             let show =
@@ -26,10 +26,10 @@ pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, Trouble
     Ok(Exit::Done)
 }
 
-fn find<'a>(config: &'a Config, name: &str) -> Result<&'a ServerSettings, Trouble> {
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a ServerSettings, CliError> {
     let known = || config.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let known = if config.servers.is_empty() { "none is set up".to_owned() } else { format!("there are: {}", known()) };
-        Trouble::usage("unknown_server", format!("there is no MCP server `{name}`; {known}"))
+        CliError::usage("unknown_server", format!("there is no MCP server `{name}`; {known}"))
     })
 }

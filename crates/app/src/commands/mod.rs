@@ -1,4 +1,4 @@
-//! The commands, one file each; those that only tell the society something share one.
+//! The commands, one file each; those that only send a command to the society share one.
 
 pub(crate) mod act;
 pub(crate) mod agents;
@@ -9,7 +9,6 @@ pub(crate) mod chat;
 #[cfg(feature = "authoring")]
 pub(crate) mod check;
 pub(crate) mod doctor;
-pub(crate) mod lists;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
@@ -23,6 +22,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod societies;
 pub(crate) mod tasks;
+pub(crate) mod threads;
 pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod trust;

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::cli::Models;
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
-pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, Trouble> {
+pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliError> {
     match &args.vendor {
         Some(vendor) => of_vendor(config, vendor, args.json).await,
-        None => all(config, args.json).await,
+        None => list_all(config, args.json).await,
     }
 }
 
-async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
+async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
-        None => wiring::about(&wiring::models(config).await?).models().await,
+        None => wiring::host_settings(&wiring::models(config).await?).models().await,
     };
     if json {
         return out::json(&listed).map(|()| Exit::Done);
@@ -34,10 +34,10 @@ async fn all(config: &Config, json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Trouble> {
+async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, CliError> {
     let models = wiring::models(config).await?;
-    models.vendor(vendor).map_err(|error| Trouble::usage("bad_model", error.to_string()))?;
-    let listed = models.list(vendor).await.map_err(|error| Trouble::new(error.code(), error.to_string()))?;
+    models.vendor(vendor).map_err(|error| CliError::usage("bad_model", error.to_string()))?;
+    let listed = models.list(vendor).await.map_err(|error| CliError::new(error.code(), error.to_string()))?;
     if json {
         let one = |Listed { model, window, price }: &Listed| {
             let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
@@ -48,11 +48,11 @@ async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Tr
     }
     for Listed { model, window, price } in &listed {
         let window = window.map_or_else(String::new, |window| format!("  {window} tokens"));
-        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), in_words)))?;
+        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), describe_price)))?;
     }
     Ok(Exit::Done)
 }
 
-fn in_words(Price { input, output, .. }: Price) -> String {
+fn describe_price(Price { input, output, .. }: Price) -> String {
     if input == 0.0 && output == 0.0 { "  free".to_owned() } else { format!("  ${input} in, ${output} out a million tokens") }
 }

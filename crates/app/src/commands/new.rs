@@ -1,17 +1,17 @@
-//! `polis new`: writes the beginning of something, by the rules, and says what to do with it.
+//! `polis new`: generates a new agent, role or SOP by the rules, and says how to continue.
 
 use std::path::Path;
 
-use polis_authoring::scaffold::{self, Library, Names, ScaffoldError};
+use polis_authoring::scaffold::{self, AgentNames, Library, ScaffoldError};
 
 use crate::cli::{New, NewAgent, NewRole, NewSop};
+use crate::error::{CliError, Exit};
 use crate::out;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) fn new(options: &New) -> Result<Exit, Trouble> {
+pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
     let draft = match options {
         New::Agent(NewAgent { name, sub, dir, polis }) => {
-            let names = Names::new(name, sub)?;
+            let names = AgentNames::new(name, sub)?;
             let folder = dir.as_deref().unwrap_or(Path::new("."));
             scaffold::agent(&names, folder, || Library::find(polis.as_deref()))?
         }
@@ -29,7 +29,7 @@ pub(crate) fn new(options: &New) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-impl From<ScaffoldError> for Trouble {
+impl From<ScaffoldError> for CliError {
     fn from(error: ScaffoldError) -> Self {
         match error {
             ScaffoldError::Usage { code, message } => Self::usage(code, message),

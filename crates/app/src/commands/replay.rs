@@ -6,18 +6,18 @@ use polis_ports::{Log, LogError};
 use serde_json::json;
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::transport::open_log;
-use crate::trouble::{Exit, Trouble};
 use crate::wiring::{self, Store};
 
-pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, Trouble> {
+pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError> {
     if config.url.is_some() {
         let message = "a replay runs the code of this program, so it needs the data directory; use --data, not --url";
-        return Err(Trouble::usage("bad_url", message));
+        return Err(CliError::usage("bad_url", message));
     }
     let log = open_log(&config.data).await.map_err(|error| match error {
-        LogError::Locked(message) => Trouble::new("data_locked", format!("{message}; a replay needs exclusive access")),
+        LogError::Locked(message) => CliError::new("data_locked", format!("{message}; a replay needs exclusive access")),
         error => error.into(),
     })?;
     if log.head(&config.society).await? == Seq(0) {
@@ -25,11 +25,11 @@ pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, Trouble>
     }
     let (ports, cast) = wiring::to_replay(config, &Store::open(config, log)?).await?;
     let replayed = run(&config.society, &ports, &cast).await?;
-    tell(json, &replayed)?;
+    print_result(json, &replayed)?;
     Ok(if replayed.divergences.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-fn tell(json: bool, replayed: &Replayed) -> Result<(), Trouble> {
+fn print_result(json: bool, replayed: &Replayed) -> Result<(), CliError> {
     let Replayed { events, turns, effects, open, divergences } = replayed;
     if json {
         let divergences: Vec<_> = divergences

@@ -3,26 +3,25 @@
 use std::io::{IsTerminal, stdin, stdout};
 
 use polis_api::{Accepted, Submit};
-use polis_domain::AgentId;
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{self, Agree, Strategy};
+use crate::cli::{self, ApprovalMode, Strategy};
 use crate::config::Config;
-use crate::follow::{Follow, Show, Words, conclude};
-use crate::lines::Lines;
+use crate::error::{CliError, Exit};
+use crate::follow::{ProgressOutput, RequestFollower, StreamedReply, conclude};
 use crate::out;
 use crate::progress::Progress;
 use crate::purpose::Purpose;
 use crate::signals;
+use crate::stdin_lines::StdinLines;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-/// What is to be done, and how.
+/// The request, and how to run it.
 pub(crate) struct RunArgs {
     request: String,
     strategy: Option<polis_api::Strategy>,
     json: bool,
-    agree: Agree,
+    agree: ApprovalMode,
 }
 
 impl From<cli::Run> for RunArgs {
@@ -37,9 +36,9 @@ impl From<cli::Run> for RunArgs {
     }
 }
 
-pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, Trouble> {
+pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, CliError> {
     let stop = signals::watch();
-    let transport = Transport::open(config, Purpose::Work).await?;
+    let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
     let done = one_request(config, args, &transport, &stop).await;
     transport.close(matches!(done, Ok(Exit::Stopped))).await;
@@ -51,23 +50,23 @@ async fn one_request(
     args: &RunArgs,
     transport: &Transport,
     stop: &CancellationToken,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     let request = Submit {
         text: args.request.clone(),
         strategy: args.strategy,
-        plan_approval: config.typed_plan_approval,
-        artifacts: Vec::new(),
+        plan_approval: config.plan_approval_flag,
+        ..Submit::default()
     };
     // Watching begins first, so that nothing is missed.
     let mut events = transport.events(transport.last().await?).await?;
-    let Accepted { task_id: task, seq, .. } = transport.api().submit(request).await?;
+    let Accepted { task_id: task, conversation, seq, .. } = transport.api().submit(request).await?;
     let show = match (args.json, stdout().is_terminal()) {
-        (true, _) => Show::Json,
-        (false, true) => Show::Progress(Some(Words::of(AgentId::root().main_thread()))),
-        (false, false) => Show::Progress(None),
+        (true, _) => ProgressOutput::Json,
+        (false, true) => ProgressOutput::Progress(Some(StreamedReply::of(conversation.main_thread()))),
+        (false, false) => ProgressOutput::Progress(None),
     };
-    let mut lines = (args.agree == Agree::Ask && stdin().is_terminal()).then(Lines::start);
-    let mut follow = Follow {
+    let mut lines = (args.agree == ApprovalMode::Ask && stdin().is_terminal()).then(StdinLines::start);
+    let mut follow = RequestFollower {
         transport,
         events: &mut events,
         stop,
@@ -80,11 +79,11 @@ async fn one_request(
     };
     let ended = match follow.until_it_ends().await {
         Ok(ended) => ended,
-        Err(trouble) => {
+        Err(error) => {
             out::note(&format!(
                 "polis: the request is in the log as {task} and continues once this is settled; do not submit it again"
             ));
-            return Err(trouble);
+            return Err(error);
         }
     };
     conclude(config, &task, ended, &mut follow.show)

@@ -1,4 +1,4 @@
-//! `polis serve`: the society and its HTTP server, until it is told to stop.
+//! `polis serve`: the society and its HTTP server, until a signal stops it.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
@@ -18,16 +18,16 @@ use tokio_util::sync::CancellationToken;
 use super::chat::console;
 use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::{GRACE, Transport, open_log, owner_note};
-use crate::trouble::{Exit, Trouble};
-use crate::wiring::{Opened, Store};
-use crate::{files, out, roles, signals, token, wiring};
+use crate::wiring::{OpenSociety, Store};
+use crate::{file_limit, out, roles, signals, token, wiring};
 
-pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble> {
+pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliError> {
     let stop = signals::watch();
     // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
-    files::raise();
+    file_limit::raise_limit();
     config.trust.claim_data()?;
     let store = Store::open(config, open_log(&config.data).await?)?;
     let token = if args.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
@@ -38,19 +38,19 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
     let listener = match Listener::bind_with(config.listen, access, security).await {
         Ok(listener) => listener,
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
-            out::trouble(&Trouble::new(taken.code(), taken.to_string()));
+            out::report_error(&CliError::new(taken.code(), taken.to_string()));
             out::note("polis: continuing in this console, without HTTP");
-            return in_console(config, &store, &stop).await;
+            return serve_console(config, &store, &stop).await;
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
-            return Err(Trouble::usage(error.code(), error.to_string()));
+            return Err(CliError::usage(error.code(), error.to_string()));
         }
         Err(error @ (BindError::Taken(_) | BindError::Refused(..))) => {
-            return Err(Trouble::new(error.code(), error.to_string()));
+            return Err(CliError::new(error.code(), error.to_string()));
         }
     };
-    let opened = wiring::open(config, &store, Purpose::Work).await?;
-    // It only tells others who has the store; without it they must be given the address.
+    let opened = wiring::open(config, &store, Purpose::Run).await?;
+    // It only tells other processes who holds the store; without it they need the address.
     let _ = store.log.write_note(&owner_note(&format!("{scheme}://{}", reachable(listener.address()))));
     let address = listener.address();
     out::line(&format!("polis is listening on {scheme}://{address}"))?;
@@ -63,14 +63,14 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
             out::line(&format!("{scheme}://{address}/"))?;
         }
     }
-    let lost = Lost { stop: stop.clone(), why: Arc::default() };
-    lost.watch(opened.state.society());
+    let end_watcher = EndWatcher { stop: stop.clone(), why: Arc::default() };
+    end_watcher.watch(opened.state.society());
     let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
-    let societies = societies(config, &store, &opened_all, &lost).await;
+    let societies = societies(config, &store, &opened_all, &end_watcher).await;
     for society in config.societies().filter(|society| **society != config.society) {
         if let Err(failure) = societies.start(society).await {
             // One that cannot work stops no other.
-            out::trouble(&Trouble::new(
+            out::report_error(&CliError::new(
                 failure.code.to_string(),
                 format!("the society {society} cannot run: {}", failure.message),
             ));
@@ -84,31 +84,31 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, Trouble
         () = listener.serve(societies.clone(), stop, GRACE) => {}
         () = roles::watch(first.society(), &config.trust, role_files) => {}
     }
-    let opened: Vec<Opened> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
-    join_all(opened.iter().map(Opened::tell_rest)).await;
+    let opened: Vec<OpenSociety> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
+    join_all(opened.iter().map(OpenSociety::flush_telemetry)).await;
     for one in &opened {
         one.close_servers().await;
-        one.tell_unused();
+        one.report_unused();
     }
-    if let Some(why) = lost.why.get() {
-        // What lies there now is not what these societies have written.
-        return Err(Trouble::new(why.code(), why.to_string()));
+    if let Some(why) = end_watcher.why.get() {
+        // The files there now are not the ones that these societies wrote.
+        return Err(CliError::new(why.code(), why.to_string()));
     }
     for state in societies.working() {
-        keep_org(config, &state).await;
-        sum_up(&state).await;
+        write_org(config, &state).await;
+        report_unfinished_work(&state).await;
     }
     Ok(Exit::Done)
 }
 
-/// Stops the program when a society has ended by itself: whoever looks after programs is to see it, and start it again.
+/// Stops the program when a society has ended by itself, so that a supervisor sees it and restarts the program.
 #[derive(Clone)]
-struct Lost {
+struct EndWatcher {
     stop: CancellationToken,
     why: Arc<OnceLock<Arc<LogError>>>,
 }
 
-impl Lost {
+impl EndWatcher {
     fn watch(&self, society: &Society) {
         let (ended, Self { stop, why }) = (society.ended(), self.clone());
         tokio::spawn(async move {
@@ -120,17 +120,17 @@ impl Lost {
     }
 }
 
-/// What guards the server beside the owner's token.
-fn security(config: &Config, args: &Serve) -> Result<Security, Trouble> {
+/// The server's security options beside the owner's token.
+fn security(config: &Config, args: &Serve) -> Result<Security, CliError> {
     let tls = match (&args.tls_cert, &args.tls_key) {
         (Some(certificate), Some(key)) => {
-            Some(Tls::read(certificate, key).map_err(|error| Trouble::usage("bad_certificate", error.to_string()))?)
+            Some(Tls::read(certificate, key).map_err(|error| CliError::usage("bad_certificate", error.to_string()))?)
         }
         _ => None,
     };
     if let Some(bad) = config.http.cors.iter().find(|origin| !is_origin(origin)) {
         let message = format!("[server] cors: `{bad}` is not an origin; write for example https://example.org, without a path");
-        return Err(Trouble::usage("bad_config", message));
+        return Err(CliError::usage("bad_config", message));
     }
     let mut rates = Rates::default();
     if let Some(per_second) = config.http.requests_per_second.map(std::num::NonZero::get) {
@@ -145,26 +145,26 @@ fn is_origin(text: &str) -> bool {
     host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']))
 }
 
-type All = Arc<Mutex<BTreeMap<SocietyId, Opened>>>;
+type OpenSocieties = Arc<Mutex<BTreeMap<SocietyId, OpenSociety>>>;
 
 /// The societies of the store, opened as they are needed.
-async fn societies(config: &Config, store: &Store, all: &All, lost: &Lost) -> Societies {
+async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watcher: &EndWatcher) -> Societies {
     let first = all.lock().await[&config.society].state.clone();
-    let (config, store, all, lost) = (config.clone(), store.clone(), all.clone(), lost.clone());
+    let (config, store, all, end_watcher) = (config.clone(), store.clone(), all.clone(), end_watcher.clone());
     let open: Open = Box::new(move |society, works| {
-        let (config, store, all, lost) = (config.of(&society), store.clone(), all.clone(), lost.clone());
+        let (config, store, all, end_watcher) = (config.of(&society), store.clone(), all.clone(), end_watcher.clone());
         Box::pin(async move {
             let before = all.lock().await.remove(&society);
             if let Some(before) = &before {
-                before.tell_rest().await;
+                before.flush_telemetry().await;
                 before.close_servers().await;
             }
-            let purpose = if works { Purpose::Work } else { Purpose::Look };
+            let purpose = if works { Purpose::Run } else { Purpose::Read };
             let watchers = before.and_then(|before| before.watchers());
             let opened = wiring::open_for(&config, &store, purpose, watchers).await;
-            let opened = opened.map_err(|trouble| Failure::new(trouble.code.into_owned(), trouble.message))?;
+            let opened = opened.map_err(|error| Failure::new(error.code.into_owned(), error.message))?;
             let state = opened.state.clone();
-            lost.watch(state.society());
+            end_watcher.watch(state.society());
             all.lock().await.insert(society, opened);
             Ok(state)
         })
@@ -173,20 +173,20 @@ async fn societies(config: &Config, store: &Store, all: &All, lost: &Lost) -> So
     Societies::new(first, Opener { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
 }
 
-async fn in_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, Trouble> {
-    let transport = Transport::in_process(wiring::open(config, store, Purpose::Work).await?);
+async fn serve_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, CliError> {
+    let transport = Transport::in_process(wiring::open(config, store, Purpose::Run).await?);
     let done = console(config, &transport, stop).await;
     let state = if let Transport::InProcess(here) = &transport { Some(here.opened.state.clone()) } else { None };
     transport.close(false).await;
     if let Some(state) = state {
-        keep_org(config, &state).await;
+        write_org(config, &state).await;
     }
     done
 }
 
 /// Writes the organisation as it is at the stop (D15, R204): `org.json` of `main`, `org.NAME.json` of another. It is a copy for people;
-/// the log is the record, so a failure is only told.
-async fn keep_org(config: &Config, state: &SocietyState) {
+/// the log is the record, so a failure is only reported.
+async fn write_org(config: &Config, state: &SocietyState) {
     let name = state.society().id();
     let path = config.data.join(if name.as_str() == SOCIETY { "org.json".to_owned() } else { format!("org.{name}.json") });
     let written = match state.society().stored_org().await {
@@ -202,7 +202,7 @@ async fn keep_org(config: &Config, state: &SocietyState) {
     }
 }
 
-async fn sum_up(state: &SocietyState) {
+async fn report_unfinished_work(state: &SocietyState) {
     let society = state.society();
     let name = society.id();
     match society.unfinished_work().await {

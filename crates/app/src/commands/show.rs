@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::address::Address;
 use crate::cli::Show;
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> {
+pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, CliError> {
     let address = Address::read(&args.address)?;
-    let transport = Transport::open(config, Purpose::Look).await?;
+    let transport = Transport::open(config, Purpose::Read).await?;
     let part = ThreadPart { path: address.path.to_string(), tree: args.tree };
     let thread = transport.api().thread(&address.main, &part).await?;
     if args.json {
@@ -25,7 +25,7 @@ pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> 
         let none = || {
             let message =
                 format!("no prompt was rendered for {}; find the threads below it with `polis show --tree`", args.address);
-            Trouble::new("no_prompt", message)
+            CliError::new("no_prompt", message)
         };
         out::line(prompt.ok_or_else(none)?)?;
         return Ok(Exit::Done);
@@ -35,7 +35,7 @@ pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, Trouble> 
     Ok(Exit::Done)
 }
 
-fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), Trouble> {
+fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), CliError> {
     let margin = "    ".repeat(depth);
     let line = |text: &str| out::line(&format!("{margin}{text}"));
     let suggestion =

@@ -4,13 +4,13 @@ use polis_api::{ListedSociety, MadeSociety, Paging};
 
 use crate::cli::{Fork, Rewind};
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let listed = transport.api().societies(&Paging::default()).await?;
     if json {
         return out::json(&listed).map(|()| Exit::Done);
@@ -21,30 +21,30 @@ pub(crate) async fn societies(config: &Config, json: bool) -> Result<Exit, Troub
     Ok(Exit::Done)
 }
 
-pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn fork(config: &Config, args: &Fork) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let made = transport.api().fork(polis_api::Fork { at: args.at, name: args.name.clone() }).await?;
-    tell(args.json, args.at, &made, |made| {
+    print_result(args.json, args.at, &made, |made| {
         let MadeSociety { society, at, .. } = made;
         format!("{society} shares everything up to event {at} with {}; use it with --society {society}", config.society)
     })
 }
 
-pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn rewind(config: &Config, args: &Rewind) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let made = transport.api().rewind(polis_api::Rewind { to: args.to }).await?;
-    tell(args.json, Some(args.to), &made, |made| {
+    print_result(args.json, Some(args.to), &made, |made| {
         let kept = made.kept.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{} continues from event {}; its previous history is kept as {kept}", made.society, made.at)
     })
 }
 
-fn tell(
+fn print_result(
     json: bool,
     asked: Option<u64>,
     made: &MadeSociety,
     words: impl FnOnce(&MadeSociety) -> String,
-) -> Result<Exit, Trouble> {
+) -> Result<Exit, CliError> {
     if json {
         return out::line(&serde_json::json!(made).to_string()).map(|()| Exit::Done);
     }

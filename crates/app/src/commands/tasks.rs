@@ -1,4 +1,4 @@
-//! `polis tasks`: the requests that are under way, the plans that agents keep, how far they are, and what was set aside.
+//! `polis tasks`: open requests, the plans of agents with their progress, and dead letters.
 
 use polis_api::{AgentPlan, OpenTask, Paging, PlanFilter};
 use polis_domain::{DeadLetter, StepStatus, TaskId};
@@ -7,13 +7,13 @@ use serde_json::json;
 use crate::cli::Tasks;
 use crate::config::Config;
 use crate::describe;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let (api, task_id) = (transport.api(), args.task.as_deref().map(TaskId::from));
     let mut tasks = api.tasks(&Paging::default()).await?.tasks;
     let plans = api.plans(PlanFilter { task_id: task_id.clone() }).await?.plans;

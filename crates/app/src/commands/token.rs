@@ -5,30 +5,30 @@ use serde_json::json;
 
 use crate::cli::{TokenCommand, Tokens};
 use crate::config::Config;
-use crate::trouble::{Exit, Trouble};
+use crate::error::{CliError, Exit};
 use crate::{out, token};
 
-pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, Trouble> {
+pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, CliError> {
     if !config.data.is_dir() {
         let message = format!("there is no data directory {}; create one with polis run or polis serve", config.data.display());
-        return Err(Trouble::new("no_data", message));
+        return Err(CliError::new("no_data", message));
     }
     let file = token::further(&config.data);
     match &args.command {
         TokenCommand::New { name, scope } => make(&file, name, scope, args.json),
         TokenCommand::List => list(&file, args.json),
         TokenCommand::Revoke { name } => {
-            file.revoke(name).map_err(token::trouble)?;
+            file.revoke(name).map_err(token::token_error)?;
             out::note(&format!("polis: token {name} revoked"));
             Ok(Exit::Done)
         }
     }
 }
 
-fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit, Trouble> {
-    let scopes: Scopes = scope.parse().map_err(|bad| Trouble::usage("bad_scope", format!("{bad}")))?;
+fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit, CliError> {
+    let scopes: Scopes = scope.parse().map_err(|bad| CliError::usage("bad_scope", format!("{bad}")))?;
     let made = Token::of_bits(token::random_bits()?);
-    file.add(name, scopes, &made).map_err(token::trouble)?;
+    file.add(name, scopes, &made).map_err(token::token_error)?;
     if as_json {
         out::line(&json!({ "name": name, "scopes": scopes.to_string(), "token": made.as_str() }).to_string())?;
     } else {
@@ -38,8 +38,8 @@ fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit
     Ok(Exit::Done)
 }
 
-fn list(file: &TokenFile, as_json: bool) -> Result<Exit, Trouble> {
-    let tokens = file.list().map_err(token::trouble)?;
+fn list(file: &TokenFile, as_json: bool) -> Result<Exit, CliError> {
+    let tokens = file.list().map_err(token::token_error)?;
     if as_json {
         let tokens: Vec<_> = tokens.iter().map(|token| json!({ "name": token.name, "scopes": token.scopes })).collect();
         out::line(&json!({ "tokens": tokens }).to_string())?;

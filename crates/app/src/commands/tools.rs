@@ -4,16 +4,16 @@ use polis_api::local::all_tools;
 use polis_api::{Paging, Tool, ToolServer, Tools};
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 use crate::{out, wiring};
 
 /// Longest description on a line, in characters.
 const MAX_CHARS: usize = 90;
 
-pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let listed = listed(config).await?;
+pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let listed = list_tools(config).await?;
     if json {
         return out::json(&listed).map(|()| Exit::Done);
     }
@@ -28,10 +28,10 @@ pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, Trouble> 
 }
 
 /// The tools of the polis that runs on this data, else of one that begins just for this.
-pub(super) async fn listed(config: &Config) -> Result<Tools, Trouble> {
-    match Transport::open(config, Purpose::Look).await {
+pub(super) async fn list_tools(config: &Config) -> Result<Tools, CliError> {
+    match Transport::open(config, Purpose::Read).await {
         Ok(transport @ Transport::Http(_)) => return Ok(transport.api().tools(&Paging::default()).await?),
-        Err(trouble) if config.url.is_some() => return Err(trouble),
+        Err(error) if config.url.is_some() => return Err(error),
         Ok(Transport::InProcess(_)) | Err(_) => {}
     }
     let tools = wiring::tools(config).await?;

@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::cli::{TrustAction, TrustFolder, Typed};
-use crate::trouble::{Exit, Trouble};
+use crate::cli::{Cli, TrustAction, TrustFolder};
+use crate::error::{CliError, Exit};
 use crate::trust::{self, Trust, TrustStore, UNTRUSTED, visible};
 use crate::{config, out};
 
-pub(crate) fn trust(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
+pub(crate) fn trust(cli: &Cli, options: &TrustFolder) -> Result<Exit, CliError> {
     match &options.action {
-        None => trust_folder(typed, options),
+        None => trust_folder(cli, options),
         Some(TrustAction::List { json }) => list(*json),
         Some(TrustAction::Revoke { dir }) => revoke(dir.as_deref()),
     }
 }
 
-fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
+fn trust_folder(cli: &Cli, options: &TrustFolder) -> Result<Exit, CliError> {
     if let Some(dir) = &options.dir {
-        let bad = |error: std::io::Error| Trouble::usage("bad_folder", format!("{}: {error}", dir.display()));
+        let bad = |error: std::io::Error| CliError::usage("bad_folder", format!("{}: {error}", dir.display()));
         std::env::set_current_dir(dir).map_err(bad)?;
     }
-    let trust = Trust::open(typed, &config::data(typed))?;
+    let trust = Trust::open(cli, &config::data(cli))?;
     let place = visible(&trust.folder().display().to_string());
     if trust.contents().files.is_empty() && !trust.foreign_data() {
         out::note(&format!("polis: {place} has no files that need trust"));
@@ -36,7 +36,7 @@ fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
     trust::present(&trust);
     if !options.yes && !trust::is_terminal() {
         let message = format!("not confirmed, so {place} is not trusted; add --yes if you have read the above");
-        return Err(Trouble { exit: Exit::NeedsPerson, ..Trouble::new(UNTRUSTED, message) });
+        return Err(CliError { exit: Exit::NeedsPerson, ..CliError::new(UNTRUSTED, message) });
     }
     if !options.yes {
         let agreed = trust::agreed(&format!("Trust exactly this content of {place}?"));
@@ -53,11 +53,11 @@ fn trust_folder(typed: &Typed, options: &TrustFolder) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-fn store() -> Result<TrustStore, Trouble> {
+fn store() -> Result<TrustStore, CliError> {
     trust::user_folder().map(TrustStore::new).ok_or_else(trust::no_home)
 }
 
-fn list(as_json: bool) -> Result<Exit, Trouble> {
+fn list(as_json: bool) -> Result<Exit, CliError> {
     let all = store()?.read()?;
     let trusted = all.folders.iter().filter(|(_, folder)| !folder.files.is_empty());
     if as_json {
@@ -87,14 +87,14 @@ fn list(as_json: bool) -> Result<Exit, Trouble> {
     Ok(Exit::Done)
 }
 
-/// The trusted files that are not what was trusted any more.
+/// The trusted files whose content has changed.
 fn changed(path: &str, folder: &trust::FolderTrust) -> Vec<String> {
     let is_same =
         |name: &str, trusted: &str| trust::digest_of_file(&Path::new(path).join(name)).is_some_and(|now| now == trusted);
     folder.files.iter().filter(|(name, trusted)| !is_same(name, trusted)).map(|(name, _)| name.clone()).collect()
 }
 
-fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
+fn revoke(dir: Option<&Path>) -> Result<Exit, CliError> {
     let dir = dir.map_or_else(|| PathBuf::from("."), Path::to_owned);
     // A folder that is no longer there is revoked by the path that the list shows.
     let path = dir.canonicalize().unwrap_or(dir);
@@ -106,7 +106,7 @@ fn revoke(dir: Option<&Path>) -> Result<Exit, Trouble> {
         accepted || files
     })?;
     if !was_there {
-        return Err(Trouble::new("not_trusted", format!("{} was not trusted; see polis trust list", visible(&name))));
+        return Err(CliError::new("not_trusted", format!("{} was not trusted; see polis trust list", visible(&name))));
     }
     out::note(&format!(
         "polis: {} is no longer trusted; a polis that is running there keeps its started servers until it restarts",

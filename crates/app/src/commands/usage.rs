@@ -1,16 +1,16 @@
-//! `polis usage`: what was spent on models, by whom, and what is left.
+//! `polis usage`: spending on models by agent, and what is left of the budgets.
 
 use polis_api::Spending;
 use polis_domain::Spent;
 
 use crate::config::Config;
+use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::trouble::{Exit, Trouble};
 
-pub(crate) async fn usage(config: &Config, json: bool) -> Result<Exit, Trouble> {
-    let transport = Transport::open(config, Purpose::Look).await?;
+pub(crate) async fn usage(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
     let usage = transport.api().usage().await?;
     if json {
         return out::json(&usage).map(|()| Exit::Done);

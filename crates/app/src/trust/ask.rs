@@ -3,9 +3,9 @@
 use std::io::{BufRead, IsTerminal, stderr, stdin};
 
 use super::{CHANGED, DATA, Trust, changes, items, show};
+use crate::error::CliError;
 use crate::out;
-use crate::trouble::Trouble;
-use crate::{servers, written};
+use crate::{config_file, mcp_servers};
 
 /// Most names of changed files that are written out.
 const MAX_NAMES: usize = 20;
@@ -15,10 +15,10 @@ pub(crate) fn is_terminal() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// Shows what would count, and asks once. Both answers are remembered for this content.
-pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
-    if let Err(trouble) = check(trust) {
-        out::note(&format!("polis: {}; the files of this folder are ignored until that is fixed", trouble.message));
+/// Shows what would take effect, and asks once. Both answers are remembered for this content.
+pub(crate) fn ask(trust: &Trust) -> Result<(), CliError> {
+    if let Err(error) = check(trust) {
+        out::note(&format!("polis: {}; the files of this folder are ignored until that is fixed", error.message));
         return Ok(());
     }
     present(trust);
@@ -34,7 +34,7 @@ pub(crate) fn ask(trust: &Trust) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Whether the person agrees to something; none where they say neither.
+/// Whether the person agrees; none for any other input.
 pub(crate) fn agreed(question: &str) -> Option<bool> {
     for _ in 0..3 {
         out::prompt(&format!("{question} [y/N] "));
@@ -51,37 +51,37 @@ pub(crate) fn agreed(question: &str) -> Option<bool> {
     None
 }
 
-/// Finds what is wrong with the settings.
-pub(crate) fn check(trust: &Trust) -> Result<(), Trouble> {
+/// Checks the settings for errors.
+pub(crate) fn check(trust: &Trust) -> Result<(), CliError> {
     for name in trust.pending() {
         let Some(text) = trust.contents().files[name].bytes.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()) else {
             continue;
         };
         let path = std::path::Path::new(name);
         if path.file_name().is_some_and(|file| file == crate::config::FILE) {
-            written::parse(text, path)?;
-        } else if path.file_name().is_some_and(|file| file == servers::FILE) {
-            servers::parse(text, path)?;
+            config_file::parse(text, path)?;
+        } else if path.file_name().is_some_and(|file| file == mcp_servers::FILE) {
+            mcp_servers::parse(text, path)?;
         }
     }
     Ok(())
 }
 
-/// Says what is there; of what was trusted before, only what has changed.
+/// Shows the contents; if an earlier version was trusted, only the changes.
 pub(crate) fn present(trust: &Trust) {
     let (now, record) = (items(trust.contents()), trust.record().unwrap_or_default());
     let pending = trust.pending();
     if !pending.is_empty() && trust.code() == CHANGED {
         out::note(&format!("polis: in {} this has changed since you trusted it:", place(trust)));
-        let told = changes(&record.shown, &now);
-        told.iter().for_each(|line| out::note(&format!("  {line}")));
+        let changed = changes(&record.shown, &now);
+        changed.iter().for_each(|line| out::note(&format!("  {line}")));
         let loaded: Vec<String> =
             pending.iter().filter(|name| trust.contents().files[**name].beside).map(|name| show::visible(name)).collect();
         if !loaded.is_empty() {
             let more = if loaded.len() > MAX_NAMES { format!(" and {} more", loaded.len() - MAX_NAMES) } else { String::new() };
             out::note(&format!("  code that is new or changed: {}{more}", loaded[..loaded.len().min(MAX_NAMES)].join(", ")));
         }
-        if told.is_empty() {
+        if changed.is_empty() {
             let names: Vec<String> = pending.iter().map(|name| show::visible(name)).collect();
             out::note(&format!("  {}: nothing that matters, such as a comment", names.join(", ")));
         }

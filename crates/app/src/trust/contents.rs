@@ -11,9 +11,9 @@ use polis_agents::{ROLES_FOLDER, role_files};
 use polis_ports::Hasher;
 use serde_json::Value;
 
-use super::loaded::{beside, named_by};
+use super::loaded_code::{beside, named_by};
 use crate::config::FILE;
-use crate::{servers, wiring};
+use crate::{mcp_servers, wiring};
 
 /// Largest governed file, and most files of one folder. A file beyond that is never trusted.
 pub(super) const MAX_BYTES: u64 = 4 << 20;
@@ -44,8 +44,8 @@ impl Contents {
     /// Reads everything that would count in a folder. `data` is the data directory if it lies in the folder. Scripts for the page
     /// count only for `polis serve`.
     pub(crate) fn scan(folder: &Path, data: Option<&Path>, serves: bool) -> Self {
-        let mut paths = vec![PathBuf::from(FILE), PathBuf::from(servers::FILE)];
-        paths.extend(data.into_iter().flat_map(|data| [data.join(FILE), data.join(servers::FILE)]));
+        let mut paths = vec![PathBuf::from(FILE), PathBuf::from(mcp_servers::FILE)];
+        paths.extend(data.into_iter().flat_map(|data| [data.join(FILE), data.join(mcp_servers::FILE)]));
         let below = |files: Vec<PathBuf>| files.into_iter().filter_map(|path| Some(path.strip_prefix(folder).ok()?.to_owned()));
         paths.extend(below(role_files(&folder.join(ROLES_FOLDER))));
         paths.extend(below(Sops::files(&folder.join(wiring::SOPS))));
@@ -84,7 +84,7 @@ impl Contents {
             if is_named(name, FILE) {
                 return serde_json::to_value(toml::from_str::<toml::Table>(text).ok()?).ok();
             }
-            is_named(name, servers::FILE).then(|| serde_json::from_str(text).ok()).flatten()
+            is_named(name, mcp_servers::FILE).then(|| serde_json::from_str(text).ok()).flatten()
         };
         self.files.iter().filter_map(|entry| Some((entry.0.as_str(), parsed(entry)?))).collect()
     }

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use polis_server::write_private;
 
 use super::store::{OwnData, TrustStore, Trusted, create_private};
+use crate::error::CliError;
 use crate::token::random_bits;
-use crate::trouble::Trouble;
 
 /// The file with the id, and the longest id.
 const ID: &str = "owner";
 const MAX_ID_BYTES: u64 = 256;
 
 /// What may lie in a directory in which nothing was begun yet.
-const BEFORE: [&str; 3] = [crate::config::FILE, crate::servers::FILE, ID];
+const BEFORE: [&str; 3] = [crate::config::FILE, crate::mcp_servers::FILE, ID];
 
 /// The data directory of this process, and whether it has to be known.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl DataOwner {
     }
 
     /// Makes it the user's own before anything is begun in it.
-    pub(super) fn claim(&self, store: Option<&TrustStore>) -> Result<(), Trouble> {
+    pub(super) fn claim(&self, store: Option<&TrustStore>) -> Result<(), CliError> {
         let is_begun = self.is_there() && !self.is_empty();
         let is_moved = || {
             let known = store.and_then(|store| store.read().ok());
@@ -66,14 +66,14 @@ impl DataOwner {
     }
 
     /// Makes it the user's own although another user began it.
-    pub(super) fn accept(&self, store: &TrustStore) -> Result<(), Trouble> {
+    pub(super) fn accept(&self, store: &TrustStore) -> Result<(), CliError> {
         if self.is_there() && self.is_foreign(Some(store)) { self.record(store, true) } else { Ok(()) }
     }
 
     /// Writes a new id, in the directory and in the list. One process at a time: of several that begin, the first does it.
-    fn record(&self, store: &TrustStore, accepted: bool) -> Result<(), Trouble> {
-        let failed = |error: std::io::Error| Trouble::new("bad_folder", format!("{}: {error}", self.path.display()));
-        let name = self.path.to_str().ok_or_else(|| Trouble::new("bad_folder", "the folder's name is not UTF-8"))?;
+    fn record(&self, store: &TrustStore, accepted: bool) -> Result<(), CliError> {
+        let failed = |error: std::io::Error| CliError::new("bad_folder", format!("{}: {error}", self.path.display()));
+        let name = self.path.to_str().ok_or_else(|| CliError::new("bad_folder", "the folder's name is not UTF-8"))?;
         let id = random_bits()?.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         store.change(|all| {
             if self.id().is_some_and(|there| all.data.get(name).is_some_and(|own| own.id == there)) {

@@ -4,7 +4,7 @@
 mod ask;
 mod contents;
 mod data;
-mod loaded;
+mod loaded_code;
 mod show;
 mod store;
 mod variables;
@@ -17,9 +17,9 @@ use polis_engine::SystemClock;
 use polis_ports::{Clock, FileGuard};
 use serde_json::Value;
 
-use crate::cli::{Command, Typed};
+use crate::cli::{Cli, Command};
+use crate::error::CliError;
 use crate::out;
-use crate::trouble::Trouble;
 pub(crate) use ask::{agreed, check, is_terminal, present};
 pub(crate) use contents::Contents;
 pub(crate) use contents::digest_of_file;
@@ -36,7 +36,7 @@ pub(crate) const DATA: &str = ".polis";
 pub(crate) const UNTRUSTED: &str = "untrusted_folder";
 pub(crate) const CHANGED: &str = "changed_since_trusted";
 
-/// What counts in this process. Cheap to clone.
+/// What is trusted in this process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Trust(Arc<Shared>);
 
@@ -49,70 +49,70 @@ struct Shared {
     /// The user's own configuration folder, which always counts.
     user: Option<PathBuf>,
     store: Option<TrustStore>,
-    /// What lay in the folder at the start.
+    /// The contents of the folder at the start.
     contents: Contents,
     /// What `--trust` trusts, for this run.
     this_run: BTreeMap<String, String>,
-    kept: Mutex<Kept>,
+    cache: Mutex<StoreCache>,
     data: DataOwner,
 }
 
-/// What the store said when it was last read, and what was told since.
+/// The store as it was last read, and what was reported since.
 #[derive(Debug, Default)]
-struct Kept {
+struct StoreCache {
     stamp: Stamp,
     folder: Option<FolderTrust>,
-    told: BTreeSet<(String, String)>,
+    reported: BTreeSet<(String, String)>,
     /// The files with settings that count in this process, with their digests.
     used: Vec<(String, String)>,
 }
 
-/// How the process was asked to go about trust.
-struct Wanted {
+/// How the command line asks for trust.
+struct TrustOptions {
     everything: bool,
     this_run: bool,
-    /// Whether the command would use what lies in the folder.
+    /// Whether the command would use the files of the folder.
     uses: bool,
 }
 
 impl Trust {
-    /// Looks at the working directory, and asks the person about what is not trusted yet if there is one.
-    pub(crate) fn open(typed: &Typed, data: &Path) -> Result<Self, Trouble> {
+    /// Scans the working directory, and asks the person about untrusted files, if there is a person.
+    pub(crate) fn open(cli: &Cli, data: &Path) -> Result<Self, CliError> {
         let everything = match std::env::var("POLIS_TRUST").unwrap_or_default().trim() {
             "" => false,
             "all" => true,
             other => {
                 let what = format!("POLIS_TRUST: unknown value `{other}`; write all, or unset it");
-                return Err(Trouble::usage("bad_trust", what));
+                return Err(CliError::usage("bad_trust", what));
             }
         };
-        // Whoever types `polis trust` wants it to be remembered.
-        let everything = everything && !matches!(typed.command, Command::Trust(_));
-        let uses = typed.command.with().is_some() && typed.url.as_deref().is_none_or(|url| url.trim().is_empty());
-        let wanted = Wanted { everything, this_run: typed.trust, uses };
-        let trust = Self::look(
-            &wanted,
+        // `polis trust` is meant to be remembered.
+        let everything = everything && !matches!(cli.command, Command::Trust(_));
+        let uses = cli.command.run_options().is_some() && cli.url.as_deref().is_none_or(|url| url.trim().is_empty());
+        let options = TrustOptions { everything, this_run: cli.trust, uses };
+        let trust = Self::scan(
+            &options,
             data,
-            typed.data.as_ref().is_some_and(|dir| !dir.as_os_str().is_empty()),
-            matches!(typed.command, Command::Serve(_) | Command::Trust(_)),
+            cli.data.as_ref().is_some_and(|dir| !dir.as_os_str().is_empty()),
+            matches!(cli.command, Command::Serve(_) | Command::Trust(_)),
         )?;
-        if matches!(typed.command, Command::Trust(_) | Command::Doctor(_)) {
+        if matches!(cli.command, Command::Trust(_) | Command::Doctor(_)) {
             return Ok(trust);
         }
-        trust.settle(&wanted)
+        trust.ask_or_report(&options)
     }
 
     /// For tests of other parts: an empty folder of a user without a home.
     #[cfg(test)]
     pub(crate) fn nothing() -> Self {
         let data = DataOwner::new(Path::new("/nowhere"), Path::new("data"), true);
-        let (contents, this_run, kept) = (Contents::default(), BTreeMap::new(), Mutex::default());
+        let (contents, this_run, cache) = (Contents::default(), BTreeMap::new(), Mutex::default());
         let folder = PathBuf::from("/nowhere");
-        Self(Arc::new(Shared { everything: false, folder, user: None, store: None, contents, this_run, kept, data }))
+        Self(Arc::new(Shared { everything: false, folder, user: None, store: None, contents, this_run, cache, data }))
     }
 
-    fn look(wanted: &Wanted, data: &Path, data_is_named: bool, serves: bool) -> Result<Self, Trouble> {
-        let here = |error: std::io::Error| Trouble::new("bad_folder", format!("the working directory: {error}"));
+    fn scan(options: &TrustOptions, data: &Path, data_is_named: bool, serves: bool) -> Result<Self, CliError> {
+        let here = |error: std::io::Error| CliError::new("bad_folder", format!("the working directory: {error}"));
         let folder = std::env::current_dir().and_then(|folder| folder.canonicalize()).map_err(here)?;
         let user = user_folder();
         let is_users = user.as_ref().and_then(|user| user.canonicalize().ok()).is_some_and(|user| user == folder);
@@ -122,41 +122,41 @@ impl Trust {
             folder.join(data).canonicalize().ok().and_then(|data| Some(data.strip_prefix(&folder).ok()?.to_owned()));
         let in_folder = in_folder.or_else(|| (!data_is_named).then(|| data.to_owned()));
         let contents = if is_users { Contents::default() } else { Contents::scan(&folder, in_folder.as_deref(), serves) };
-        let this_run = if wanted.this_run { contents.digests() } else { BTreeMap::new() };
-        let data = DataOwner::new(&folder, data, data_is_named || wanted.everything || wanted.this_run);
+        let this_run = if options.this_run { contents.digests() } else { BTreeMap::new() };
+        let data = DataOwner::new(&folder, data, data_is_named || options.everything || options.this_run);
         let shared =
-            Shared { everything: wanted.everything, folder, user, store, contents, this_run, kept: Mutex::default(), data };
+            Shared { everything: options.everything, folder, user, store, contents, this_run, cache: Mutex::default(), data };
         let trust = Self(Arc::new(shared));
-        if trust.has_something() && !trust.0.everything {
+        if trust.has_anything_to_trust() && !trust.0.everything {
             trust.reread()?;
         }
         Ok(trust)
     }
 
     /// Whether there is anything to decide about.
-    fn has_something(&self) -> bool {
+    fn has_anything_to_trust(&self) -> bool {
         !self.0.contents.files.is_empty() || self.0.data.is_there()
     }
 
-    /// Asks, or says what does not count.
-    fn settle(self, wanted: &Wanted) -> Result<Self, Trouble> {
+    /// Asks, or reports what is ignored.
+    fn ask_or_report(self, options: &TrustOptions) -> Result<Self, CliError> {
         let (pending, data) = (self.pending(), self.foreign_data());
-        if self.0.everything && wanted.uses && !self.0.contents.files.is_empty() {
+        if self.0.everything && options.uses && !self.0.contents.files.is_empty() {
             out::note("polis: POLIS_TRUST=all: what lies in this folder is obeyed without a question");
         }
         if self.0.everything || (pending.is_empty() && !data) {
             self.note_used();
             return Ok(self);
         }
-        if wanted.uses && ask::is_terminal() && !self.is_declined() {
+        if options.uses && ask::is_terminal() && !self.is_declined() {
             ask::ask(&self)?;
-        } else if wanted.uses && !pending.is_empty() {
+        } else if options.uses && !pending.is_empty() {
             out::note(&self.explanation());
         }
         self.note_used();
-        let told = |name: &str| (name.to_owned(), self.0.contents.files[name].digest.clone());
-        let told: Vec<_> = self.pending().into_iter().map(told).collect();
-        self.kept().told.extend(told);
+        let with_digest = |name: &str| (name.to_owned(), self.0.contents.files[name].digest.clone());
+        let pending: Vec<_> = self.pending().into_iter().map(with_digest).collect();
+        self.cache().reported.extend(pending);
         Ok(self)
     }
 
@@ -164,7 +164,7 @@ impl Trust {
         let settings = self.0.contents.settings().into_iter().map(|(name, _)| name);
         let used = settings.filter(|name| self.is_trusted(name, &self.0.contents.files[*name].digest));
         let used = used.map(|name| (name.to_owned(), self.0.contents.files[name].digest.clone())).collect();
-        self.kept().used = used;
+        self.cache().used = used;
     }
 
     /// The governed files that are not trusted as they are.
@@ -176,13 +176,13 @@ impl Trust {
         self.0.contents.files.iter().filter(|(name, file)| !is_trusted(name, file)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Whether the default data directory was begun by another user.
+    /// Whether another user created the default data directory.
     pub(crate) fn foreign_data(&self) -> bool {
         !self.0.everything && self.0.data.is_foreign(self.0.store.as_ref())
     }
 
     /// Refuses to open a data directory that another user began.
-    pub(crate) fn check_data(&self) -> Result<(), Trouble> {
+    pub(crate) fn check_data(&self) -> Result<(), CliError> {
         if !self.foreign_data() {
             return Ok(());
         }
@@ -197,21 +197,21 @@ impl Trust {
                  directory with --data {DATA} or POLIS_DATA={DATA}"
             ),
         };
-        Err(Trouble::usage(UNTRUSTED, message))
+        Err(CliError::usage(UNTRUSTED, message))
     }
 
-    /// Takes the data directory that is about to be begun as the user's own.
-    pub(crate) fn claim_data(&self) -> Result<(), Trouble> {
+    /// Claims the data directory that is about to be created as the user's own.
+    pub(crate) fn claim_data(&self) -> Result<(), CliError> {
         self.check_data()?;
-        if let Err(trouble) = self.0.data.claim(self.0.store.as_ref()) {
-            out::note(&format!("polis: {trouble}; the next start will not know that {DATA} is yours"));
+        if let Err(error) = self.0.data.claim(self.0.store.as_ref()) {
+            out::note(&format!("polis: {error}; the next start will not know that {DATA} is yours"));
         }
         Ok(())
     }
 
     fn is_declined(&self) -> bool {
         let all = self.whole_digest();
-        self.kept().folder.as_ref().is_some_and(|folder| folder.declined.as_ref() == Some(&all))
+        self.cache().folder.as_ref().is_some_and(|folder| folder.declined.as_ref() == Some(&all))
     }
 
     /// Everything that is asked about, as one digest.
@@ -222,7 +222,11 @@ impl Trust {
     fn is_trusted(&self, name: &str, digest: &str) -> bool {
         let by_run = self.0.this_run.get(name).is_some_and(|trusted| trusted == digest);
         by_run
-            || self.kept().folder.as_ref().is_some_and(|folder| folder.files.get(name).is_some_and(|trusted| trusted == digest))
+            || self
+                .cache()
+                .folder
+                .as_ref()
+                .is_some_and(|folder| folder.files.get(name).is_some_and(|trusted| trusted == digest))
     }
 
     /// Whether the bytes of a file may be used now. What the user has trusted meanwhile in another terminal counts; what may not be
@@ -240,7 +244,7 @@ impl Trust {
             return true;
         }
         let was_trusted = self.was_trusted(&name);
-        if self.kept().told.insert((name.clone(), digest)) {
+        if self.cache().reported.insert((name.clone(), digest)) {
             let (code, what) =
                 if was_trusted { (CHANGED, "has changed since you trusted it") } else { (UNTRUSTED, "is not trusted") };
             out::note(&format!(
@@ -252,8 +256,8 @@ impl Trust {
     }
 
     fn was_trusted(&self, name: &str) -> bool {
-        let kept = self.kept();
-        self.0.this_run.contains_key(name) || kept.folder.as_ref().is_some_and(|folder| folder.files.contains_key(name))
+        let cache = self.cache();
+        self.0.this_run.contains_key(name) || cache.folder.as_ref().is_some_and(|folder| folder.files.contains_key(name))
     }
 
     fn is_users(&self, path: &Path) -> bool {
@@ -309,7 +313,7 @@ impl Trust {
     /// The first file of what a server's program runs or loads that is not what was trusted, or that was and is gone: in the place
     /// of a script there may be a folder by now, or a link out of here, which the same command runs.
     pub(crate) fn changed_file_of(&self, server: &Value) -> Option<String> {
-        let Ok(beside) = loaded::beside(&self.0.folder, server) else {
+        let Ok(beside) = loaded_code::beside(&self.0.folder, server) else {
             return Some("the code beside its script is more than polis compares, so it".to_owned());
         };
         // A store that cannot be read trusts nothing.
@@ -318,7 +322,7 @@ impl Trust {
             return Some(file);
         }
         let folder = &self.0.folder;
-        let named = loaded::named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
+        let named = loaded_code::named_by(folder, server).into_iter().filter_map(|path| path.canonicalize().ok());
         let files = named.filter(|path| path.starts_with(folder)).chain(beside);
         let files: BTreeMap<String, PathBuf> =
             files.filter_map(|path| Some((key(path.strip_prefix(folder).ok()?)?, path))).collect();
@@ -327,7 +331,7 @@ impl Trust {
         let is_there =
             |name: &str| folder.join(name).canonicalize().is_ok_and(|path| path.starts_with(folder) && path.is_file());
         let mut trusted: Vec<String> = self.0.this_run.keys().cloned().collect();
-        trusted.extend(self.kept().folder.iter().flat_map(|folder| folder.files.keys().cloned()));
+        trusted.extend(self.cache().folder.iter().flat_map(|folder| folder.files.keys().cloned()));
         let gone = trusted.into_iter().find(|name| is_named(name) && !is_there(name));
         let is_other = |name: &str, path: &Path| digest_of_file(path).is_none_or(|digest| !self.is_trusted(name, &digest));
         gone.or_else(|| files.into_iter().find(|(name, path)| is_other(name, path)).map(|(name, _)| name))
@@ -335,7 +339,7 @@ impl Trust {
 
     /// A file with settings that counted when this process began, and was revoked since.
     fn revoked_settings(&self) -> Option<String> {
-        let used = self.kept().used.clone();
+        let used = self.cache().used.clone();
         used.into_iter().find(|(name, digest)| !self.is_trusted(name, digest)).map(|(name, _)| name)
     }
 
@@ -347,19 +351,19 @@ impl Trust {
 
     /// What agents may not write because a server of any settings loads it.
     pub(crate) fn closed_for(&self, workspace: &Path, server: &Value, is_bound: bool) -> (Vec<&'static str>, Vec<PathBuf>) {
-        let (names, environments) = loaded::packages(workspace, server);
-        let closed = loaded::closed(workspace, Some(&*self.0.folder).filter(|_| is_bound), server);
+        let (names, environments) = loaded_code::packages(workspace, server);
+        let closed = loaded_code::closed(workspace, Some(&*self.0.folder).filter(|_| is_bound), server);
         (names, environments.into_iter().chain(closed).collect())
     }
 
     /// What a trusted `polis.toml` forbade, while a changed one does not count.
     pub(crate) fn restrictions(&self) -> Value {
-        let kept = self.kept();
-        kept.folder.as_ref().map(|folder| folder.restrictions.clone()).unwrap_or_default()
+        let cache = self.cache();
+        cache.folder.as_ref().map(|folder| folder.restrictions.clone()).unwrap_or_default()
     }
 
     /// Whether nothing is checked.
-    pub(crate) fn is_everything(&self) -> bool {
+    pub(crate) fn trusts_everything(&self) -> bool {
         self.0.everything
     }
 
@@ -383,12 +387,12 @@ impl Trust {
 
     /// What is kept about this folder.
     pub(crate) fn record(&self) -> Option<FolderTrust> {
-        self.kept().folder.clone()
+        self.cache().folder.clone()
     }
 
     /// Trusts what lay in the folder at the start: exactly what was shown.
-    pub(crate) fn accept(&self) -> Result<(), Trouble> {
-        let (store, name) = self.place()?;
+    pub(crate) fn accept(&self) -> Result<(), CliError> {
+        let (store, name) = self.store_key()?;
         let contents = &self.0.contents;
         let trusted = FolderTrust {
             files: contents.digests(),
@@ -403,16 +407,16 @@ impl Trust {
     }
 
     /// Remembers that the user did not want this content.
-    pub(crate) fn decline(&self) -> Result<(), Trouble> {
-        let ((store, name), all) = (self.place()?, self.whole_digest());
+    pub(crate) fn decline(&self) -> Result<(), CliError> {
+        let ((store, name), all) = (self.store_key()?, self.whole_digest());
         store.change(|trusted| trusted.folders.entry(name).or_default().declined = Some(all))?;
         self.reread()
     }
 
-    fn place(&self) -> Result<(&TrustStore, String), Trouble> {
+    fn store_key(&self) -> Result<(&TrustStore, String), CliError> {
         let store = self.0.store.as_ref().ok_or_else(no_home)?;
         let name = self.0.folder.to_str().ok_or_else(|| {
-            Trouble::new("bad_folder", "the folder has a name that is not UTF-8; nothing can be remembered about it")
+            CliError::new("bad_folder", "the folder has a name that is not UTF-8; nothing can be remembered about it")
         })?;
         Ok((store, name.to_owned()))
     }
@@ -433,33 +437,33 @@ impl Trust {
 
     /// Why something does not count.
     pub(crate) fn code(&self) -> &'static str {
-        let was = self.kept().folder.as_ref().is_some_and(|folder| !folder.files.is_empty());
+        let was = self.cache().folder.as_ref().is_some_and(|folder| !folder.files.is_empty());
         if was { CHANGED } else { UNTRUSTED }
     }
 
     /// Reads the store again if it has changed.
-    fn reread(&self) -> Result<(), Trouble> {
+    fn reread(&self) -> Result<(), CliError> {
         let Some(store) = &self.0.store else { return Ok(()) };
         let stamp = store.stamp();
-        if stamp == self.kept().stamp {
+        if stamp == self.cache().stamp {
             return Ok(());
         }
         let name = self.0.folder.to_str().unwrap_or_default();
         let folder = store.read().map(|mut all| all.folders.remove(name));
-        let mut kept = self.kept();
-        kept.folder = folder.as_ref().ok().cloned().flatten();
-        kept.stamp = stamp;
+        let mut cache = self.cache();
+        cache.folder = folder.as_ref().ok().cloned().flatten();
+        cache.stamp = stamp;
         folder.map(drop)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, StoreCache> {
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Trusts files that Polis has just written into a folder at the user's word.
 #[cfg(feature = "authoring")]
-pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), Trouble> {
+pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), CliError> {
     let (Some(store), Ok(folder)) = (user_folder().map(TrustStore::new), folder.canonicalize()) else { return Ok(()) };
     let name = folder.display().to_string();
     let key_of = |path: &Path| key(path.canonicalize().ok()?.strip_prefix(&folder).ok()?);
@@ -469,8 +473,8 @@ pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Resul
 }
 
 /// Where nothing can be remembered.
-pub(crate) fn no_home() -> Trouble {
-    Trouble::usage("no_home", "HOME is not set, so that nothing can be remembered; set it, or use --trust for one run")
+pub(crate) fn no_home() -> CliError {
+    CliError::usage("no_home", "HOME is not set, so that nothing can be remembered; set it, or use --trust for one run")
 }
 
 /// What the settings forbid: rules that ask or deny, and budgets.

@@ -385,11 +385,11 @@ mod tests {
             shown(&[(".mcp.json", &format!("{{\"mcpServers\": {{\"y\": {{\"command\": \"{command}\"}}{more}}}}}"))])
         };
         let (old, new) = (one("true", ",\"z\": {\"command\": \"z\"}"), one("false", ",\"w\": {\"command\": \"w\"}"));
-        let told = changes(&old, &new);
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[0].starts_with("added    .mcp.json MCP server w: STARTS"), "{told:?}");
-        assert!(told[1].contains("sandbox: true\n      now: STARTS A PROGRAM, outside any sandbox: false"), "{told:?}");
-        assert!(told[2].starts_with("removed  .mcp.json MCP server z"), "{told:?}");
+        let changed = changes(&old, &new);
+        assert_eq!(changed.len(), 3, "{changed:?}");
+        assert!(changed[0].starts_with("added    .mcp.json MCP server w: STARTS"), "{changed:?}");
+        assert!(changed[1].contains("sandbox: true\n      now: STARTS A PROGRAM, outside any sandbox: false"), "{changed:?}");
+        assert!(changed[2].starts_with("removed  .mcp.json MCP server z"), "{changed:?}");
         assert_eq!(changes(&new, &new), [""; 0]);
         let with =
             |more: &str| shown(&[(".mcp.json", &format!("{{\"mcpServers\": {{\"y\": {{\"url\": \"https://h\"{more}}}}}}}"))]);

@@ -13,7 +13,7 @@ use polis_server::write_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 const FILE: &str = "trust.json";
 const LOCK: &str = "trust.lock";
@@ -98,7 +98,7 @@ impl TrustStore {
     }
 
     /// What is trusted; nothing where there is no file.
-    pub(crate) fn read(&self) -> Result<Trusted, Trouble> {
+    pub(crate) fn read(&self) -> Result<Trusted, CliError> {
         let path = self.path();
         let text = match fs::metadata(&path) {
             Ok(about) if about.len() > MAX_BYTES => return Err(self.bad(&format!("has more than {MAX_BYTES} bytes"))),
@@ -110,27 +110,27 @@ impl TrustStore {
     }
 
     /// Changes what is trusted, alone among all processes.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Trusted) -> T) -> Result<T, Trouble> {
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Trusted) -> T) -> Result<T, CliError> {
         let failed = |error: io::Error| self.bad(&format!("cannot be written: {error}"));
         create_private(&self.folder).map_err(failed)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(self.folder.join(LOCK)).map_err(failed)?;
         File::lock(&lock).map_err(failed)?;
         let mut trusted = self.read()?;
         let result = change(&mut trusted);
-        trusted.forget_some();
+        trusted.forget_oldest();
         let text = serde_json::to_string_pretty(&trusted).map_err(|error| self.bad(&error.to_string()))?;
         write_private(&self.path(), &text).map_err(failed)?;
         Ok(result)
     }
 
-    fn bad(&self, what: &str) -> Trouble {
+    fn bad(&self, what: &str) -> CliError {
         let message = format!("the list of trusted folders {} {what}; repair or remove it", self.path().display());
-        Trouble::new("bad_trust_store", message)
+        CliError::new("bad_trust_store", message)
     }
 }
 
 impl Trusted {
-    fn forget_some(&mut self) {
+    fn forget_oldest(&mut self) {
         if self.folders.len() > MAX_FOLDERS {
             self.folders.retain(|path, _| Path::new(path).is_dir());
         }
@@ -204,7 +204,7 @@ mod tests {
             trusted.folders.insert(here(n), FolderTrust { at: n as u64 + 1, ..FolderTrust::default() });
         }
         trusted.folders.insert("/no/such/folder".to_owned(), FolderTrust { at: u64::MAX, ..FolderTrust::default() });
-        trusted.forget_some();
+        trusted.forget_oldest();
         assert_eq!(trusted.folders.len(), MAX_FOLDERS);
         assert!(!trusted.folders.contains_key("/no/such/folder") && !trusted.folders.contains_key(&here(0)));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use polis_domain::{Event, Failure, Recorded, Response, Role, Scope, Timestamp};
+use polis_domain::{BudgetScope, Event, Failure, Recorded, Response, Role, Timestamp};
 use polis_engine::{Agent, Cast, Options, Ports, Society, Turn};
 use polis_ports::{ChatMessage, Clock, Format, ModelRequest};
 use polis_providers::{Guarded, HttpClient, Rate, Remote, RemoteOptions};
@@ -120,7 +120,7 @@ async fn a_vendor_receives_as_many_requests_as_the_log_has_attempts_and_the_budg
             let role = Role::new("root", "root");
             let society = Society::open("main".into(), ports, cast, Options::new(1, role)).await.unwrap();
             assert_eq!(ask(&society, "go").await.unwrap(), "hihihi", "{what}");
-            let booked = society.look(|spine| spine.ledger[&Scope::Society].spent.requests).await.unwrap();
+            let booked = society.look(|spine| spine.ledger[&BudgetScope::Society].spent.requests).await.unwrap();
             let events: Vec<Recorded> = log.events(&"main".into()).iter().map(|event| Recorded::clone(event)).collect();
             let (failed, logged) = attempts(&events);
             assert_eq!(failed, [code], "{what}, request {bad}");

@@ -1,8 +1,8 @@
 //! Where things are: a folder for each agent, three files for each sub-thread, folders as deep as the sub-threads.
 
+use super::naming::{alike, is_snake, snake};
 use super::source::{Kind, Part};
 use super::tree::{File, Folder, Tree};
-use super::words::{alike, is_snake, snake};
 use super::{Findings, Rule};
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {

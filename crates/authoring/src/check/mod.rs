@@ -1,14 +1,14 @@
-//! What breaks the rules of names and layout (docs/naming.md), with file and line. Reads sources, runs nothing, changes nothing.
+//! Finds violations of the rules of names and layout (docs/naming.md), with file and line. Reads sources, runs and changes nothing.
 
 mod layout;
 mod names;
+pub(crate) mod naming;
 mod phases;
 mod prompts;
 mod roles;
 mod sops;
 mod source;
 mod tree;
-pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::check::tree::Tree;
 
-/// What looks at the agents. A new matter is a new line here.
+/// The checks. A new one is a new line here.
 const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check, roles::check];
 
 /// A rule, by the name that `docs/naming.md` has for it.
@@ -83,7 +83,7 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// What came of looking.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// In the order of files and lines.
@@ -147,7 +147,7 @@ impl Rule {
 }
 
 /// Looks at everything below a folder.
-pub fn look(root: &Path) -> io::Result<Report> {
+pub fn check_folder(root: &Path) -> io::Result<Report> {
     let tree = Tree::read(root)?;
     let mut findings = Findings::default();
     for check in CHECKS {

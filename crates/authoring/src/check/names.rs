@@ -1,13 +1,13 @@
-//! What types are called: after the business, whole words, `CamelCase`, with the ending of their kind.
+//! Names of types: after the business, whole words, `CamelCase`, with the ending of their kind.
 
+use super::naming::{self, Abbreviations, Fault, alike, camel, is_camel};
 use super::source::{Kind, Part};
 use super::tree::{File, Tree};
-use super::words::{self, Defined, Fault, alike, camel, is_camel};
 use super::{Findings, Rule};
 
 pub(super) fn check(tree: &Tree, findings: &mut Findings) {
     for folder in &tree.folders {
-        folder.files.iter().for_each(|file| types(file, &tree.defined, findings));
+        folder.files.iter().for_each(|file| types(file, &tree.abbreviations, findings));
         for file in folder.files.iter().filter(|file| file.kind.is_some()) {
             bases(file, findings);
         }
@@ -16,14 +16,14 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
         if let Some(file) =
             folder.files.iter().find(|file| file.kind.is_some() && !file.owner.is_empty()).filter(|_| !has_agent)
         {
-            judged(file, 1, &file.owner, &tree.defined, findings);
+            check_name(file, 1, &file.owner, &tree.abbreviations, findings);
         }
     }
-    tree.strays.iter().for_each(|file| types(file, &tree.defined, findings));
+    tree.strays.iter().for_each(|file| types(file, &tree.abbreviations, findings));
     inconsistent(tree, findings);
 }
 
-fn types(file: &File, defined: &Defined, findings: &mut Findings) {
+fn types(file: &File, abbreviations: &Abbreviations, findings: &mut Findings) {
     for found in &file.source.declared {
         let (name, line, ending) = (&found.spot.name, found.spot.line, found.part.ending());
         let Some(business) = name.strip_suffix(ending) else {
@@ -36,13 +36,13 @@ fn types(file: &File, defined: &Defined, findings: &mut Findings) {
             let remedy = format!("call it `{}`", camel(name));
             findings.add(&file.path, line, Rule::NamingStyle, format!("`{name}` is not in CamelCase"), remedy);
         }
-        judged(file, line, business, defined, findings);
+        check_name(file, line, business, abbreviations, findings);
         if found.part.home() == Kind::Agent
             && file.kind == Some(Kind::Agent)
             && !file.owner.is_empty()
             && !alike(business, &file.owner)
         {
-            let wrong = format!("`{name}` is in the file of `{}`", words::snake(&file.owner));
+            let wrong = format!("`{name}` is in the file of `{}`", naming::snake(&file.owner));
             findings.add(
                 &file.path,
                 line,
@@ -54,8 +54,8 @@ fn types(file: &File, defined: &Defined, findings: &mut Findings) {
     }
 }
 
-fn judged(file: &File, line: usize, business: &str, defined: &Defined, findings: &mut Findings) {
-    let (rule, wrong, remedy) = match words::judge(business, defined) {
+fn check_name(file: &File, line: usize, business: &str, abbreviations: &Abbreviations, findings: &mut Findings) {
+    let (rule, wrong, remedy) = match naming::judge(business, abbreviations) {
         Some(Fault::Empty { wrong, remedy }) => (Rule::BusinessName, wrong, remedy),
         Some(Fault::Short { wrong, remedy }) => (Rule::Abbreviation, format!("`{business}`: {wrong}"), remedy),
         Some(Fault::Style { .. }) | None => return,
@@ -79,11 +79,11 @@ fn bases(file: &File, findings: &mut Findings) {
     }
 }
 
-/// What has an abbreviation is not also written out.
+/// A defined abbreviation is not also written out.
 fn inconsistent(tree: &Tree, findings: &mut Findings) {
     let all = || tree.folders.iter().flat_map(|folder| folder.declared());
-    for (short, long) in &tree.defined {
-        let says = |name: &str, what: &str| format!("_{}_", words::snake(name)).contains(&format!("_{what}_"));
+    for (short, long) in &tree.abbreviations {
+        let says = |name: &str, what: &str| format!("_{}_", naming::snake(name)).contains(&format!("_{what}_"));
         let Some((_, one)) = all().find(|(_, found)| says(&found.spot.name, short)) else { continue };
         for (file, found) in all().filter(|(_, found)| says(&found.spot.name, long)) {
             let wrong = format!("`{}` writes `{long}` out, `{}` writes `{short}`", found.spot.name, one.spot.name);

@@ -1,8 +1,8 @@
 //! Phases: what they are called, where they lead, and that a sub-thread is started in two steps.
 
+use super::naming::{self, Fault};
 use super::source::{Kind, Part};
 use super::tree::{File, Folder, Tree};
-use super::words::{self, Fault};
 use super::{Findings, Rule};
 
 const COMPLETED: &str = "completed";
@@ -54,7 +54,7 @@ fn targets(folder: &Folder) -> Vec<Phase<'_>> {
 fn names(tree: &Tree, registered: &[Phase<'_>], findings: &mut Findings) {
     for phase in registered {
         let Some(name) = phase.name else { continue };
-        if words::means_completed(name) {
+        if naming::means_completed(name) {
             let wrong = format!("`{name}` is usually called `{COMPLETED}`");
             findings.add(
                 &phase.file.path,
@@ -65,7 +65,7 @@ fn names(tree: &Tree, registered: &[Phase<'_>], findings: &mut Findings) {
             );
             continue;
         }
-        let (rule, wrong, remedy) = match words::judge_phase(name, &tree.defined) {
+        let (rule, wrong, remedy) = match naming::judge_phase(name, &tree.abbreviations) {
             Some(Fault::Style { remedy }) => (Rule::PhaseName, format!("the phase `{name}` is not in snake_case"), remedy),
             Some(Fault::Empty { wrong, remedy }) => (Rule::PhaseName, wrong, remedy),
             Some(Fault::Short { wrong, remedy }) => (Rule::Abbreviation, format!("`{name}`: {wrong}"), remedy),
@@ -83,7 +83,7 @@ fn ways(registered: &[Phase<'_>], targets: &[Phase<'_>], findings: &mut Findings
         if registered.iter().any(|phase| phase.name == Some(name)) {
             continue;
         }
-        if words::means_completed(name) {
+        if naming::means_completed(name) {
             let wrong = format!("`{name}` is usually called `{COMPLETED}`");
             findings.add(&target.file.path, target.line, Rule::PhaseEnd, wrong, format!("lead to `{COMPLETED}`"));
         } else if all_known {
@@ -102,7 +102,7 @@ fn ways(registered: &[Phase<'_>], targets: &[Phase<'_>], findings: &mut Findings
 /// A sub-thread comes to an end.
 fn end(folder: &Folder, registered: &[Phase<'_>], targets: &[Phase<'_>], findings: &mut Findings) {
     let may_end = folder.files.iter().any(|file| file.source.decides)
-        || targets.iter().any(|target| target.name.is_none_or(|name| name == COMPLETED || words::means_completed(name)));
+        || targets.iter().any(|target| target.name.is_none_or(|name| name == COMPLETED || naming::means_completed(name)));
     if let Some(last) = registered.last().filter(|_| !may_end) {
         let wrong = format!("no phase of `{}` leads to `{COMPLETED}`, so it never ends", folder.name);
         findings.add(&last.file.path, last.line, Rule::PhaseEnd, wrong, format!("let its last phase lead to `{COMPLETED}`"));

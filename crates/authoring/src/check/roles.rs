@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree, findings: &mut Findings) {
 mod tests {
     use std::fs;
 
-    use crate::check::look;
+    use crate::check::check_folder;
 
     #[test]
     fn roles_that_cannot_be_read_are_found_with_their_lines() {
@@ -42,7 +42,8 @@ mod tests {
         ] {
             fs::write(dir.path().join("roles").join(name), text).unwrap();
         }
-        let found: Vec<_> = look(dir.path()).unwrap().findings.into_iter().map(|it| (it.file, it.line, it.rule.id())).collect();
+        let found: Vec<_> =
+            check_folder(dir.path()).unwrap().findings.into_iter().map(|it| (it.file, it.line, it.rule.id())).collect();
         let file = |name: &str, line| (format!("roles/{name}"), line, "role_file");
         assert_eq!(found, [file("bad.md", 3), file("twin.md", 1)]);
     }

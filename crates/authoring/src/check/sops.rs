@@ -1,4 +1,4 @@
-//! Procedures: files in the folder `sops` that agents can follow. Two of one name would leave it open which is meant.
+//! SOPs: files in the folder `sops` that agents can follow. Two of the same name would be ambiguous.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

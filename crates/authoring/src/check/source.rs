@@ -1,4 +1,4 @@
-//! What one Rust file declares of agents. The file is parsed, so comments, texts and tests count for nothing. Judges nothing.
+//! Parses one Rust file for the agents, handlers, units and phases that it declares. Comments, strings and tests are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     StateHandlers,
 }
 
-/// What a type is, by the trait that it implements.
+/// The kind of a type, by the trait that it implements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Agent,
@@ -30,18 +30,18 @@ pub(crate) enum Part {
     Unit,
 }
 
-/// A name and the line where it stands.
+/// A name and its line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Spot {
+pub(crate) struct NamedLine {
     pub(crate) name: String,
     pub(crate) line: usize,
 }
 
 /// A type that is a part of an agent.
 #[derive(Debug, Clone)]
-pub(crate) struct Declared {
+pub(crate) struct Declaration {
     pub(crate) part: Part,
-    pub(crate) spot: Spot,
+    pub(crate) spot: NamedLine,
     /// The trait is the library's; else it came through another module, and its name is all we know.
     pub(crate) certain: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Declared {
 /// A text as far as it can be read without running the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Text {
-    Said(String),
+    Literal(String),
     /// A constant of this name.
     Constant(String),
     Unknown,
@@ -57,26 +57,26 @@ pub(crate) enum Text {
 
 /// A phase that is registered, and what follows it.
 #[derive(Debug, Clone)]
-pub(crate) struct Registered {
+pub(crate) struct PhaseRegistration {
     pub(crate) phase: Text,
     /// Nothing when the handler decides.
     pub(crate) next: Option<Text>,
     pub(crate) line: usize,
 }
 
-/// What one file says.
+/// The declarations of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
     /// It uses the library.
     pub(crate) uses_library: bool,
-    pub(crate) declared: Vec<Declared>,
+    pub(crate) declared: Vec<Declaration>,
     /// Traits that are made here.
-    pub(crate) traits: Vec<Spot>,
-    pub(crate) registered: Vec<Registered>,
+    pub(crate) traits: Vec<NamedLine>,
+    pub(crate) registered: Vec<PhaseRegistration>,
     /// Phases that code suggests by itself.
     pub(crate) suggested: Vec<(Text, usize)>,
     /// Types that are spoken of, apart from imports.
-    pub(crate) mentioned: BTreeSet<Spot>,
+    pub(crate) mentioned: BTreeSet<NamedLine>,
     pub(crate) constants: BTreeMap<String, String>,
     /// Modules in files of their own that are there for tests alone.
     pub(crate) test_modules: Vec<String>,
@@ -98,10 +98,10 @@ impl Kind {
         }
     }
 
-    /// The kind by the file's name without `.rs`, and whose it is. Other styles are known as well, to be told what is wrong.
+    /// The kind of a file by its name without `.rs`, and its owner. Other styles are recognised as well, to report them.
     pub(crate) fn of(stem: &str) -> Option<(Self, &str)> {
         Self::ALL.into_iter().find_map(|kind| {
-            let camel: String = super::words::camel(kind.ending());
+            let camel: String = super::naming::camel(kind.ending());
             let camel_start = format!("{}{}", camel[..1].to_lowercase(), &camel[1..]);
             let owner = stem.strip_suffix(kind.ending()).or_else(|| stem.strip_suffix(camel.as_str()));
             let owner = owner.or_else(|| stem.strip_suffix(&kind.ending().replace('_', "-"))).filter(|owner| !owner.is_empty());
@@ -161,14 +161,14 @@ impl Source {
             let possible = is_bare && (passed_on.names.contains_key(last) || passed_on.everything);
             let original = library.names.get(last).or_else(|| passed_on.names.get(last)).unwrap_or(last);
             if let Some(part) = Part::of(original).filter(|_| certain || possible) {
-                source.declared.push(Declared { part, spot, certain });
+                source.declared.push(Declaration { part, spot, certain });
             }
         }
         source
     }
 }
 
-/// What a file imports from one place: names with what they are called there, or all of them.
+/// The imports of a file from one source: local names with the original ones, or everything.
 #[derive(Default)]
 struct Imported {
     names: BTreeMap<String, String>,
@@ -184,7 +184,7 @@ struct Reader {
     /// What follows the registration at this place.
     next: BTreeMap<(usize, usize), Text>,
     /// The trait and the type of each `impl`.
-    implemented: Vec<(Vec<String>, Spot)>,
+    implemented: Vec<(Vec<String>, NamedLine)>,
 }
 
 impl<'ast> Visit<'ast> for Reader {
@@ -212,19 +212,19 @@ impl<'ast> Visit<'ast> for Reader {
         if let (Some((path, _)), Type::Path(own)) = (&item.trait_, &*item.self_ty)
             && let Some(own) = own.path.segments.last()
         {
-            let spot = Spot { name: own.ident.to_string(), line: line(own.ident.span()) };
+            let spot = NamedLine { name: own.ident.to_string(), line: line(own.ident.span()) };
             self.implemented.push((path.segments.iter().map(|segment| segment.ident.to_string()).collect(), spot));
         }
         visit::visit_item_impl(self, item);
     }
 
     fn visit_item_trait(&mut self, item: &'ast ItemTrait) {
-        self.source.traits.push(Spot { name: item.ident.to_string(), line: line(item.ident.span()) });
+        self.source.traits.push(NamedLine { name: item.ident.to_string(), line: line(item.ident.span()) });
         visit::visit_item_trait(self, item);
     }
 
     fn visit_item_const(&mut self, item: &'ast ItemConst) {
-        if let Text::Said(text) = text(&item.expr) {
+        if let Text::Literal(text) = text(&item.expr) {
             self.source.constants.insert(item.ident.to_string(), text);
         }
         visit::visit_item_const(self, item);
@@ -235,7 +235,7 @@ impl<'ast> Visit<'ast> for Reader {
         for segment in &path.segments {
             let name = segment.ident.to_string();
             if name.starts_with(char::is_uppercase) {
-                self.source.mentioned.insert(Spot { name, line: line(segment.ident.span()) });
+                self.source.mentioned.insert(NamedLine { name, line: line(segment.ident.span()) });
             }
         }
         visit::visit_path(self, path);
@@ -264,7 +264,7 @@ impl<'ast> Visit<'ast> for Reader {
             }
             ("on", Some(phase), 2) if text(phase) != Text::Unknown || is_of_phases(&call.receiver) => {
                 let next = self.next.remove(&position(call.method.span()));
-                self.source.registered.push(Registered { phase: text(phase), next, line: line(place(phase)) });
+                self.source.registered.push(PhaseRegistration { phase: text(phase), next, line: line(place(phase)) });
             }
             _ => {}
         }
@@ -323,11 +323,11 @@ fn position(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-/// The text that an expression stands for: `"x"`, `"x".into()`, `Some("x")`, `Phase::new("x")?`, `NAME`.
+/// The text of an expression: `"x"`, `"x".into()`, `Some("x")`, `Phase::new("x")?`, `NAME`.
 fn text(expression: &Expr) -> Text {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
-            Lit::Str(said) => Text::Said(said.value()),
+            Lit::Str(literal) => Text::Literal(literal.value()),
             _ => Text::Unknown,
         },
         Expr::Path(path) => match path.path.segments.last() {
@@ -348,7 +348,7 @@ fn text(expression: &Expr) -> Text {
     }
 }
 
-/// Where the text stands, if it does.
+/// The position of the text, if there is one.
 fn start(expression: &Expr) -> Option<Span> {
     match expression {
         Expr::Lit(literal) => Some(literal.lit.span()),

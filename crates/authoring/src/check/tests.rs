@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Rule, look};
+use super::{Rule, check_folder};
 
 const AGENT: &str = r#"use polis::{Agent, ExecuteSubThread, Phases, PrepareSubThread};
 pub struct BookPublishingAgent;
@@ -86,7 +86,7 @@ fn check(change: impl FnOnce(&mut Files), expected: &[(Rule, &str, usize)]) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let report = look(home.path()).unwrap();
+    let report = check_folder(home.path()).unwrap();
     let found: Vec<_> = report
         .findings
         .iter()
@@ -148,7 +148,7 @@ fn a_sound_agent_passes_at_any_depth_and_unrelated_files_are_left_alone() {
                     [("agent", "SubThreadAgent"), ("interaction_units", "InteractionUnit"), ("state_handlers", "StateHandler")]
                 {
                     let kind = ["Agent", "Unit", "Handler"].into_iter().find(|kind| text.ends_with(kind)).unwrap();
-                    let own = format!("{}Search{kind}", super::words::camel(word));
+                    let own = format!("{}Search{kind}", super::naming::camel(word));
                     files.added(
                         &format!("{folder}/{word}_search_{ending}.rs"),
                         &format!("use polis::{text};\nimpl {text} for {own} {{}}"),
@@ -165,9 +165,9 @@ fn a_folder_without_agents_has_nothing_to_report() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("user_agent.rs"), UNRELATED).unwrap();
     fs::write(home.path().join("broken_agent.rs"), "fn (").unwrap();
-    let report = look(home.path()).unwrap();
+    let report = check_folder(home.path()).unwrap();
     assert_eq!((report.findings, report.agents), (vec![], 0));
-    assert!(look(Path::new("there/is/no/such/folder")).is_err());
+    assert!(check_folder(Path::new("there/is/no/such/folder")).is_err());
 }
 
 #[test]
@@ -282,12 +282,12 @@ fn names_say_what_is_done_in_whole_words_and_one_style() {
         },
         &[(Rule::BusinessName, "src/helper/helper_agent.rs", 3)],
     );
-    let defined = |files: &mut Files| files.added("../../README.md", "# Abbreviations\n- sps: spelling\n");
+    let abbreviations = |files: &mut Files| files.added("../../README.md", "# Abbreviations\n- sps: spelling\n");
     let short = |files: &mut Files| files.replaced(SUB_UNITS_FILE, "TextCorrectionUnit", "SpsCorrectionUnit");
     check(short, &[(Rule::Abbreviation, SUB_UNITS_FILE, 3)]);
     // Defined now, but the handler beside it writes it out.
     check(
-        |files| (defined(files), short(files)).1,
+        |files| (abbreviations(files), short(files)).1,
         &[(Rule::Abbreviation, SUB_UNITS_FILE, 2), (Rule::Abbreviation, "proof_reading/proof_reading_state_handlers.rs", 2)],
     );
 }

@@ -6,8 +6,8 @@ use std::{fs, io};
 
 use polis_agents::{ROLES_FOLDER, role_files};
 
+use super::naming::{self, Abbreviations};
 use super::source::{Kind, Part, Source, Text};
-use super::words::{self, Defined};
 
 /// Folders that hold no sources of the project.
 const ELSEWHERE: &[&str] = &["node_modules", "target", "vendor"];
@@ -21,7 +21,7 @@ pub(crate) const PROMPT_ENDING: &str = "_system_prompt.md";
 /// Larger files are data.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// What was found below a folder.
+/// The agents below a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     /// Folders of agents, parents first.
@@ -29,7 +29,7 @@ pub(crate) struct Tree {
     /// Files that declare parts of agents and are in no folder of one.
     pub(crate) strays: Vec<File>,
     /// Abbreviations that the project defines.
-    pub(crate) defined: Defined,
+    pub(crate) abbreviations: Abbreviations,
     /// The files of roles, with their texts.
     pub(crate) roles: Vec<(PathBuf, String)>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Folder {
 pub(crate) struct File {
     pub(crate) path: PathBuf,
     pub(crate) kind: Option<Kind>,
-    /// Whose it is by its name.
+    /// The agent that it belongs to, by its name.
     pub(crate) owner: String,
     pub(crate) source: Source,
 }
@@ -70,7 +70,7 @@ impl Tree {
             Some((Path::new(ROLES_FOLDER).join(path.file_name()?), text))
         };
         let roles = role_files(&root.join(ROLES_FOLDER)).into_iter().filter_map(role).collect();
-        let mut tree = Self { defined: walk.defined, roles, ..Self::default() };
+        let mut tree = Self { abbreviations: walk.abbreviations, roles, ..Self::default() };
         let mut prompts = walk.prompts;
         for (path, mut files) in walk.files {
             let is_agents = files.iter().any(File::is_of_an_agent);
@@ -120,20 +120,20 @@ impl Tree {
 
 impl Folder {
     /// Every part that its files declare.
-    pub(crate) fn declared(&self) -> impl Iterator<Item = (&File, &super::source::Declared)> {
+    pub(crate) fn declared(&self) -> impl Iterator<Item = (&File, &super::source::Declaration)> {
         self.files.iter().flat_map(|file| file.source.declared.iter().map(move |declared| (file, declared)))
     }
 
     /// The file of this kind that is its own, else the first one there is.
     pub(crate) fn file(&self, kind: Kind) -> Option<&File> {
         let of_kind = || self.files.iter().filter(move |file| file.kind == Some(kind));
-        of_kind().find(|file| words::alike(&file.owner, &self.name)).or_else(|| of_kind().next())
+        of_kind().find(|file| naming::alike(&file.owner, &self.name)).or_else(|| of_kind().next())
     }
 
     /// The text, with the constants of this folder.
     pub(crate) fn resolve<'a>(&'a self, text: &'a Text) -> Option<&'a str> {
         match text {
-            Text::Said(said) => Some(said),
+            Text::Literal(text) => Some(text),
             Text::Constant(name) => self.files.iter().find_map(|file| file.source.constants.get(name)).map(String::as_str),
             Text::Unknown => None,
         }
@@ -169,7 +169,7 @@ struct Walk {
     present: BTreeMap<PathBuf, BTreeSet<String>>,
     /// Markdown and the folder that it is in.
     prompts: Vec<(PathBuf, PathBuf)>,
-    defined: Defined,
+    abbreviations: Abbreviations,
     /// Modules that are there for tests alone, by their paths without `.rs`.
     tests: Vec<PathBuf>,
 }
@@ -194,7 +194,7 @@ impl Walk {
         for (name, kind) in &names {
             let inside = path.join(name);
             if kind.is_dir() {
-                // What cargo runs as tests names things for tests.
+                // Cargo's tests name things for tests.
                 let for_tests = name == "tests" || (is_crate && name == "benches");
                 if !name.starts_with('.') && !ELSEWHERE.contains(&name.as_str()) && !for_tests {
                     // A folder that may not be read holds nothing that we could judge.
@@ -215,7 +215,7 @@ impl Walk {
         if name.ends_with(".md") {
             self.prompts.push((path.to_owned(), folder.to_owned()));
             if name.eq_ignore_ascii_case("readme.md") || name == "naming.md" {
-                self.defined.append(&mut words::defined_in(&self.text(path)?));
+                self.abbreviations.append(&mut naming::defined_in(&self.text(path)?));
             }
         }
         let Some(stem) = name.strip_suffix(".rs").filter(|stem| *stem != "tests") else { return Ok(()) };

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Draft;
+use super::NewFiles;
 use super::ScaffoldError;
-use super::place::{Library, Place, missing};
-use crate::check::words::{self, Defined, Fault};
+use super::destination::{Destination, Library, missing};
+use crate::check::naming::{self, Abbreviations, Fault};
 
 /// Longest name, in characters: files carry it with an ending.
 const MAX_NAME: usize = 60;
 
-/// Crates that the new code speaks of. A module of such a name would be meant instead.
+/// Crates that the new code uses. A module of such a name would shadow them.
 const CRATES: &[&str] = &["alloc", "polis", "polis_testkit", "tokio"];
 
 macro_rules! template {
@@ -21,12 +21,12 @@ macro_rules! template {
 
 /// The agent's name and those of its sub-threads, in `snake_case`, by the rules.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct AgentNames {
     agent: String,
     sub_threads: Vec<String>,
 }
 
-impl Names {
+impl AgentNames {
     /// Takes names as people type them.
     pub fn new(agent: &str, sub_threads: &[String]) -> Result<Self, ScaffoldError> {
         let agent = name(agent)?;
@@ -43,16 +43,16 @@ impl Names {
     }
 }
 
-/// What a new agent consists of, in this folder: modules of the crate that it is in, else a project.
+/// The files of a new agent in this folder: modules of the crate around it, else a project.
 pub fn agent(
-    names: &Names,
+    names: &AgentNames,
     folder: &Path,
     library: impl FnOnce() -> Result<Library, ScaffoldError>,
-) -> Result<Draft, ScaffoldError> {
-    let mut draft = Draft::default();
+) -> Result<NewFiles, ScaffoldError> {
+    let mut draft = NewFiles::default();
     let name = &names.agent;
-    match Place::of(folder)? {
-        Place::Crate { modules, manifest } => {
+    match Destination::of(folder)? {
+        Destination::Crate { modules, manifest } => {
             if let Some(agent) = agent_of(&modules) {
                 let message = format!(
                     "{} is the folder of an agent; create a new agent next to it, or add a sub-thread to it by hand",
@@ -63,14 +63,14 @@ pub fn agent(
             let parent = ["lib.rs", "main.rs", "mod.rs"].map(|file| modules.join(file)).into_iter().find(|file| file.is_file());
             let parent = parent.map_or("the module above it".to_owned(), |parent| parent.display().to_string());
             draft.advice.push(format!("write `mod {name};` into {parent}"));
-            let wanted = [("dependencies", "polis"), ("dev-dependencies", "polis-testkit"), ("dev-dependencies", "tokio")];
-            let missing = missing(&manifest, &wanted);
+            let needed = [("dependencies", "polis"), ("dev-dependencies", "polis-testkit"), ("dev-dependencies", "tokio")];
+            let missing = missing(&manifest, &needed);
             if !missing.is_empty() {
                 draft.advice.push(format!("{} needs {}", manifest.display(), missing.join(", ")));
             }
             modules_in(&mut draft, names, &modules.join(name));
         }
-        Place::Open(folder) => {
+        Destination::Open(folder) => {
             let library = library()?;
             let project = folder.join(name);
             let manifest = filled(template!("Cargo.toml"), names)
@@ -97,8 +97,8 @@ fn agent_of(modules: &Path) -> Option<PathBuf> {
     whole.ancestors().take_while(|folder| !folder.join("Cargo.toml").is_file()).find(is_agents).map(Path::to_owned)
 }
 
-fn modules_in(draft: &mut Draft, names: &Names, folder: &Path) {
-    let Names { agent: name, sub_threads } = names;
+fn modules_in(draft: &mut NewFiles, names: &AgentNames, folder: &Path) {
+    let AgentNames { agent: name, sub_threads } = names;
     let mut add = |path: String, text: String| draft.files.push((folder.join(path), text));
     let modules: String = sub_threads.iter().map(|sub_thread| format!("mod {sub_thread};\n")).collect();
     let (agent, handlers) = match &sub_threads[..] {
@@ -142,7 +142,7 @@ fn modules_in(draft: &mut Draft, names: &Names, folder: &Path) {
     }
 }
 
-/// What the test expects of the second answer: the words of those who spoke last.
+/// What the test expects of the second answer: the text of the last agents.
 fn expected(sub_threads: &[String]) -> String {
     let prompt = |phase: &str| format!("include_str!(\"prompt/{phase}_system_prompt.md\")");
     let last: Vec<_> = sub_threads.iter().map(|sub_thread| prompt(&format!("{sub_thread}_completion"))).collect();
@@ -154,14 +154,14 @@ fn expected(sub_threads: &[String]) -> String {
 }
 
 /// The names in the places that a template has for them.
-fn filled(template: &str, names: &Names) -> String {
+fn filled(template: &str, names: &AgentNames) -> String {
     let each = |line: &dyn Fn(&String) -> String| names.sub_threads.iter().map(line).collect::<Vec<_>>();
-    let imports = each(&|sub_thread| format!("use super::{sub_thread}::{}Agent;\n", words::camel(sub_thread))).concat();
+    let imports = each(&|sub_thread| format!("use super::{sub_thread}::{}Agent;\n", naming::camel(sub_thread))).concat();
     let declared =
-        each(&|sub_thread| format!("            .with(\"{sub_thread}\", {}Agent)", words::camel(sub_thread))).join("\n");
+        each(&|sub_thread| format!("            .with(\"{sub_thread}\", {}Agent)", naming::camel(sub_thread))).join("\n");
     let text = template
         .replace("__business__", &names.agent)
-        .replace("__Business__", &words::camel(&names.agent))
+        .replace("__Business__", &naming::camel(&names.agent))
         .replace("__imports__\n", &format!("{imports}\n"))
         .replace("__declared__", &declared);
     match &names.sub_threads[..] {
@@ -171,7 +171,7 @@ fn filled(template: &str, names: &Names) -> String {
 }
 
 fn for_sub_thread(text: &str, sub_thread: &str) -> String {
-    text.replace("__sub__", sub_thread).replace("__Sub__", &words::camel(sub_thread))
+    text.replace("__sub__", sub_thread).replace("__Sub__", &naming::camel(sub_thread))
 }
 
 /// A name by the rules, without the ending that some people type.
@@ -179,17 +179,17 @@ fn name(typed: &str) -> Result<String, ScaffoldError> {
     let refused = |why: String| ScaffoldError::usage("bad_business_name", format!("{why}; see docs/naming.md"));
     let bare =
         typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);
-    if !bare.is_empty() && !words::is_snake(bare) && !words::is_camel(bare) {
-        return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; write `{}`", words::snake(typed))));
+    if !bare.is_empty() && !naming::is_snake(bare) && !naming::is_camel(bare) {
+        return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; write `{}`", naming::snake(typed))));
     }
-    match words::judge(bare, &Defined::new()) {
+    match naming::judge(bare, &Abbreviations::new()) {
         Some(Fault::Empty { wrong, remedy } | Fault::Short { wrong, remedy }) => {
             return Err(refused(format!("{wrong}; {remedy}")));
         }
         Some(Fault::Style { remedy }) => return Err(refused(remedy)),
         None => {}
     }
-    let name = words::snake(bare);
+    let name = naming::snake(bare);
     if !name.is_ascii() {
         let why = format!("`{typed}`: phases and module files need ASCII names; say in English what it does");
         return Err(refused(why));
@@ -197,7 +197,7 @@ fn name(typed: &str) -> Result<String, ScaffoldError> {
     if CRATES.contains(&name.as_str()) {
         return Err(refused(format!("`{typed}` is a crate that the agent uses; name the work it does")));
     }
-    if words::is_given(&name) || name.chars().count() > MAX_NAME || syn::parse_str::<syn::Ident>(&name).is_err() {
+    if naming::is_given(&name) || name.chars().count() > MAX_NAME || syn::parse_str::<syn::Ident>(&name).is_err() {
         return Err(refused(format!(
             "`{typed}` cannot be the name of a module; name the work it does in at most {MAX_NAME} characters"
         )));
@@ -235,6 +235,6 @@ mod tests {
             assert!(message.contains(why), "{typed}: {message}");
             assert_eq!(code, "bad_business_name");
         }
-        assert!(Names::new("order_tracking", &["OrderTracking".to_owned()]).is_err());
+        assert!(AgentNames::new("order_tracking", &["OrderTracking".to_owned()]).is_err());
     }
 }

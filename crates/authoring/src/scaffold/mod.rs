@@ -1,7 +1,7 @@
 //! Writes new things by the rules of `docs/naming.md`. Never touches a file that is there.
 
 mod agent;
-mod place;
+mod destination;
 mod role;
 mod sop;
 
@@ -10,15 +10,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use agent::{Names, agent};
-pub use place::Library;
+pub use agent::{AgentNames, agent};
+pub use destination::Library;
 pub use role::role;
 pub use sop::sop;
 
 /// Why nothing was written. The codes stay the same.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
-    /// What was asked for is wrong.
+    /// The input is wrong.
     #[error("{message}")]
     Usage {
         /// The error's code.
@@ -46,24 +46,24 @@ impl ScaffoldError {
     }
 }
 
-/// What is to be written.
+/// Files to create.
 #[derive(Debug, Default)]
-pub struct Draft {
+pub struct NewFiles {
     /// In order, with their texts.
     pub files: Vec<(PathBuf, String)>,
     /// What is left to do by hand.
     pub advice: Vec<String>,
 }
 
-impl Draft {
+impl NewFiles {
     /// Writes everything, or nothing when something is in the way.
     pub fn write(&self) -> Result<(), ScaffoldError> {
         if let Some((path, _)) = self.files.iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
-            return Err(in_the_way(path));
+            return Err(already_exists(path));
         }
         for (path, text) in &self.files {
             write(path, text).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => in_the_way(path),
+                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => already_exists(path),
                 _ => ScaffoldError::failed("not_written", format!("{}: {error}; existing files are unchanged", path.display())),
             })?;
         }
@@ -91,8 +91,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
-fn in_the_way(path: &Path) -> ScaffoldError {
-    // What is in the way of a file may be another one where a folder of it should be.
+fn already_exists(path: &Path) -> ScaffoldError {
+    // The obstacle may be a file where one of the folders should be.
     let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
     let path = path.ancestors().find(is_there).unwrap_or(path);
     ScaffoldError::failed("already_there", format!("{} already exists; choose another name or folder", path.display()))

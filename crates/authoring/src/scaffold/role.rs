@@ -4,11 +4,11 @@ use std::path::Path;
 
 use polis_agents::{ROLES_FOLDER, role_file};
 
-use super::Draft;
+use super::NewFiles;
 use super::ScaffoldError;
 
 /// The file of a role of this name.
-pub fn role(name: &str, folder: &Path) -> Result<Draft, ScaffoldError> {
+pub fn role(name: &str, folder: &Path) -> Result<NewFiles, ScaffoldError> {
     let words: Vec<_> = name.split(char::is_whitespace).filter(|word| !word.is_empty()).collect();
     let id = words.join("-").to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -22,5 +22,5 @@ pub fn role(name: &str, folder: &Path) -> Result<Draft, ScaffoldError> {
     let advice =
         "describe the role in it; `polis check` validates it, and a running society picks it up, otherwise the next start"
             .to_owned();
-    Ok(Draft { files: vec![(path, role_file(&id, &words.join(" ")))], advice: vec![advice] })
+    Ok(NewFiles { files: vec![(path, role_file(&id, &words.join(" ")))], advice: vec![advice] })
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use polis_agents::role::Sop;
 
-use super::Draft;
+use super::NewFiles;
 use super::ScaffoldError;
 
 /// The procedure of this name in the folder `sops`, in the language of the name.
-pub fn sop(name: &str, folder: &Path) -> Result<Draft, ScaffoldError> {
+pub fn sop(name: &str, folder: &Path) -> Result<NewFiles, ScaffoldError> {
     let name = name.trim().trim_end_matches(".md");
     let is_chinese = name.chars().any(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c));
     let template = if is_chinese { include_str!("templates/sop.zh.md.txt") } else { include_str!("templates/sop.md.txt") };
@@ -23,5 +23,5 @@ pub fn sop(name: &str, folder: &Path) -> Result<Draft, ScaffoldError> {
         format!("edit {}; polis check reports errors in it", path.display()),
         format!("try it: polis run --strategy template \"{words}\""),
     ];
-    Ok(Draft { files: vec![(path, text)], advice })
+    Ok(NewFiles { files: vec![(path, text)], advice })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use super::{message, org};
-use crate::spine::{Context, Turn};
+use crate::spine::{Compressions, Turn};
 use crate::{Act, EffectId, Envelope, Event, Refusal, Settings, ThreadId};
 
 /// Makes all of the changes or none. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
@@ -111,7 +111,7 @@ pub(super) fn restore(draft: &mut Draft<'_>, thread: &ThreadId, by: Option<Effec
     Ok(())
 }
 
-fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Context> {
+fn context<'a>(draft: &Draft<'a>, thread: &ThreadId) -> Option<&'a Compressions> {
     draft.spine.threads.get(thread)?.context.as_deref()
 }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use crate::spine::{OpenKind, Turn};
-use crate::{Budgets, Counted, EffectId, Event, Level, Outcome, Permit, Refusal, Scope, Spent, Verdict};
+use crate::{BudgetScope, Budgets, Counted, EffectId, Event, Level, Outcome, Permit, Refusal, Spent, Verdict};
 
 pub(super) fn set(draft: &mut Draft<'_>, budgets: Arc<Budgets>) {
     // Requests for more budget that the new budgets satisfy are answered.
     for (id, turn) in &draft.spine.turns {
         for open in &turn.open {
             let OpenKind::Grant(scopes) = &open.kind else { continue };
-            let lacks = |scope: &Scope| {
+            let lacks = |scope: &BudgetScope| {
                 let account = draft.spine.ledger.get(scope).copied().unwrap_or_default();
                 account.used_up(scope, budgets.of(scope)).next().is_some()
             };
@@ -75,7 +75,7 @@ pub(super) fn permit(draft: &Draft<'_>, turn: &Turn, call: Spent) -> Allowance {
 }
 
 /// Grants more to each of these accounts that is used up.
-pub(super) fn grant(draft: &mut Draft<'_>, scopes: &[Scope]) {
+pub(super) fn grant(draft: &mut Draft<'_>, scopes: &[BudgetScope]) {
     for scope in scopes {
         let more = draft.spine.ledger.get(scope).map(|account| account.grant(draft.spine.budgets.of(scope)));
         if let Some(more) = more.filter(|more| *more != Spent::default()) {

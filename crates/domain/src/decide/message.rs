@@ -167,7 +167,7 @@ pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelo
 /// Sends a message to the person about a task, with the usage so far.
 pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
     let mut payload = crate::Payload::text(text);
-    let spent = draft.spine.ledger.get(&crate::Scope::Task(task.clone())).map(|account| account.spent);
+    let spent = draft.spine.ledger.get(&crate::BudgetScope::Task(task.clone())).map(|account| account.spent);
     if let Some(usage) = spent.and_then(|spent| serde_json::to_value(spent).ok()) {
         payload.meta.insert("usage".to_owned(), usage);
     }

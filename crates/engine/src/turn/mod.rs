@@ -40,7 +40,7 @@ use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
-use crate::cast::{Registration, Scope};
+use crate::cast::{CodeScope, Registration};
 use crate::offer::Offer;
 use crate::shared::{ActorMessage, Committed, PendingSend, Shared};
 use crate::unread::UnreadEvents;
@@ -128,7 +128,7 @@ pub struct Turn {
     /// The code that runs.
     registration: Arc<Registration>,
     /// What that code can reach; changes while a sub-thread agent runs inside this turn.
-    scope: Arc<Scope>,
+    scope: Arc<CodeScope>,
     /// Whether it has run units or sent several requests: some may be open while it waits for others.
     has_units: bool,
     /// The usage of its model calls so far.

@@ -19,7 +19,7 @@ use super::ask::answer;
 use super::journal::Entry;
 use super::phases::no_handler;
 use super::{BatchUpdate, Turn, panicked};
-use crate::cast::{DeclaredSubThread, Scope};
+use crate::cast::{CodeScope, DeclaredSubThread};
 use crate::text::FAILED;
 use crate::{Interaction, Progress, SubThreadResult};
 
@@ -347,7 +347,7 @@ impl Turn {
     /// it (R067).
     async fn as_agent<T>(
         &mut self,
-        scope: &Arc<Scope>,
+        scope: &Arc<CodeScope>,
         code: impl AsyncFnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let outer = std::mem::replace(&mut self.scope, scope.clone());

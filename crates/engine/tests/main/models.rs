@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Attempt, Budget, Budgets, Event, Failure, Finish, OpenKind, Outcome, Resolution, Response, Scope, Stage, Target,
-    Usage, Verdict,
+    AgentId, Attempt, Budget, BudgetScope, Budgets, Event, Failure, Finish, OpenKind, Outcome, Resolution, Response, Stage,
+    Target, Usage, Verdict,
 };
 use polis_engine::{Agent, Cast, Ports, Society, Turn};
 use polis_ports::{ChatMessage, Delta, Frame, ModelError, ModelRequest};
@@ -361,7 +361,7 @@ async fn calls_that_do_not_fit_beside_others_wait_and_are_not_asked_about() {
         answer(&society, sent).await.unwrap();
     }
     let grants = bed.events().into_iter().filter(|recorded| is_grant_event(&recorded.event)).count();
-    let spent = society.look(|spine| spine.ledger[&Scope::Society].spent.tokens).await.unwrap();
+    let spent = society.look(|spine| spine.ledger[&BudgetScope::Society].spent.tokens).await.unwrap();
     assert_eq!((grants, spent), (0, 300));
 }
 
@@ -428,7 +428,7 @@ async fn a_reply_that_nobody_counted_is_counted_by_us_and_a_vendor_that_rests_wa
     });
     let society = open_with(&bed, model).await;
     assert!(ask(&society, vec![Op::Think("x".into())]).await.unwrap().starts_with("words"));
-    let spent = society.look(|spine| spine.ledger[&Scope::Society].spent).await.unwrap();
+    let spent = society.look(|spine| spine.ledger[&BudgetScope::Society].spent).await.unwrap();
     assert_eq!(spent.requests, 4, "three that failed and one that answered");
     assert!(spent.tokens > 100, "{spent:?}");
 }
@@ -448,7 +448,7 @@ async fn a_form_that_a_provider_refuses_is_an_attempt_and_the_next_one_follows_a
 }
 
 async fn requests(society: &Society) -> u64 {
-    society.look(|spine| spine.ledger[&Scope::Society].spent.requests).await.unwrap()
+    society.look(|spine| spine.ledger[&BudgetScope::Society].spent.requests).await.unwrap()
 }
 
 /// Answers after so long that nobody waits for it.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{
-    Answer, Budget, Budgets, CallResult, EffectClass, EffectId, Event, Failure, Inquiry, InquiryId, OpenInquiry, OpenKind,
-    Outcome, Question, Resolution, Response, Role, Ruling, Scope, Stage, Verdict, Wanted,
+    Answer, Budget, BudgetScope, Budgets, CallResult, EffectClass, EffectId, Event, Failure, Inquiry, InquiryId, OpenInquiry,
+    OpenKind, Outcome, Question, Resolution, Response, Role, Ruling, Stage, Verdict, Wanted,
 };
 use polis_engine::{Agent, Cast, Ports, Society, Turn};
 use polis_ports::{CallContext, Caller, ChatMessage, ModelRequest, ToolError, ToolSpec, Toolbox};
@@ -213,8 +213,11 @@ async fn a_model_that_a_call_asks_is_paid_by_whoever_calls() {
     let spent = |society: &Society| {
         let society = society.clone();
         async move {
-            let spent = |spine: &polis_domain::Spine, scope: Scope| spine.ledger.get(&scope).copied().unwrap_or_default();
-            society.look(move |spine| (spent(spine, Scope::Society), spent(spine, Scope::Agent("root".into())))).await.unwrap()
+            let spent = |spine: &polis_domain::Spine, scope: BudgetScope| spine.ledger.get(&scope).copied().unwrap_or_default();
+            society
+                .look(move |spine| (spent(spine, BudgetScope::Society), spent(spine, BudgetScope::Agent("root".into()))))
+                .await
+                .unwrap()
         }
     };
     assert_eq!(ask(&society, vec![call("sample", "hi")]).await.unwrap(), "thought(hi)");

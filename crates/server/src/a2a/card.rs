@@ -1,4 +1,4 @@
-//! The card: who we are and how we are reached. Everybody may see it, so it tells no prompt.
+//! The agent card: name, address and skills. It is public, so it contains no prompt.
 
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderValue;

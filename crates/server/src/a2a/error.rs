@@ -41,19 +41,19 @@ impl Reason {
 }
 
 /// An error of the protocol, with details for programs.
-pub(super) fn told(reason: Reason, message: impl Into<String>, details: &[(&str, &str)]) -> Fault {
+pub(super) fn protocol_error(reason: Reason, message: impl Into<String>, details: &[(&str, &str)]) -> Fault {
     let metadata: Map<String, Value> = details.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     Fault::new(reason.code(), message).with_data(json!([info(reason.name(), "a2a-protocol.org", metadata)]))
 }
 
 pub(super) fn not_found(task: &str) -> Fault {
-    told(Reason::TaskNotFound, "there is no such task", &[("taskId", task)])
+    protocol_error(Reason::TaskNotFound, "there is no such task", &[("taskId", task)])
 }
 
-/// What a route of our own said, with its code.
+/// An error of our own API, with its code.
 pub(super) fn fault(error: &ApiError) -> Fault {
     if error.code() == "unknown_task" {
-        return told(Reason::TaskNotFound, "there is no such task", &[]);
+        return protocol_error(Reason::TaskNotFound, "there is no such task", &[]);
     }
     let metadata = Map::from_iter([("status".to_owned(), json!(error.status().to_string()))]);
     Fault::from(error).with_data(json!([info(&error.code().to_uppercase(), "polis", metadata)]))

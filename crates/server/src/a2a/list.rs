@@ -4,7 +4,7 @@ use polis_domain::{TaskId, Timestamp, iso};
 use serde_json::{Map, Value, json};
 
 use super::error::fault;
-use super::tasks::Entry;
+use super::task_index::Entry;
 use super::{Call, task};
 use crate::rpc::Fault;
 
@@ -76,26 +76,26 @@ impl Call {
         };
         let mut tasks = Vec::new();
         for (id, _) in &page {
-            let mut told = task::told(self, id, length).await?;
-            if let Some(told) = told.as_object_mut() {
+            let mut json = task::task_json(self, id, length).await?;
+            if let Some(json) = json.as_object_mut() {
                 if filter.artifacts {
-                    told.entry("artifacts").or_insert_with(|| json!([]));
+                    json.entry("artifacts").or_insert_with(|| json!([]));
                 } else {
-                    told.remove("artifacts");
+                    json.remove("artifacts");
                 }
             }
-            tasks.push(told);
+            tasks.push(json);
         }
         Ok(json!({ "tasks": tasks, "nextPageToken": next, "pageSize": filter.page, "totalSize": total }))
     }
 
     /// Whether a task is in the state that is wanted.
     async fn is_in(&self, id: &TaskId, entry: &Entry, filter: &Filter) -> Result<bool, Fault> {
-        let Some(wanted) = &filter.state else { return Ok(true) };
+        let Some(state) = &filter.state else { return Ok(true) };
         if let Some(ended) = entry.ended {
-            return Ok(ended == wanted);
+            return Ok(ended == state);
         }
-        let standing = self.peer.standing(id).await.map_err(|problem| fault(&problem))?;
-        Ok(task::state(&standing, &task::envelopes(self, id).await?) == wanted)
+        let summary = self.peer.summary(id).await.map_err(|problem| fault(&problem))?;
+        Ok(task::state(&summary, &task::envelopes(self, id).await?) == state)
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of the protocol: what a client says, read; and what passed about a task, written.
+//! Messages of the protocol: reads those of clients, and writes those of a task.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,19 +6,19 @@ use polis_domain::{Artifact, Digest, Envelope, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
-use super::error::{Reason, told};
-use super::tasks::META;
+use super::error::{Reason, protocol_error};
+use super::task_index::META;
 use crate::problem::Problem;
 use crate::rpc::Fault;
 
-/// What a client says.
+/// A message of a client.
 pub(super) struct Message {
     pub(super) id: String,
     pub(super) context: Option<String>,
     pub(super) task: Option<TaskId>,
-    /// What it says in words; data as JSON, and where files lie.
+    /// Its text; data as JSON, and links to files.
     pub(super) text: String,
-    /// What it says as data, if anything.
+    /// Its data, if any.
     pub(super) data: Option<Map<String, Value>>,
     pub(super) metadata: Map<String, Value>,
     files: Vec<File>,
@@ -72,7 +72,7 @@ impl Message {
             return Ok(());
         } else {
             let message = "a part must have `text`, `data`, `url` or `raw`";
-            return Err(told(Reason::ContentTypeNotSupported, message, &[]));
+            return Err(protocol_error(Reason::ContentTypeNotSupported, message, &[]));
         };
         if !self.text.is_empty() {
             self.text.push('\n');

@@ -8,16 +8,16 @@ use polis_api::{ApiError, Approval, Decision, DecisionOutcome, DecisionRequest, 
 use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, TaskId, Wanted};
 use serde_json::{Map, Value, json};
 
-use super::error::{Reason, fault, told};
+use super::error::{Reason, fault, protocol_error};
 use super::message::{Message, message_id};
 use super::task::{self, Envelopes, context_of};
 use super::{Call, no_push};
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::work::{Follow, Heard};
+use crate::task_follower::{TaskFollower, TaskUpdate};
 
-/// How long a message that is not streamed waits for what comes of it.
+/// How long a message that is not streamed waits for the result.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// Words for yes and for no.
@@ -25,31 +25,31 @@ const YES: &[&str] = &["yes", "y", "ok", "okay", "approve", "approved", "true", 
 const NO: &[&str] = &["no", "n", "deny", "denied", "reject", "false", "否", "不", "不同意", "不可以"];
 
 impl Call {
-    /// Sends, and waits for what comes of it unless the client does not want to.
+    /// Sends a message, and waits for the result unless the client does not want to.
     pub(super) async fn send(&self) -> Result<Value, Fault> {
         let configuration = self.params.get("configuration").and_then(Value::as_object).cloned().unwrap_or_default();
         let length = self.history_length(&configuration)?;
         let (task, after) = self.accept().await?;
-        let of_own = self.of_own();
-        let call = if self.is_new() { &of_own } else { self };
+        let with_read = self.with_read_scope();
+        let call = if self.is_new() { &with_read } else { self };
         if configuration.get("returnImmediately").and_then(Value::as_bool) != Some(true) {
-            let rests = async {
-                let mut follow = Follow::new(&call.peer, &task, after).await?;
-                let mut standing = follow.standing().await?;
-                while !standing.rests() {
+            let stopped = async {
+                let mut follow = TaskFollower::new(&call.peer, &task, after).await?;
+                let mut summary = follow.summary().await?;
+                while !summary.has_stopped() {
                     match follow.next().await? {
-                        Heard::Step(_) | Heard::Text { .. } | Heard::Dropped(_) => {}
-                        Heard::Changed => standing = follow.standing().await?,
-                        Heard::Ended => break,
+                        TaskUpdate::Step(_) | TaskUpdate::Text { .. } | TaskUpdate::Dropped(_) => {}
+                        TaskUpdate::Changed => summary = follow.summary().await?,
+                        TaskUpdate::Ended => break,
                     }
                 }
                 Ok(())
             };
-            // What takes longer is told as it stands by then.
-            let rested = tokio::time::timeout(LONGEST_WAIT, rests).await;
-            rested.unwrap_or(Ok(())).map_err(|problem: Problem| fault(&problem))?;
+            // After that, the current state is returned.
+            let reached = tokio::time::timeout(LONGEST_WAIT, stopped).await;
+            reached.unwrap_or(Ok(())).map_err(|problem: Problem| fault(&problem))?;
         }
-        Ok(json!({ "task": task::told(call, &task, length).await? }))
+        Ok(json!({ "task": task::task_json(call, &task, length).await? }))
     }
 
     /// Whether the message begins a task; one that goes to another's must be allowed to look at it.
@@ -84,36 +84,42 @@ impl Call {
         self.peer.caller.needs(Scope::Read).map_err(refused)?;
         let envelopes = task::envelopes(self, &task).await?;
         let context = context_of(&envelopes, &task);
-        if message.context.as_ref().is_some_and(|said| *said != context) {
+        if message.context.as_ref().is_some_and(|given| *given != context) {
             return Err(Fault::invalid("`contextId` is not the one of the task"));
         }
         if envelopes.iter().any(|(_, envelope)| message_id(envelope) == Some(&message.id)) {
             return Ok((task, head));
         }
-        self.go_on(message, &task, &context, &envelopes).await?;
+        self.continue_task(message, &task, &context, &envelopes).await?;
         Ok((task, head))
     }
 
     /// Takes a message in about a task that is there.
-    async fn go_on(&self, mut message: Message, task: &TaskId, context: &str, envelopes: &Envelopes) -> Result<(), Fault> {
+    async fn continue_task(
+        &self,
+        mut message: Message,
+        task: &TaskId,
+        context: &str,
+        envelopes: &Envelopes,
+    ) -> Result<(), Fault> {
         let refused = |error: ApiError| fault(&error);
         // A decision has no message in the log, so that its id is the key of the command: a repeat decides nothing else.
         let key = IdempotencyKey::of(["a2a", task.as_str(), &message.id]);
-        let said = message.data.as_ref().map(|data| json!(data).to_string()).unwrap_or_default();
-        let request = Request { key, fingerprint: Digest::of([&*message.text, &*said]) };
+        let data = message.data.as_ref().map(|data| json!(data).to_string()).unwrap_or_default();
+        let request = Request { key, fingerprint: Digest::of([&*message.text, &*data]) };
         let society = self.peer.state.society.once(request);
         if society.done_before().await.map_err(|error| refused(error.into()))?.is_some() {
             return Ok(());
         }
-        let standing = self.peer.standing(task).await.map_err(|problem| fault(&problem))?;
+        let summary = self.peer.summary(task).await.map_err(|problem| fault(&problem))?;
         let named = match message.metadata.get("approvalId") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) => Some(id.clone()),
             Some(_) => return Err(Fault::invalid("`approvalId` must be a text, as the task's status has it")),
         };
         let open = match &named {
-            Some(id) => standing.approvals.iter().find(|approval| approval.id == *id),
-            None => standing.approvals.first(),
+            Some(id) => summary.approvals.iter().find(|approval| approval.id == *id),
+            None => summary.approvals.first(),
         };
         if let Some(approval) = open {
             let api = Local { society, ..self.peer.api() };
@@ -130,14 +136,14 @@ impl Call {
                 return Ok(());
             }
             let what = format!("{id} was already settled differently");
-            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
+            return Err(protocol_error(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
-        if standing.is_over() {
+        if summary.is_over() {
             let what = format!(
                 "the task is {}; start another, with the same contextId if it belongs to this one",
-                standing.status_name()
+                summary.status_name()
             );
-            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
+            return Err(protocol_error(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         let first = envelopes.first().map(|(_, envelope)| envelope.to.clone());
         let to = self.receiver(&message).or(first).unwrap_or_else(AgentId::root);
@@ -151,7 +157,7 @@ impl Call {
         Ok(())
     }
 
-    /// The agent that a message is for, if it says so.
+    /// The agent that a message is for, if it names one.
     fn receiver(&self, message: &Message) -> Option<AgentId> {
         let metadata = self.params.get("metadata").and_then(Value::as_object);
         let named = message.metadata.get("agentId").or_else(|| metadata?.get("agentId"))?;
@@ -163,15 +169,15 @@ impl Call {
 fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
     let known = ["approved", "answer", "outcome", "reason", "arguments", "always", "where", "result"];
     let data = message.data.as_ref().map(|data| {
-        let said = data.iter().filter(|(name, _)| known.contains(&name.as_str()));
-        said.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
+        let fields = data.iter().filter(|(name, _)| known.contains(&name.as_str()));
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>()
     });
     if let Some(data) = data.filter(|data| !data.is_empty()) {
         let decision = serde_json::from_value(Value::Object(data));
         return decision.map_err(|error| Fault::invalid(format!("the data cannot be used: {error}")));
     }
-    let said = message.text.trim();
-    let low = said.to_lowercase();
+    let text = message.text.trim();
+    let low = text.to_lowercase();
     let unclear = |what: &str| Fault::invalid(format!("this does not answer what the task waits for: {what}"));
     let yes_or_no = || match &*low {
         yes if YES.contains(&yes) => Ok(DecisionRequest { approved: Some(true), ..DecisionRequest::default() }),
@@ -181,8 +187,8 @@ fn decision(approval: &Approval, message: &Message) -> Result<Decision, Fault> {
     let answer = |answer: Value| DecisionRequest { answer: Some(answer), ..DecisionRequest::default() };
     let outcome = |outcome| DecisionRequest { outcome: Some(outcome), ..DecisionRequest::default() };
     let request = match &approval.pending {
-        Pending::Question { wanted: Wanted::Text { .. }, .. } => answer(json!(said)),
-        Pending::Question { wanted: Wanted::Form { .. }, .. } => match serde_json::from_str::<Map<String, Value>>(said) {
+        Pending::Question { wanted: Wanted::Text { .. }, .. } => answer(json!(text)),
+        Pending::Question { wanted: Wanted::Form { .. }, .. } => match serde_json::from_str::<Map<String, Value>>(text) {
             Ok(filled) => answer(Value::Object(filled)),
             Err(_) => return Err(unclear("send a data part {\"answer\": {…}} that fits its form")),
         },

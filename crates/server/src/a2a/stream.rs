@@ -1,5 +1,5 @@
-//! What happens to a task, as it happens: first the task, then what changes. It ends when the task is over; and for whoever has
-//! sent a message also when a person must act, because then it is the client's turn.
+//! Streams the updates of a task: first the task, then its changes. The stream ends when the task is over; a stream that a
+//! message opened also ends when a person must act, because then it is the client's turn.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Call;
-use super::error::{Reason, fault, told};
+use super::error::{Reason, fault, protocol_error};
 use super::task::{self, ANSWER, artifacts, state, status};
 use crate::problem::Problem;
 use crate::rpc::{self, Fault};
-use crate::work::{Follow, Heard, Standing};
+use crate::task_follower::{TaskFollower, TaskSummary, TaskUpdate};
 
 impl Call {
     pub(super) async fn send_streaming(&self, id: &Value) -> Result<Response, Fault> {
         let permit = self.permit()?;
         let (task, after) = self.accept().await?;
-        let of_own = self.of_own();
-        let call = if self.is_new() { &of_own } else { self };
+        let with_read_scope = self.with_read_scope();
+        let call = if self.is_new() { &with_read_scope } else { self };
         call.stream(id, (task, after), true, permit).await
     }
 
@@ -34,9 +34,9 @@ impl Call {
         task::envelopes(self, &task).await?;
         let society = &self.peer.state.society;
         let head = society.log().readable_head(society.id()).await.map_err(|error| fault(&error.into()))?;
-        if self.peer.standing(&task).await.map_err(|problem| fault(&problem))?.is_over() {
+        if self.peer.summary(&task).await.map_err(|problem| fault(&problem))?.is_over() {
             let what = "the task has ended; GetTask returns its result";
-            return Err(told(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
+            return Err(protocol_error(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
         self.stream(id, (task, head), false, permit).await
     }
@@ -53,12 +53,12 @@ impl Call {
         is_turn_based: bool,
         permit: OwnedSemaphorePermit,
     ) -> Result<Response, Fault> {
-        let follow = Follow::new(&self.peer, &task, after).await.map_err(|problem| fault(&problem))?;
-        let first = task::told(self, &task, None).await?;
-        let standing = self.peer.standing(&task).await.map_err(|problem| fault(&problem))?;
+        let follow = TaskFollower::new(&self.peer, &task, after).await.map_err(|problem| fault(&problem))?;
+        let first = task::task_json(self, &task, None).await?;
+        let summary = self.peer.summary(&task).await.map_err(|problem| fault(&problem))?;
         let call =
             Self { peer: self.peer.clone(), base: super::card::Base(self.base.0.clone()), params: serde_json::Map::new() };
-        let mut telling = Telling {
+        let mut telling = TaskStream {
             call,
             id: id.clone(),
             task,
@@ -66,13 +66,13 @@ impl Call {
             context: first["contextId"].as_str().unwrap_or_default().to_owned(),
             last: first["status"].clone(),
             ready: VecDeque::from([json!({ "task": first })]),
-            answer: Growing::default(),
+            answer: AnswerStream::default(),
             is_turn_based,
             ended: false,
             _permit: permit,
         };
-        // What has changed between the two looks is told as a change.
-        telling.change(standing).await.map_err(|problem| fault(&problem))?;
+        // A change between the two reads is sent as an update.
+        telling.change(summary).await.map_err(|problem| fault(&problem))?;
         let events = stream::unfold(telling, |mut telling| async move {
             let message = telling.next().await?;
             Some((Ok::<_, Infallible>(Event::default().data(message.to_string())), telling))
@@ -83,32 +83,32 @@ impl Call {
     }
 }
 
-/// A reply while it grows. The newest chunk is held back, so that the last one can be told as the last.
+/// An answer while it streams. The newest chunk is held back, so that the last one can be marked as the last.
 #[derive(Default)]
-struct Growing {
+struct AnswerStream {
     effect: Option<EffectId>,
-    told: String,
+    sent: String,
     held: String,
-    has_begun: bool,
+    has_started: bool,
 }
 
-/// A chunk to tell.
+/// A chunk to send.
 #[derive(Debug, PartialEq)]
-struct Piece {
+struct AnswerChunk {
     text: String,
     append: bool,
 }
 
-impl Growing {
-    /// More of a reply; gives what can be told by now.
-    fn hear(&mut self, effect: EffectId, text: String) -> Option<Piece> {
+impl AnswerStream {
+    /// More of a reply; returns what can be sent by now.
+    fn push(&mut self, effect: EffectId, text: String) -> Option<AnswerChunk> {
         if self.effect != Some(effect) {
             *self = Self { effect: Some(effect), held: text, ..Self::default() };
             return None;
         }
-        let piece = self.flush();
+        let chunk = self.flush();
         self.held = text;
-        piece
+        chunk
     }
 
     /// A reply broke off.
@@ -119,40 +119,40 @@ impl Growing {
     }
 
     /// What is held back.
-    fn flush(&mut self) -> Option<Piece> {
+    fn flush(&mut self) -> Option<AnswerChunk> {
         let text = std::mem::take(&mut self.held);
         if text.is_empty() {
             return None;
         }
-        self.told.push_str(&text);
-        Some(Piece { text, append: std::mem::replace(&mut self.has_begun, true) })
+        self.sent.push_str(&text);
+        Some(AnswerChunk { text, append: std::mem::replace(&mut self.has_started, true) })
     }
 
-    /// The last chunk, if what was told and it are the answer.
-    fn end(&mut self, answer: &str) -> Option<Piece> {
-        let is_it = answer.strip_prefix(&*self.told) == Some(&*self.held);
+    /// The last chunk, if it completes the answer.
+    fn end(&mut self, answer: &str) -> Option<AnswerChunk> {
+        let is_it = answer.strip_prefix(&*self.sent) == Some(&*self.held);
         if is_it { self.flush() } else { None }
     }
 }
 
 /// One client's stream.
-struct Telling {
+struct TaskStream {
     call: Call,
     id: Value,
     task: TaskId,
     context: String,
-    follow: Follow,
-    /// The status that was told last.
+    follow: TaskFollower,
+    /// The status that was sent last.
     last: Value,
     ready: VecDeque<Value>,
-    /// What may become the answer, as far as it was told.
-    answer: Growing,
+    /// What may become the answer, as far as it was sent.
+    answer: AnswerStream,
     is_turn_based: bool,
     ended: bool,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Telling {
+impl TaskStream {
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(result) = self.ready.pop_front() {
@@ -161,26 +161,26 @@ impl Telling {
             if self.ended {
                 return None;
             }
-            let heard = match self.follow.next().await {
-                Ok(Heard::Step(words)) => {
+            let update = match self.follow.next().await {
+                Ok(TaskUpdate::Step(words)) => {
                     self.step(&words);
                     Ok(())
                 }
-                Ok(heard @ (Heard::Text { .. } | Heard::Dropped(_))) => {
-                    self.hear(heard);
+                Ok(update @ (TaskUpdate::Text { .. } | TaskUpdate::Dropped(_))) => {
+                    self.on_update(update);
                     Ok(())
                 }
-                Ok(Heard::Changed) => match self.follow.standing().await {
-                    Ok(standing) => self.change(standing).await,
+                Ok(TaskUpdate::Changed) => match self.follow.summary().await {
+                    Ok(summary) => self.change(summary).await,
                     Err(problem) => Err(problem),
                 },
-                Ok(Heard::Ended) => {
+                Ok(TaskUpdate::Ended) => {
                     self.ended = true;
                     Ok(())
                 }
                 Err(problem) => Err(problem),
             };
-            if let Err(problem) = heard {
+            if let Err(problem) = update {
                 self.ended = true;
                 return Some(fault(&problem).answer(Some(&self.id)));
             }
@@ -192,29 +192,29 @@ impl Telling {
     }
 
     /// More of what may become the answer.
-    fn hear(&mut self, heard: Heard) {
-        match heard {
-            Heard::Text { effect, text } => {
-                if let Some(piece) = self.answer.hear(effect, text) {
-                    self.tell_piece(&piece, false);
+    fn on_update(&mut self, update: TaskUpdate) {
+        match update {
+            TaskUpdate::Text { effect, text } => {
+                if let Some(chunk) = self.answer.push(effect, text) {
+                    self.push_chunk(&chunk, false);
                 }
             }
-            Heard::Dropped(effect) => self.answer.drop(effect),
-            Heard::Step(_) | Heard::Changed | Heard::Ended => {}
+            TaskUpdate::Dropped(effect) => self.answer.drop(effect),
+            TaskUpdate::Step(_) | TaskUpdate::Changed | TaskUpdate::Ended => {}
         }
     }
 
-    fn tell_artifact(&mut self, artifact: &Value, append: bool, is_last: bool) {
+    fn push_artifact(&mut self, artifact: &Value, append: bool, is_last: bool) {
         let update = json!({
             "taskId": self.task.as_str(), "contextId": self.context, "artifact": artifact, "append": append, "lastChunk": is_last,
         });
         self.ready.push_back(json!({ "artifactUpdate": update }));
     }
 
-    /// A chunk of the answer: the first one takes the place of what was told before.
-    fn tell_piece(&mut self, piece: &Piece, is_last: bool) {
-        let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": piece.text }] });
-        self.tell_artifact(&artifact, piece.append, is_last);
+    /// A chunk of the answer: the first one replaces what was sent before.
+    fn push_chunk(&mut self, chunk: &AnswerChunk, is_last: bool) {
+        let artifact = json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": chunk.text }] });
+        self.push_artifact(&artifact, chunk.append, is_last);
     }
 
     /// Something is done for it.
@@ -230,35 +230,35 @@ impl Telling {
     }
 
     /// It may stand elsewhere now.
-    async fn change(&mut self, standing: Standing) -> Result<(), Problem> {
+    async fn change(&mut self, summary: TaskSummary) -> Result<(), Problem> {
         let envelopes = self.call.peer.state.society.messages(&self.task).await?;
-        let now = state(&standing, &envelopes);
+        let now = state(&summary, &envelopes);
         let asked = |status: &Value| {
             let metadata = &status["message"]["metadata"];
             (metadata["approvalId"].clone(), metadata["code"].clone())
         };
-        let status = status(&standing, &envelopes, &self.task);
+        let status = status(&summary, &envelopes, &self.task);
         let is_same = self.last["state"] == now && asked(&self.last) == asked(&status);
         if !is_same {
-            if standing.is_over() {
-                for heard in self.follow.rest().await? {
-                    self.hear(heard);
+            if summary.is_over() {
+                for update in self.follow.drain().await? {
+                    self.on_update(update);
                 }
-                let mut made = artifacts(&self.call, &standing, &envelopes);
-                if let Some(last) = standing.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
-                    self.tell_piece(&last, true);
+                let mut made = artifacts(&self.call, &summary, &envelopes);
+                if let Some(last) = summary.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
+                    self.push_chunk(&last, true);
                     made.retain(|artifact| artifact["artifactId"] != ANSWER);
                 }
-                made.iter().for_each(|artifact| self.tell_artifact(artifact, false, true));
-            } else if standing.needs_person()
-                && let Some(piece) = self.answer.flush()
+                made.iter().for_each(|artifact| self.push_artifact(artifact, false, true));
+            } else if summary.needs_person()
+                && let Some(chunk) = self.answer.flush()
             {
-                self.tell_piece(&piece, false);
+                self.push_chunk(&chunk, false);
             }
             self.ready.push_back(self.update(&status));
             self.last = status;
         }
-        self.ended = standing.is_over() || (standing.needs_person() && self.is_turn_based);
+        self.ended = summary.is_over() || (summary.needs_person() && self.is_turn_based);
         Ok(())
     }
 }

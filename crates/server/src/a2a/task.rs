@@ -1,4 +1,4 @@
-//! A request as a task of the protocol: its state, what it waits for, what came of it.
+//! A request as a task of the protocol: its state, what it waits for, and its artifacts.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::Call;
 use super::error::{fault, not_found};
 use super::message::write;
-use super::tasks::context_id;
+use super::task_index::context_id;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::work::{BUSY, Standing, asking, busy};
+use crate::task_follower::{BUSY, TaskSummary, busy_message, describe_approval};
 
 /// The artifact that the answer is.
 pub(super) const ANSWER: &str = "answer";
@@ -31,62 +31,64 @@ pub(super) fn context_of(envelopes: &Envelopes, task: &TaskId) -> String {
 }
 
 /// A task as it is now, with at most so much of what passed.
-pub(super) async fn told(call: &Call, task: &TaskId, length: Option<usize>) -> Result<Value, Fault> {
+pub(super) async fn task_json(call: &Call, task: &TaskId, length: Option<usize>) -> Result<Value, Fault> {
     // What passed is read after: of a task that is over all of it is there.
-    let standing = call.peer.standing(task).await.map_err(|problem| fault(&problem))?;
+    let summary = call.peer.summary(task).await.map_err(|problem| fault(&problem))?;
     let envelopes = envelopes(call, task).await?;
     let context = context_of(&envelopes, task);
-    let mut told = json!({ "id": task.as_str(), "contextId": context, "status": status(&standing, &envelopes, task) });
-    let artifacts = artifacts(call, &standing, &envelopes);
+    let mut json = json!({ "id": task.as_str(), "contextId": context, "status": status(&summary, &envelopes, task) });
+    let artifacts = artifacts(call, &summary, &envelopes);
     if !artifacts.is_empty() {
-        told["artifacts"] = json!(artifacts);
+        json["artifacts"] = json!(artifacts);
     }
     let skipped = envelopes.len().saturating_sub(length.unwrap_or(usize::MAX));
     let history: Vec<Value> = envelopes.iter().skip(skipped).map(|(_, envelope)| write(envelope, &context)).collect();
     if !history.is_empty() {
-        told["history"] = json!(history);
+        json["history"] = json!(history);
     }
-    Ok(told)
+    Ok(json)
 }
 
 /// The state that a standing is.
-pub(super) fn state(standing: &Standing, envelopes: &Envelopes) -> &'static str {
-    match standing.status {
+pub(super) fn state(summary: &TaskSummary, envelopes: &Envelopes) -> &'static str {
+    match summary.status {
         TaskStatus::NeedsPerson => "TASK_STATE_INPUT_REQUIRED",
         TaskStatus::Done => "TASK_STATE_COMPLETED",
         TaskStatus::Failed => "TASK_STATE_FAILED",
         TaskStatus::Cancelled => "TASK_STATE_CANCELED",
         // It lies in an inbox.
-        TaskStatus::Waiting if envelopes.len() == 1 && !standing.has_begun => "TASK_STATE_SUBMITTED",
+        TaskStatus::Waiting if envelopes.len() == 1 && !summary.has_started => "TASK_STATE_SUBMITTED",
         TaskStatus::Waiting | TaskStatus::Running => "TASK_STATE_WORKING",
     }
 }
 
-pub(super) fn status(standing: &Standing, envelopes: &Envelopes, task: &TaskId) -> Value {
+pub(super) fn status(summary: &TaskSummary, envelopes: &Envelopes, task: &TaskId) -> Value {
     let at = envelopes.last().map(|(recorded, _)| iso::write(recorded.at)).unwrap_or_default();
-    let mut status = json!({ "state": state(standing, envelopes), "timestamp": at });
+    let mut status = json!({ "state": state(summary, envelopes), "timestamp": at });
     let context = context_of(envelopes, task);
-    let said = |id: String, parts: Value, metadata: Value| {
+    let message = |id: String, parts: Value, metadata: Value| {
         json!({
             "messageId": id, "contextId": context, "taskId": task.as_str(), "role": "ROLE_AGENT",
             "parts": parts, "metadata": metadata,
         })
     };
-    if let Some(approval) = standing.approvals.first() {
+    if let Some(approval) = summary.approvals.first() {
         let id = &approval.id;
-        let parts = json!([{ "text": format!("{}\n\n{}", asking(approval), how(approval)) }, { "data": approval }]);
-        status["message"] = said(format!("{task}-{id}"), parts, json!({ "approvalId": id }));
-    } else if let Some(agent) = &standing.behind {
-        status["message"] = said(format!("{task}-{BUSY}"), json!([{ "text": busy(agent) }]), json!({ "code": BUSY }));
-    } else if let Some(failure) = &standing.failure {
+        let parts =
+            json!([{ "text": format!("{}\n\n{}", describe_approval(approval), answer_hint(approval)) }, { "data": approval }]);
+        status["message"] = message(format!("{task}-{id}"), parts, json!({ "approvalId": id }));
+    } else if let Some(agent) = &summary.behind {
+        status["message"] =
+            message(format!("{task}-{BUSY}"), json!([{ "text": busy_message(agent) }]), json!({ "code": BUSY }));
+    } else if let Some(failure) = &summary.failure {
         let parts = json!([{ "text": failure.message }]);
-        status["message"] = said(format!("{task}-failure"), parts, json!({ "code": failure.code }));
+        status["message"] = message(format!("{task}-failure"), parts, json!({ "code": failure.code }));
     }
     status
 }
 
 /// How a client answers what waits.
-fn how(approval: &Approval) -> &'static str {
+fn answer_hint(approval: &Approval) -> &'static str {
     match &approval.pending {
         Pending::Question { wanted: Wanted::Text { .. }, .. } => "Send the answer to this task.",
         Pending::Question { wanted: Wanted::Form { .. }, .. } => {
@@ -98,10 +100,10 @@ fn how(approval: &Approval) -> &'static str {
     }
 }
 
-/// What came of it: the answer, and what was made on the way to it.
-pub(super) fn artifacts(call: &Call, standing: &Standing, envelopes: &Envelopes) -> Vec<Value> {
+/// Its artifacts: the answer, and the files made for it.
+pub(super) fn artifacts(call: &Call, summary: &TaskSummary, envelopes: &Envelopes) -> Vec<Value> {
     let answer =
-        standing.answer.iter().map(|answer| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": answer }] }));
+        summary.answer.iter().map(|answer| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": answer }] }));
     let made = envelopes.iter().filter(|(_, envelope)| envelope.to.is_user());
     let made = made.flat_map(|(_, envelope)| Artifact::attached(&envelope.payload.meta));
     let file = |artifact: Artifact| {

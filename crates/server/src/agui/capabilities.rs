@@ -1,17 +1,20 @@
-//! What an agent can do, as AG-UI says it.
+//! The capabilities of an agent, in AG-UI's terms.
 
 use axum::extract::State;
 use polis_domain::EffectClass;
 use serde_json::{Value, json};
 
-use super::known;
+use super::find_addressee;
+use crate::addressee::addressees;
+use crate::extract::PathParam;
 use crate::problem::Problem;
-use crate::spoken::addressees;
 use crate::state::SocietyState;
-use crate::wanted::Name;
 
-pub(crate) async fn capabilities(State(state): State<SocietyState>, Name(agent): Name) -> Result<axum::Json<Value>, Problem> {
-    let addressee = known(&state, &agent).await?;
+pub(crate) async fn capabilities(
+    State(state): State<SocietyState>,
+    PathParam(agent): PathParam,
+) -> Result<axum::Json<Value>, Problem> {
+    let addressee = find_addressee(&state, &agent).await?;
     let others = addressees(&state).await?.into_iter().filter(|other| other.name.starts_with("agent/"));
     let others: Vec<_> = others
         .filter(|other| other.agent != addressee.agent)

@@ -21,7 +21,7 @@ pub(crate) struct Event {
     pub(crate) timestamp: Option<u64>,
 }
 
-/// What an event says. These are all that there are.
+/// The body of an event. The list is complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub(crate) enum Body {

@@ -4,14 +4,14 @@ use polis_domain::{Digest, Task, TaskId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Names;
-use super::interrupt::Resume;
-use crate::spoken::{Before, envelope_text};
+use super::RunIds;
+use super::interrupts::Resume;
+use crate::addressee::{EarlierMessage, envelope_text};
 
 /// `RunAgentInput`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Input {
+pub(crate) struct RunAgentInput {
     pub(crate) thread_id: String,
     pub(crate) run_id: String,
     #[serde(default)]
@@ -19,7 +19,7 @@ pub(crate) struct Input {
     #[serde(default)]
     tools: Vec<ClientTool>,
     #[serde(default)]
-    context: Vec<Context>,
+    context: Vec<ContextEntry>,
     #[serde(default)]
     forwarded_props: Value,
     #[serde(default)]
@@ -46,21 +46,21 @@ struct ClientTool {
 }
 
 #[derive(Debug, Deserialize)]
-struct Context {
+struct ContextEntry {
     description: String,
     value: String,
 }
 
 /// What is new on a thread.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Saying {
+pub(crate) enum NewContent {
     /// The text of the message, and the words in it that the person has just written.
-    Words { text: String, own: String },
-    /// What came of calls of the client's own tools.
-    Results(Vec<(String, String)>),
+    Text { text: String, own: String },
+    /// Results of the client's own tool calls.
+    ToolResults(Vec<(String, String)>),
 }
 
-impl Input {
+impl RunAgentInput {
     /// The request that a thread is. A thread whose name cannot be a request's has one that is made of it.
     pub(crate) fn task(&self) -> TaskId {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -72,8 +72,8 @@ impl Input {
         format!("agui-{}", digest.as_str().unwrap_or_default()).into()
     }
 
-    pub(crate) fn names(&self) -> Names {
-        Names { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into() }
+    pub(crate) fn names(&self) -> RunIds {
+        RunIds { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into() }
     }
 
     /// What goes with the message for the agent's code.
@@ -93,8 +93,8 @@ impl Input {
         meta
     }
 
-    /// What the client says that the thread does not know yet; else a code and what to do.
-    pub(crate) fn saying(&self, is_known: bool) -> Result<Saying, (&'static str, String)> {
+    /// What the client sends that the thread does not have yet; otherwise an error code and what to do.
+    pub(crate) fn new_content(&self, is_known: bool) -> Result<NewContent, (&'static str, String)> {
         let answered = self.messages.iter().rposition(|message| message.role == "assistant");
         let new = &self.messages[answered.map_or(0, |place| place + 1)..];
         let results: Vec<_> = new.iter().filter(|message| message.role == "tool").collect();
@@ -105,7 +105,7 @@ impl Input {
                 let content = message.error.as_ref().map_or(content, |error| format!("it failed: {error}"));
                 Ok((message.tool_call_id.clone().unwrap_or_default(), content))
             };
-            return Ok(Saying::Results(results.iter().map(result).collect::<Result<_, _>>()?));
+            return Ok(NewContent::ToolResults(results.iter().map(result).collect::<Result<_, _>>()?));
         }
         let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?.join("\n\n");
         if words.trim().is_empty() {
@@ -122,11 +122,11 @@ impl Input {
                 let by_assistant = message.role == "assistant";
                 let text = text_of(&message.content)?;
                 if (by_assistant || message.role == "user") && !text.trim().is_empty() {
-                    before.push(Before { by_assistant, text });
+                    before.push(EarlierMessage { by_assistant, text });
                 }
             }
         }
-        Ok(Saying::Words { text: envelope_text(&instructions, &before, &words), own: words })
+        Ok(NewContent::Text { text: envelope_text(&instructions, &before, &words), own: words })
     }
 }
 
@@ -156,7 +156,7 @@ fn text_of(content: &Value) -> Result<String, (&'static str, String)> {
 mod tests {
     use super::*;
 
-    fn input(more: Value) -> Input {
+    fn input(more: Value) -> RunAgentInput {
         let mut whole = json!({ "threadId": "t1", "runId": "r1" });
         whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(whole).unwrap()
@@ -171,8 +171,8 @@ mod tests {
             { "id": "4", "role": "user", "content": [{ "type": "text", "text": "two" }] },
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
-        assert_eq!(input.saying(true), Ok(Saying::Words { text: "two".to_owned(), own: "two".to_owned() }));
-        let Ok(Saying::Words { text, own }) = input.saying(false) else { panic!("no words") };
+        assert_eq!(input.new_content(true), Ok(NewContent::Text { text: "two".to_owned(), own: "two".to_owned() }));
+        let Ok(NewContent::Text { text, own }) = input.new_content(false) else { panic!("no words") };
         assert_eq!(own, "two");
         assert!(text.contains("be brief") && text.contains("user: one\nassistant: 1") && text.ends_with("[The request]\ntwo"));
     }
@@ -180,9 +180,9 @@ mod tests {
     #[test]
     fn what_came_of_a_call_answers_it_and_pictures_are_refused() {
         let with = |role: &str, content: Value| {
-            input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] })).saying(true)
+            input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] })).new_content(true)
         };
-        assert_eq!(with("tool", json!("21")), Ok(Saying::Results(vec![("c".to_owned(), "21".to_owned())])));
+        assert_eq!(with("tool", json!("21")), Ok(NewContent::ToolResults(vec![("c".to_owned(), "21".to_owned())])));
         assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
         assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
     }

@@ -1,19 +1,19 @@
-//! Random societies, told as runs: the rules of the protocol hold in each, live and told again.
+//! Random societies, translated to AG-UI runs: each keeps the rules of the protocol, live and on replay.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use polis_domain::{CallResult, Effect, EffectClass, Event as Happened, Failure, Finish, Response, Ruling, Seq};
+use polis_domain::{CallResult, Effect, EffectClass, Event as LogEvent, Failure, Finish, Response, Ruling, Seq};
 use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Society, SystemClock, Turn, WatchEvent};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedTools, worker_role};
 use serde_json::json;
 
 use super::event::{Body, Event, Outcome};
-use super::run::{Names, Run, waiting};
+use super::run::{Run, RunIds, waiting};
 use super::verifier::Verifier;
-use crate::About;
+use crate::HostSettings;
 use crate::state::SocietyState;
 use polis_api::Pending;
 
@@ -124,25 +124,25 @@ async fn society() -> SocietyState {
     for depth in 0..3 {
         society.spawn(format!("helper{depth}").into(), worker_role().id, "root".into()).await.unwrap();
     }
-    SocietyState::new(society, About { model: "scripted/one".to_owned(), is_offline: true, ..About::default() })
+    SocietyState::new(society, HostSettings { model: "scripted/one".to_owned(), is_offline: true, ..HostSettings::default() })
 }
 
-fn names(run: &str) -> Names {
-    Names { thread: "t".into(), run: run.into() }
+fn names(run: &str) -> RunIds {
+    RunIds { thread: "t".into(), run: run.into() }
 }
 
 /// Hears a run to its end and checks every event of it.
 async fn heard(mut run: Run, about: &str) -> Vec<Event> {
     let mut verifier = Verifier::default();
     let mut events = Vec::new();
-    let hear = async {
+    let follow = async {
         while let Some(event) = run.next().await {
             let told = verifier.check(&event);
             events.push(event);
             assert_eq!(told, Ok(()), "{about}: {:#?}", &events[events.len().saturating_sub(12)..]);
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), hear).await.unwrap_or_else(|_| panic!("{about}: it never ends"));
+    tokio::time::timeout(std::time::Duration::from_secs(60), follow).await.unwrap_or_else(|_| panic!("{about}: it never ends"));
     assert!(verifier.is_over(), "{about}: no end in {events:#?}");
     events
 }
@@ -259,7 +259,7 @@ async fn what_a_turn_asks_a_model_for_itself_alone_is_told_to_nobody() {
     while let Ok(Some(seen)) = watch.next().await {
         match seen {
             WatchEvent::Event(recorded) => {
-                if let Happened::EffectStarted { id, effect: Effect::Model { aside: true, .. }, .. } = &recorded.event {
+                if let LogEvent::EffectStarted { id, effect: Effect::Model { aside: true, .. }, .. } = &recorded.event {
                     asides.push(*id);
                 }
             }

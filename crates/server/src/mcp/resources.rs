@@ -12,11 +12,11 @@ use polis_api::{Direction, MessagePaging, ThreadPart};
 use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId};
 use serde_json::{Map, Value, json};
 
-use super::era::Era;
+use super::protocol_version::ProtocolEra;
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::{Fault, INVALID_PARAMS};
-use crate::work::Peer;
+use crate::task_follower::Peer;
 
 /// What is encoded in a segment of an address.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -24,10 +24,10 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// How many are listed at once.
 const PAGE: usize = 200;
 
-/// The longest artifact that is told whole.
+/// The longest artifact that is returned inline.
 const MAX_ARTIFACT_BYTES: u64 = 4 << 20;
 
-/// What clients of the older generation hear when there is no such resource.
+/// The error code of older protocol versions for a resource that does not exist.
 const NOT_FOUND: i64 = -32002;
 
 pub(super) fn templates() -> Value {
@@ -72,17 +72,17 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
             "mimeType": "application/json",
         })
     };
-    let mut told = json!({ "resources": listed.into_iter().map(resource).collect::<Vec<_>>() });
+    let mut json = json!({ "resources": listed.into_iter().map(resource).collect::<Vec<_>>() });
     if let Some(next) = next {
-        told["nextCursor"] = json!(next.as_str());
+        json["nextCursor"] = json!(next.as_str());
     }
-    Ok(told)
+    Ok(json)
 }
 
-type Listed = (ThreadId, AgentId, u32);
+type ListedThread = (ThreadId, AgentId, u32);
 
 /// The threads after one, in the order of their names, and where the next page begins.
-fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<Listed>, Option<ThreadId>) {
+fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<ListedThread>, Option<ThreadId>) {
     let main = spine.agents.keys().map(AgentId::main_thread);
     let all: BTreeSet<ThreadId> = spine.threads.keys().cloned().chain(main).collect();
     let mut ids = all.into_iter().filter(|id| after.is_none_or(|after| id > after));
@@ -92,12 +92,12 @@ fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<Listed>, Option<ThreadI
         let messages = head.map_or(0, |head| head.messages);
         (id, agent, messages)
     };
-    let listed: Vec<Listed> = ids.by_ref().take(PAGE).map(own).collect();
+    let listed: Vec<ListedThread> = ids.by_ref().take(PAGE).map(own).collect();
     let next = ids.next().and_then(|_| listed.last().map(|(id, ..)| id.clone()));
     (listed, next)
 }
 
-pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) -> Result<Value, Fault> {
+pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &ProtocolEra) -> Result<Value, Fault> {
     let uri = params.get("uri").and_then(Value::as_str).ok_or_else(|| Fault::invalid("`uri` is missing"))?;
     let unknown = |why: &str| {
         let code = if era.is_modern() { INVALID_PARAMS } else { NOT_FOUND };
@@ -107,7 +107,7 @@ pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) ->
     let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
     let (kind, name) = path.split_once('/').unwrap_or((path, ""));
     let name = percent_decode_str(name).decode_utf8().map_err(|_| unknown("its address is not UTF-8"))?;
-    let told = match (kind, query) {
+    let json = match (kind, query) {
         ("threads", query) => thread(peer, &name, query).await.map(|thread| json!(thread)),
         ("tasks", None) => {
             let which = MessagePaging { direction: Direction::All, ..MessagePaging::default() };
@@ -119,9 +119,9 @@ pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &Era) ->
         }
         _ => return Err(unknown("polis://threads/…, polis://tasks/… and polis://artifacts/… are known")),
     };
-    match told {
-        Ok(told) => {
-            let content = json!({ "mimeType": "application/json", "text": told.to_string() });
+    match json {
+        Ok(json) => {
+            let content = json!({ "mimeType": "application/json", "text": json.to_string() });
             Ok(json!({ "contents": [with_uri(content, uri)] }))
         }
         Err(problem) if problem.status().is_client_error() => Err(unknown(problem.detail())),

@@ -13,18 +13,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::flights::Flight;
-use super::{Call, Progress, person};
+use super::in_flight::InFlightRequest;
+use super::{Call, Progress, elicitation};
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
-use crate::work::{Follow, Heard, Peer, Standing, busy};
+use crate::task_follower::{Peer, TaskFollower, TaskSummary, TaskUpdate, busy_message};
 
 /// How long a call waits for an answer where it does not say, and at most.
 const USUAL_WAIT: f64 = 50.0;
 const LONGEST_WAIT: f64 = 3_600.0;
 
-/// The argument that says how long.
+/// The argument with the time to wait.
 const WAIT: &str = "waitSeconds";
 
 /// Said to a model whose request waits for a person.
@@ -34,13 +34,13 @@ const DECIDE: &str = "a person must decide; show them `approvals`, then call `ap
 const LATER: &str = "still running; call `status` with the taskId later";
 
 /// What a tool gave, or why it did nothing.
-type Done = Result<Value, Problem>;
+type ToolOutput = Result<Value, Problem>;
 
 /// How long a call waits.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is wanted; the argument is taken before the request is read")]
-struct Patience {
+struct WaitArgument {
     /// How many seconds to wait for the answer; 0 does not wait. The work goes on in any case.
     #[schemars(range(min = 0.0, max = LONGEST_WAIT), default)]
     wait_seconds: f64,
@@ -70,9 +70,9 @@ struct ApprovalArgument {
 }
 
 pub(super) fn list() -> Value {
-    let standing = standing_schema();
+    let summary = summary_schema();
     let waiting = |request: Value, usual: f64| {
-        let mut schema = joined(schema::<Patience>(), request);
+        let mut schema = joined(schema::<WaitArgument>(), request);
         schema["properties"][WAIT]["default"] = json!(usual);
         schema
     };
@@ -82,7 +82,7 @@ pub(super) fn list() -> Value {
             "title": "Submit a request",
             "description": "Submits a new request to the society and waits for its answer. The request is durable: it continues even if no client waits.",
             "inputSchema": waiting(schema::<Submit>(), USUAL_WAIT),
-            "outputSchema": standing,
+            "outputSchema": summary,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
         {
@@ -90,7 +90,7 @@ pub(super) fn list() -> Value {
             "title": "Send a message to an agent",
             "description": "Sends a message to one agent, within an existing request or as a new one, and waits for the answer. `status` lists the agents.",
             "inputSchema": waiting(schema::<Send>(), USUAL_WAIT),
-            "outputSchema": standing,
+            "outputSchema": summary,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true },
         },
         {
@@ -99,7 +99,7 @@ pub(super) fn list() -> Value {
             "description": "Returns the state of a request, with its answer once there is one; without a taskId, the open requests, the agents, and what waits for a person.",
             "inputSchema": waiting(schema::<StatusRequest>(), 0.0),
             "outputSchema": { "type": "object", "required": ["tasks", "approvals"], "properties": {
-                "tasks": { "type": "array", "items": standing },
+                "tasks": { "type": "array", "items": summary },
                 "approvals": approvals_schema(),
                 "agents": { "type": "array", "items": { "type": "object" } },
             } },
@@ -118,7 +118,7 @@ pub(super) fn list() -> Value {
             "title": "Cancel a request",
             "description": "Cancels a request, with everything that is done for it.",
             "inputSchema": joined(schema::<TaskArgument>(), schema::<Cancel>()),
-            "outputSchema": standing,
+            "outputSchema": summary,
             "annotations": { "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false },
         },
     ])
@@ -145,7 +145,7 @@ fn into_object(value: Value) -> Option<Map<String, Value>> {
     if let Value::Object(map) = value { Some(map) } else { None }
 }
 
-fn standing_schema() -> Value {
+fn summary_schema() -> Value {
     json!({ "type": "object", "required": ["taskId", "status"], "properties": {
         "taskId": { "type": "string" },
         "status": { "type": "string", "enum": ["running", "waiting", "needs_person", "done", "failed", "cancelled"] },
@@ -176,7 +176,7 @@ pub(super) fn waits(params: &Map<String, Value>) -> bool {
     }
 }
 
-pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Flight) -> Result<Value, Fault> {
+pub(super) async fn call(call: &Call, progress: Option<Progress>, in_flight: &InFlightRequest) -> Result<Value, Fault> {
     let name = call.params.get("name").and_then(Value::as_str).ok_or_else(|| Fault::invalid("`name` is missing"))?;
     let mut arguments = match call.params.get("arguments") {
         None | Some(Value::Null) => Map::new(),
@@ -188,10 +188,10 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
         None => usual,
         Some(wait) => match wait.as_f64().filter(|wait| (0.0..=LONGEST_WAIT).contains(wait)) {
             Some(wait) => wait,
-            None => return Ok(unusable(&format!("`{WAIT}` must be a number from 0 to {LONGEST_WAIT} (bad_arguments)"))),
+            None => return Ok(error_result(&format!("`{WAIT}` must be a number from 0 to {LONGEST_WAIT} (bad_arguments)"))),
         },
     };
-    let mut waiting = Waiting { peer: &call.peer, patience: Duration::from_secs_f64(wait), progress, flight };
+    let mut waiting = CallWait { peer: &call.peer, max_wait: Duration::from_secs_f64(wait), progress, in_flight };
     let done = match name {
         "submit" | "send" | "status" if call.params.contains_key("requestState") => again(call, name, waiting).await,
         "submit" => match read(arguments) {
@@ -200,7 +200,7 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
         },
         "send" => match read::<Send>(arguments) {
             Ok(request) => match (request.task_id.is_none(), call.peer.caller.needs(Scope::Read)) {
-                // What comes of a request of others is for those who may read; refused before anything is sent.
+                // Results of other clients' requests need the scope `read`; refused before anything is sent.
                 (false, Err(error)) => Err(error.into()),
                 (is_new, _) => waiting.begin(call.peer.api().send(request).await, is_new).await,
             },
@@ -215,33 +215,33 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, flight: &Fligh
         "cancel" => cancel(&call.peer, arguments).await,
         _ => return Err(Fault::invalid(format!("there is no tool `{name}`"))),
     };
-    let (task, standing) = match done {
+    let (task, summary) = match done {
         Ok(done) => done,
         Err(problem) => return Ok(result(Err(problem))),
     };
-    if standing.needs_person()
+    if summary.needs_person()
         && call.era.shows_forms()
-        && !person::is_put_off(&call.params)
-        && let Some(requests) = person::forms(&standing.approvals)
+        && !elicitation::is_declined(&call.params)
+        && let Some(requests) = elicitation::forms(&summary.approvals)
     {
         return Ok(json!({ "resultType": "input_required", "inputRequests": requests, "requestState": task.as_str() }));
     }
-    let told = told(&task, &standing);
-    let told = match name {
-        "status" => json!({ "tasks": [told], "approvals": standing.approvals }),
-        _ => told,
+    let json = summary_json(&task, &summary);
+    let json = match name {
+        "status" => json!({ "tasks": [json], "approvals": summary.approvals }),
+        _ => json,
     };
-    let mut result = result(Ok(told));
-    result["isError"] = json!(name != "status" && standing.status == TaskStatus::Failed);
+    let mut result = result(Ok(json));
+    result["isError"] = json!(name != "status" && summary.status == TaskStatus::Failed);
     Ok(result)
 }
 
-/// The client comes back with what the person said. Nothing is begun a second time.
-async fn again(call: &Call, name: &str, mut waiting: Waiting<'_>) -> Result<(TaskId, Standing), Problem> {
+/// The client returns with the person's input. Nothing is started a second time.
+async fn again(call: &Call, name: &str, mut waiting: CallWait<'_>) -> Result<(TaskId, TaskSummary), Problem> {
     let task = call.params.get("requestState").and_then(Value::as_str).unwrap_or_default().into();
     // It must be there, whatever the client made of it.
-    let standing = call.peer.standing(&task).await?;
-    for (id, decision) in person::decisions(&standing.approvals, &call.params)? {
+    let summary = call.peer.summary(&task).await?;
+    for (id, decision) in elicitation::decisions(&summary.approvals, &call.params)? {
         match call.peer.api().resolve(&id, decision).await {
             Err(error) if error.code() != "not_open" => return Err(error.into()),
             // Somebody else has answered it meanwhile, which is as good.
@@ -253,90 +253,91 @@ async fn again(call: &Call, name: &str, mut waiting: Waiting<'_>) -> Result<(Tas
 }
 
 /// A call that waits.
-struct Waiting<'a> {
+struct CallWait<'a> {
     peer: &'a Peer,
-    patience: Duration,
+    max_wait: Duration,
     progress: Option<Progress>,
-    flight: &'a Flight,
+    in_flight: &'a InFlightRequest,
 }
 
-impl Waiting<'_> {
-    /// Waits for what comes of what was accepted just now.
-    async fn begin(&mut self, accepted: Result<Accepted, ApiError>, is_new: bool) -> Result<(TaskId, Standing), Problem> {
+impl CallWait<'_> {
+    /// Waits for the result of a request that was just accepted.
+    async fn begin(&mut self, accepted: Result<Accepted, ApiError>, is_new: bool) -> Result<(TaskId, TaskSummary), Problem> {
         let Accepted { task_id: task, seq, .. } = accepted?;
         if is_new {
-            let peer = self.peer.of_own();
-            let mut own = Waiting { peer: &peer, patience: self.patience, progress: self.progress.take(), flight: self.flight };
+            let peer = self.peer.with_read_scope();
+            let mut own =
+                CallWait { peer: &peer, max_wait: self.max_wait, progress: self.progress.take(), in_flight: self.in_flight };
             return own.end(&task, Some(seq)).await;
         }
         self.end(&task, None).await
     }
 
-    /// Waits until the request is over or a person must act, or until patience is. What was begun by this call, at a place
-    /// of the log, is called off with it; a mere look is not.
-    async fn end(&mut self, task: &TaskId, begun: Option<Seq>) -> Result<(TaskId, Standing), Problem> {
-        let is_new = begun.is_some_and(|seq| seq > Seq(0));
-        let head = match begun {
+    /// Waits until the request is over, a person must act, or the time is up. Cancelling the call also cancels the request that
+    /// it started, at a position of the log; a call that only reads the state cancels nothing.
+    async fn end(&mut self, task: &TaskId, started_at: Option<Seq>) -> Result<(TaskId, TaskSummary), Problem> {
+        let is_new = started_at.is_some_and(|seq| seq > Seq(0));
+        let head = match started_at {
             Some(seq) if is_new => seq,
             _ => self.peer.state.society.log().readable_head(self.peer.state.society.id()).await?,
         };
-        let mut follow = Follow::new(self.peer, task, head).await?;
-        // What is done for a new one is told from its first step on, also where it is over already.
-        let mut standing = if is_new && !self.patience.is_zero() { Standing::begun() } else { follow.standing().await? };
-        let deadline = Instant::now() + self.patience;
-        while !standing.rests() {
-            let heard = tokio::select! {
+        let mut follow = TaskFollower::new(self.peer, task, head).await?;
+        // The progress of a new request is reported from its first step on, even if it is already over.
+        let mut summary = if is_new && !self.max_wait.is_zero() { TaskSummary::running() } else { follow.summary().await? };
+        let deadline = Instant::now() + self.max_wait;
+        while !summary.has_stopped() {
+            let update = tokio::select! {
                 biased;
-                () = self.flight.cancelled() => {
-                    if begun.is_some() {
+                () = self.in_flight.cancelled() => {
+                    if started_at.is_some() {
                         let reason = "the MCP client cancelled its request".to_owned();
                         self.peer.api().cancel(task, Cancel { reason, turn: None }).await?;
                     }
                     break;
                 }
-                heard = follow.next() => heard?,
+                update = follow.next() => update?,
                 () = tokio::time::sleep_until(deadline) => break,
             };
-            match heard {
-                Heard::Step(words) => {
+            match update {
+                TaskUpdate::Step(words) => {
                     if let Some(progress) = &mut self.progress {
-                        progress.tell(&words);
+                        progress.report(&words);
                     }
                 }
-                Heard::Text { .. } | Heard::Dropped(_) => {}
-                Heard::Changed => standing = follow.standing().await?,
-                Heard::Ended => break,
+                TaskUpdate::Text { .. } | TaskUpdate::Dropped(_) => {}
+                TaskUpdate::Changed => summary = follow.summary().await?,
+                TaskUpdate::Ended => break,
             }
         }
         // The state may have been read before the last steps were.
         if let Some(progress) = &mut self.progress {
-            for heard in follow.rest().await? {
-                if let Heard::Step(words) = heard {
-                    progress.tell(&words);
+            for update in follow.drain().await? {
+                if let TaskUpdate::Step(words) = update {
+                    progress.report(&words);
                 }
             }
         }
-        Ok((task.clone(), standing))
+        Ok((task.clone(), summary))
     }
 }
 
-async fn overview(peer: &Peer) -> Done {
+async fn overview(peer: &Peer) -> ToolOutput {
     let open = peer.api().tasks(&Paging::default()).await?.tasks;
     let tasks: Vec<Value> = open.iter().map(|task| json!({ "taskId": task.id, "status": task.status })).collect();
     let agents = peer.api().agents(&Paging::default()).await?.agents;
     Ok(json!({ "tasks": tasks, "approvals": peer.approvals(None).await?, "agents": agents }))
 }
 
-async fn approve(peer: &Peer, mut arguments: Map<String, Value>) -> Done {
+async fn approve(peer: &Peer, mut arguments: Map<String, Value>) -> ToolOutput {
     let ApprovalArgument { id } = named(&mut arguments, "id")?;
     Ok(json!(peer.api().resolve(&id, read::<Decision>(arguments)?).await?))
 }
 
-async fn cancel(peer: &Peer, mut arguments: Map<String, Value>) -> Result<(TaskId, Standing), Problem> {
+async fn cancel(peer: &Peer, mut arguments: Map<String, Value>) -> Result<(TaskId, TaskSummary), Problem> {
     let TaskArgument { task_id: task } = named(&mut arguments, "taskId")?;
     peer.api().cancel(&task, read(arguments)?).await?;
-    let standing = peer.of_own().standing(&task).await?;
-    Ok((task, standing))
+    let summary = peer.with_read_scope().summary(&task).await?;
+    Ok((task, summary))
 }
 
 /// The arguments of a tool as the request of an operation.
@@ -354,36 +355,36 @@ fn named<T: DeserializeOwned>(arguments: &mut Map<String, Value>, name: &str) ->
     }
 }
 
-/// A standing as tools tell it.
-fn told(task: &TaskId, standing: &Standing) -> Value {
-    let mut told = json!({ "taskId": task.as_str(), "status": standing.status_name() });
-    if let Some(answer) = &standing.answer {
-        told["answer"] = json!(answer);
+/// The state of a request as the tools return it.
+fn summary_json(task: &TaskId, summary: &TaskSummary) -> Value {
+    let mut json = json!({ "taskId": task.as_str(), "status": summary.status_name() });
+    if let Some(answer) = &summary.answer {
+        json["answer"] = json!(answer);
     }
-    if let Some(failure) = &standing.failure {
-        told["failure"] = json!(failure);
+    if let Some(failure) = &summary.failure {
+        json["failure"] = json!(failure);
     }
-    if standing.needs_person() {
-        told["approvals"] = json!(standing.approvals);
-        told["hint"] = json!(DECIDE);
-    } else if let Some(agent) = &standing.behind {
-        told["hint"] = json!(busy(agent));
-    } else if !standing.is_over() {
-        told["hint"] = json!(LATER);
+    if summary.needs_person() {
+        json["approvals"] = json!(summary.approvals);
+        json["hint"] = json!(DECIDE);
+    } else if let Some(agent) = &summary.behind {
+        json["hint"] = json!(busy_message(agent));
+    } else if !summary.is_over() {
+        json["hint"] = json!(LATER);
     }
-    told
+    json
 }
 
 /// What a tool gave, for programs and for models.
-fn result(done: Done) -> Value {
+fn result(done: ToolOutput) -> Value {
     match done {
-        Ok(told) => {
-            json!({ "content": [{ "type": "text", "text": told.to_string() }], "structuredContent": told, "isError": false })
+        Ok(json) => {
+            json!({ "content": [{ "type": "text", "text": json.to_string() }], "structuredContent": json, "isError": false })
         }
-        Err(problem) => unusable(&format!("{} ({})", problem.detail(), problem.code())),
+        Err(problem) => error_result(&format!("{} ({})", problem.detail(), problem.code())),
     }
 }
 
-fn unusable(why: &str) -> Value {
+fn error_result(why: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": why }], "isError": true })
 }

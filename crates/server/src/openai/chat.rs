@@ -11,15 +11,15 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::asking::{Asking, Begun, Item, begin, is_retry};
+use super::client_request::{ClientRequest, Item, StartedRun, is_retry, start_run};
+use super::client_tools::{ClientTool, ClientToolCall, read_tools};
 use super::completion::{Chunk, Completion, Ending};
-use super::conversation::named;
+use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
-use super::models::chosen;
-use super::side;
-use super::tools::{ClientTool, LentCall, lent};
+use super::models::find_model;
+use super::side_request;
 use crate::agui::{KEEP_ALIVE, TokenUsage};
-use crate::caller;
+use crate::caller::RequestCaller;
 use crate::state::SocietyState;
 
 /// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
@@ -63,7 +63,7 @@ struct Message {
 
 pub(crate) async fn chat(
     State(state): State<SocietyState>,
-    caller::From(caller): caller::From,
+    RequestCaller(caller): RequestCaller,
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
@@ -74,7 +74,7 @@ pub(crate) async fn chat(
         return Err(ApiError::invalid("unsupported_parameter", "functions", "describe functions in `tools`"));
     }
     let items = items(&request.messages)?;
-    let said = Said {
+    let format = CompletionFormat {
         model: request.model.clone(),
         include_usage: request.stream_options.is_some_and(|options| options.include_usage),
         created: now(&state),
@@ -82,43 +82,43 @@ pub(crate) async fn chat(
     };
     let is_streamed = request.stream.unwrap_or(false);
     if let Some(Item::User(text)) = items.iter().rev().find(|item| matches!(item, Item::User(_)))
-        && let Some(answer) = side::answer(text)
+        && let Some(answer) = side_request::answer(text)
     {
-        let said = Said { id: "chatcmpl-side".to_owned(), ..said };
+        let format = CompletionFormat { id: "chatcmpl-side".to_owned(), ..format };
         return Ok(if is_streamed {
-            said.streamed_at_once(answer)
+            format.streamed_at_once(answer)
         } else {
-            said.whole(answer, "", Vec::new(), &[]).into_response()
+            format.whole(answer, "", Vec::new(), &[]).into_response()
         });
     }
-    let to = chosen(&state, &request.model).await?;
-    let asking = Asking {
+    let to = find_model(&state, &request.model).await?;
+    let client_request = ClientRequest {
         to,
         items,
         instructions: format_instruction(&request.response_format)?,
-        lent: lent(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
         user: request.user.unwrap_or_default(),
-        name: named(&headers, &request.metadata),
+        name: conversation_name(&headers, &request.metadata),
         task: None,
         previous: None,
         is_retry: is_retry(&headers),
     };
-    let Begun { task, seq, run } = begin(&state, &caller, asking).await?;
-    let said = Said { id: format!("chatcmpl-{seq}-{task}"), ..said };
+    let StartedRun { task, seq, run } = start_run(&state, &caller, client_request).await?;
+    let format = CompletionFormat { id: format!("chatcmpl-{seq}-{task}"), ..format };
     let mut completion = Completion::new(&state, &task, run);
     if is_streamed {
-        return Ok(said.streamed(completion));
+        return Ok(format.streamed(completion));
     }
-    let (content, reasoning, ending) = completion.whole().await;
+    let (content, reasoning, ending) = completion.collect().await;
     let calls = match ending {
         Ending::Stop => Vec::new(),
         Ending::ToolCalls(calls) => calls,
         Ending::Failed(error) => return Err(error),
     };
-    Ok(said.whole(content, &reasoning, calls, &completion.usage).into_response())
+    Ok(format.whole(content, &reasoning, calls, &completion.usage).into_response())
 }
 
-/// What was said, without what we cannot take.
+/// The messages as conversation items; errors for content that is not supported.
 fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
     let item = |(place, message): (usize, &Message)| {
         let param = format!("messages[{place}]");
@@ -158,7 +158,7 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
     }
 }
 
-/// What an agent is told about the form of its answer.
+/// The instruction for the format of the answer.
 pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError> {
     let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
     match format.get("type").and_then(Value::as_str) {
@@ -180,16 +180,16 @@ pub(super) fn now(state: &SocietyState) -> u64 {
     state.society.now().0 / 1_000
 }
 
-/// How an answer is said.
-struct Said {
+/// The fixed fields of a completion.
+struct CompletionFormat {
     id: String,
     model: String,
     created: u64,
     include_usage: bool,
 }
 
-impl Said {
-    fn whole(&self, content: String, reasoning: &str, calls: Vec<LentCall>, usage: &[TokenUsage]) -> axum::Json<Value> {
+impl CompletionFormat {
+    fn whole(&self, content: String, reasoning: &str, calls: Vec<ClientToolCall>, usage: &[TokenUsage]) -> axum::Json<Value> {
         let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
         let mut message = Map::from_iter([("role".to_owned(), json!("assistant")), ("refusal".to_owned(), Value::Null)]);
         let is_silent = content.is_empty() && !calls.is_empty();
@@ -203,7 +203,7 @@ impl Said {
         axum::Json(json!({
             "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
             "choices": [{ "index": 0, "message": message, "finish_reason": finish, "logprobs": null }],
-            "usage": used(usage),
+            "usage": usage_json(usage),
         }))
     }
 
@@ -235,7 +235,7 @@ impl Said {
         if self.include_usage {
             let last = json!({
                 "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
-                "choices": [], "usage": used(usage),
+                "choices": [], "usage": usage_json(usage),
             });
             chunks.push(last.to_string());
         }
@@ -253,15 +253,15 @@ impl Said {
     fn streamed(self, completion: Completion) -> Response {
         let first = self.chunk(&json!({ "role": "assistant", "content": "" }), None);
         let state = (self, completion, VecDeque::from([first]));
-        let chunks = stream::unfold(state, |(said, mut completion, mut ready)| async move {
+        let chunks = stream::unfold(state, |(format, mut completion, mut ready)| async move {
             loop {
                 if let Some(data) = ready.pop_front() {
-                    return Some((Ok::<_, Infallible>(sse::Event::default().data(data)), (said, completion, ready)));
+                    return Some((Ok::<_, Infallible>(sse::Event::default().data(data)), (format, completion, ready)));
                 }
                 match completion.next().await? {
-                    Chunk::Content(text) => ready.push_back(said.chunk(&json!({ "content": text }), None)),
-                    Chunk::Reasoning(text) => ready.push_back(said.chunk(&json!({ "reasoning_content": text }), None)),
-                    Chunk::End(ending) => ready.extend(said.end(ending, &completion.usage)),
+                    Chunk::Content(text) => ready.push_back(format.chunk(&json!({ "content": text }), None)),
+                    Chunk::Reasoning(text) => ready.push_back(format.chunk(&json!({ "reasoning_content": text }), None)),
+                    Chunk::End(ending) => ready.extend(format.end(ending, &completion.usage)),
                 }
             }
         });
@@ -275,11 +275,11 @@ pub(super) fn unbuffered(mut response: Response) -> Response {
     response
 }
 
-fn tool_call(call: &LentCall) -> Value {
+fn tool_call(call: &ClientToolCall) -> Value {
     json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": call.arguments } })
 }
 
-fn used(usage: &[TokenUsage]) -> Value {
+fn usage_json(usage: &[TokenUsage]) -> Value {
     let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
     json!({
         "prompt_tokens": sum(|usage| usage.input_tokens),
@@ -303,8 +303,8 @@ mod tests {
     #[test]
     fn texts_are_taken_and_what_is_not_text_is_named() {
         let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
-        let said = read(json!([{ "role": "developer", "content": "be brief" }, { "role": "user", "content": parts }]));
-        assert_eq!(said, Ok(vec![Item::Instruction("be brief".to_owned()), Item::User("a\nb".to_owned())]));
+        let format = read(json!([{ "role": "developer", "content": "be brief" }, { "role": "user", "content": parts }]));
+        assert_eq!(format, Ok(vec![Item::Instruction("be brief".to_owned()), Item::User("a\nb".to_owned())]));
         let picture = json!([{ "type": "text", "text": "see" }, { "type": "image_url", "image_url": { "url": "data:" } }]);
         let wrong = read(json!([{ "role": "user", "content": picture }]));
         assert_eq!(wrong, Err(("unsupported_content".to_owned(), "messages[0].content[1]".to_owned())));

@@ -1,13 +1,13 @@
-//! A run as clients of OpenAI see it: text, reasoning beside it, and one ending.
+//! A run as OpenAI clients see it: text, reasoning, and one ending.
 
 use std::collections::VecDeque;
 
+use super::client_tools::ClientToolCall;
 use super::error::ApiError;
-use super::tools::LentCall;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
-use crate::openai::words::notice;
+use crate::openai::approval_text::notice;
 use crate::state::SocietyState;
-use crate::work::BUSY;
+use crate::task_follower::BUSY;
 use polis_domain::TaskId;
 
 /// What comes next.
@@ -19,10 +19,10 @@ pub(super) enum Chunk {
 
 /// How it ended.
 pub(super) enum Ending {
-    /// It is answered, or waits for a person and says so.
+    /// It is answered, or the text says that it waits for a person.
     Stop,
     /// The client's own tools are to be called.
-    ToolCalls(Vec<LentCall>),
+    ToolCalls(Vec<ClientToolCall>),
     Failed(ApiError),
 }
 
@@ -65,14 +65,14 @@ impl Completion {
                 return None;
             }
             match self.run.next().await {
-                Some(event) => self.hear(event).await,
+                Some(event) => self.on_event(event).await,
                 None => self.end(Ending::Stop),
             }
         }
     }
 
     /// Everything to the end: the answer alone, what was thought on the way, and how it ended.
-    pub(super) async fn whole(&mut self) -> (String, String, Ending) {
+    pub(super) async fn collect(&mut self) -> (String, String, Ending) {
         let (mut content, mut reasoning) = (String::new(), String::new());
         while let Some(chunk) = self.next().await {
             match chunk {
@@ -92,13 +92,13 @@ impl Completion {
         self.ready.push_back(Chunk::End(ending));
     }
 
-    fn say(&mut self, text: String) {
+    fn push_text(&mut self, text: String) {
         let apart = std::mem::take(&mut self.is_new) && self.has_content;
         self.has_content = true;
         self.ready.push_back(Chunk::Content(if apart { format!("\n\n{text}") } else { text }));
     }
 
-    fn think(&mut self, text: String) {
+    fn push_reasoning(&mut self, text: String) {
         self.ends_line = text.ends_with('\n');
         self.ready.push_back(Chunk::Reasoning(text));
     }
@@ -106,15 +106,15 @@ impl Completion {
     /// A line about what is done.
     fn note(&mut self, text: &str) {
         let start = if self.ends_line { "" } else { "\n" };
-        self.think(format!("{start}{text}\n"));
+        self.push_reasoning(format!("{start}{text}\n"));
     }
 
-    async fn hear(&mut self, event: Event) {
+    async fn on_event(&mut self, event: Event) {
         let is_main = event.subagent_run_id.is_none();
         match event.body {
             Body::TextMessageStart { .. } if is_main => self.is_new = true,
-            Body::TextMessageContent { delta, .. } if is_main => self.say(delta),
-            Body::ReasoningMessageContent { delta, .. } => self.think(delta),
+            Body::TextMessageContent { delta, .. } if is_main => self.push_text(delta),
+            Body::ReasoningMessageContent { delta, .. } => self.push_reasoning(delta),
             Body::SubagentStarted { name, description, .. } => {
                 self.note(&format!("▸ {name}: {}", description.unwrap_or_default()));
             }
@@ -123,7 +123,7 @@ impl Completion {
             Body::RunError { message, code: Some(code), usage } if code == BUSY => {
                 self.usage = usage;
                 self.is_new = true;
-                self.say(message);
+                self.push_text(message);
                 self.end(Ending::Stop);
             }
             Body::RunError { message, code, usage } => {
@@ -142,14 +142,14 @@ impl Completion {
         match outcome {
             Outcome::Success { pending_tool_call_ids } if pending_tool_call_ids.is_empty() => self.end(Ending::Stop),
             Outcome::Success { .. } => {
-                let calls = self.run.lent_calls().into_iter().map(LentCall::new).collect();
+                let calls = self.run.client_tool_calls().into_iter().map(ClientToolCall::new).collect();
                 self.end(Ending::ToolCalls(calls));
             }
             Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "the request was cancelled"))),
             Outcome::Interrupt { .. } => match waiting(&self.state, &self.task).await {
                 Ok(waiting) => {
                     self.is_new = true;
-                    self.say(notice(&waiting));
+                    self.push_text(notice(&waiting));
                     self.end(Ending::Stop);
                 }
                 Err(problem) => self.end(Ending::Failed(problem.into())),

@@ -1,9 +1,9 @@
-//! Which request of ours a conversation of a client is. Clients send everything that was said each time, and no name for it.
+//! Finds the request that belongs to a client's conversation. Clients send the whole conversation each time, without an id.
 //!
-//! A conversation is known by what its user has said so far. Each message carries the print of that in its meta; a client that
-//! sends more continues the request whose newest message has the print of what came before. A conversation that begins like
-//! another one is another; one that was edited or asked again in the middle is a branch, and so another as well. What the
-//! assistant said does not count: clients shorten and decorate it. A client that names its conversation is believed.
+//! A conversation is identified by its user's messages so far. Each message carries their fingerprint in its meta; a client
+//! that sends more continues the request whose newest message has the fingerprint of the earlier part. A conversation that
+//! starts like another one is a separate one; one that was edited or repeated in the middle is a branch, and separate as well. The
+//! assistant's messages do not count: clients shorten and decorate them. An id from the client takes precedence.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use polis_engine::Society;
 
 use super::error::ApiError;
 
-/// Where a message says what the user had said.
-pub(super) const PRINT: &str = "chatPrint";
+/// The meta key with the fingerprint of the user's messages so far.
+pub(super) const FINGERPRINT: &str = "chatPrint";
 
 /// How many conversations that begin alike are looked through, the newest first.
 const ALIKE: u64 = 32;
@@ -22,60 +22,61 @@ const ALIKE: u64 = 32;
 /// Headers by which clients name a conversation.
 const NAMES: &[&str] = &["x-conversation-id", "x-openwebui-chat-id", "x-librechat-conversation-id"];
 
-/// What tells a conversation from others.
-pub(super) struct Marks<'a> {
+/// Identifies a conversation.
+pub(super) struct ConversationKey<'a> {
     pub(super) agent: &'a AgentId,
     /// The client's own name for its user.
     pub(super) user: &'a str,
     /// The client's own name for the conversation.
     pub(super) name: Option<String>,
-    /// What the user said, in the order of it; each list ends where the assistant spoke.
-    pub(super) said: &'a [Vec<String>],
+    /// The user's messages in order; each list ends where the assistant answered.
+    pub(super) user_texts: &'a [Vec<String>],
 }
 
 /// Where a conversation goes on.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConversationMatch {
     pub(super) task: TaskId,
-    pub(super) print: String,
-    /// Whether the request knows what was said before.
+    pub(super) fingerprint: String,
+    /// Whether the request already has the earlier messages.
     pub(super) is_known: bool,
-    /// The message that says exactly this already.
+    /// The message with exactly this content, if it was sent before.
     pub(super) repeated: Option<(Recorded, Arc<Envelope>)>,
 }
 
 /// The name that a client gives its conversation, in a header or in the metadata of the request.
-pub(super) fn named(headers: &HeaderMap, metadata: &serde_json::Value) -> Option<String> {
+pub(super) fn conversation_name(headers: &HeaderMap, metadata: &serde_json::Value) -> Option<String> {
     let header = NAMES.iter().find_map(|name| headers.get(*name)?.to_str().ok());
     let field = || ["conversation_id", "chat_id", "thread_id"].iter().find_map(|name| metadata.get(*name)?.as_str());
     header.or_else(field).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 /// Finds where a conversation goes on, or begins it.
-pub(super) async fn place(society: &Society, marks: &Marks<'_>) -> Result<Place, ApiError> {
-    let all = print(marks.said.iter().flatten());
-    if let Some(name) = &marks.name {
-        let task = TaskId::from(format!("chat-{}", hex([marks.agent.as_str(), marks.user, name])));
+pub(super) async fn find_conversation(society: &Society, key: &ConversationKey<'_>) -> Result<ConversationMatch, ApiError> {
+    let all = fingerprint(key.user_texts.iter().flatten());
+    if let Some(name) = &key.name {
+        let task = TaskId::from(format!("chat-{}", hex([key.agent.as_str(), key.user, name])));
         let envelopes = society.messages(&task).await?;
-        let repeated = last(&envelopes).filter(|(_, envelope)| has(envelope, &all)).cloned();
-        return Ok(Place { task, print: all, is_known: !envelopes.is_empty(), repeated });
+        let repeated = last(&envelopes).filter(|(_, envelope)| has_fingerprint(envelope, &all)).cloned();
+        return Ok(ConversationMatch { task, fingerprint: all, is_known: !envelopes.is_empty(), repeated });
     }
-    let first = marks.said.first().map(Vec::as_slice).unwrap_or_default();
-    let root = hex([marks.agent.as_str(), marks.user].into_iter().chain(first.iter().map(String::as_str)));
+    let first = key.user_texts.first().map(Vec::as_slice).unwrap_or_default();
+    let root = hex([key.agent.as_str(), key.user].into_iter().chain(first.iter().map(String::as_str)));
     let task = |n: u64| TaskId::from(format!("chat-{root}-{n}"));
     let free = first_free(society, &task).await?;
-    let before: Vec<String> = (1..marks.said.len()).map(|end| print(marks.said[..end].iter().flatten())).collect();
+    let before: Vec<String> =
+        (1..key.user_texts.len()).map(|end| fingerprint(key.user_texts[..end].iter().flatten())).collect();
     let mut repeated = None;
     for n in (free.saturating_sub(ALIKE)..free).rev() {
         let envelopes = society.messages(&task(n)).await?;
         let Some(newest) = last(&envelopes) else { continue };
-        if has(&newest.1, &all) {
+        if has_fingerprint(&newest.1, &all) {
             repeated = repeated.or_else(|| Some(newest.clone()));
-        } else if before.iter().any(|print| has(&newest.1, print)) {
-            return Ok(Place { task: task(n), print: all, is_known: true, repeated: None });
+        } else if before.iter().any(|fingerprint| has_fingerprint(&newest.1, fingerprint)) {
+            return Ok(ConversationMatch { task: task(n), fingerprint: all, is_known: true, repeated: None });
         }
     }
-    Ok(Place { task: task(free), print: all, is_known: false, repeated })
+    Ok(ConversationMatch { task: task(free), fingerprint: all, is_known: false, repeated })
 }
 
 /// The first number that no request has. They are given without gaps.
@@ -102,12 +103,12 @@ fn last(envelopes: &[(Recorded, Arc<Envelope>)]) -> Option<&(Recorded, Arc<Envel
     envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user())
 }
 
-fn has(envelope: &Envelope, print: &str) -> bool {
-    envelope.payload.meta.get(PRINT).is_some_and(|known| known == print)
+fn has_fingerprint(envelope: &Envelope, fingerprint: &str) -> bool {
+    envelope.payload.meta.get(FINGERPRINT).is_some_and(|known| known == fingerprint)
 }
 
-fn print<'a>(said: impl Iterator<Item = &'a String>) -> String {
-    hex(said.map(|text| text.trim()))
+fn fingerprint<'a>(user_texts: impl Iterator<Item = &'a String>) -> String {
+    hex(user_texts.map(|text| text.trim()))
 }
 
 fn hex<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {

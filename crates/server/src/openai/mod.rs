@@ -4,17 +4,17 @@
 //! user has said so far (`conversation.rs`). What a model would call a tool call is one here only for tools that the client
 //! itself brings along; ours are used on this side. A client that leaves cancels nothing.
 
-mod asking;
+mod approval_text;
 mod chat;
+mod client_request;
+mod client_tools;
 mod completion;
 mod conversation;
 mod error;
 mod models;
-mod response_item;
+mod response_output;
 mod responses;
-mod side;
-mod tools;
-mod words;
+mod side_request;
 
 pub(crate) use chat::chat;
 pub(crate) use error::shaped;

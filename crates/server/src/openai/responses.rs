@@ -18,18 +18,18 @@ use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asking::{Asking, Begun, Item, Known, PREVIOUS, begin, is_retry};
 use super::chat::{format_instruction, now, text_of, unbuffered};
+use super::client_request::{ClientRequest, ContinuedTask, Item, PREVIOUS, StartedRun, is_retry, start_run};
+use super::client_tools::{ClientTool, ClientToolCall, read_tools};
 use super::completion::{Chunk, Completion, Ending};
-use super::conversation::named;
+use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
-use super::models::chosen;
-use super::response_item::Output;
-use super::tools::{ClientTool, LentCall, lent};
-use crate::agui::{KEEP_ALIVE, Names, Run, TokenUsage};
-use crate::caller;
+use super::models::find_model;
+use super::response_output::ResponseOutput;
+use crate::agui::{KEEP_ALIVE, Run, RunIds, TokenUsage};
+use crate::caller::RequestCaller;
+use crate::extract::PathParam;
 use crate::state::SocietyState;
-use crate::wanted::Name;
 
 #[derive(Deserialize)]
 pub(crate) struct Request {
@@ -62,7 +62,7 @@ pub(crate) struct Request {
 
 pub(crate) async fn create(
     State(state): State<SocietyState>,
-    caller::From(caller): caller::From,
+    RequestCaller(caller): RequestCaller,
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
@@ -71,7 +71,7 @@ pub(crate) async fn create(
         return Err(ApiError::invalid("unsupported_parameter", "conversation", message));
     }
     let task = match &request.previous_response_id {
-        Some(id) => Some(known(&state, id).await?),
+        Some(id) => Some(find_response(&state, id).await?),
         None => None,
     };
     let mut items = items(&request.input)?;
@@ -79,19 +79,19 @@ pub(crate) async fn create(
     if task.is_none() {
         items.splice(0..0, instructions.clone().map(Item::Instruction));
     }
-    let asking = Asking {
-        to: chosen(&state, &request.model).await?,
+    let client_request = ClientRequest {
+        to: find_model(&state, &request.model).await?,
         items,
         instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
-        lent: lent(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
         user: request.user.unwrap_or_default(),
-        name: named(&headers, &request.metadata),
+        name: conversation_name(&headers, &request.metadata),
         task,
         previous: request.previous_response_id.clone(),
         is_retry: is_retry(&headers),
     };
-    let Begun { task, seq, run } = begin(&state, &caller, asking).await?;
-    let said = Said {
+    let StartedRun { task, seq, run } = start_run(&state, &caller, client_request).await?;
+    let format = ResponseFormat {
         id: id_of(seq, &task),
         model: request.model,
         created: now(&state),
@@ -101,23 +101,26 @@ pub(crate) async fn create(
         metadata: if request.metadata.is_object() { request.metadata } else { json!({}) },
     };
     let completion = Completion::new(&state, &task, run);
-    let output = Output::new(&seq.to_string());
+    let output = ResponseOutput::new(&seq.to_string());
     if request.background.unwrap_or(false) {
-        return Ok(axum::Json(said.object("in_progress", Vec::new(), None, None)).into_response());
+        return Ok(axum::Json(format.object("in_progress", Vec::new(), None, None)).into_response());
     }
     if request.stream.unwrap_or(false) {
-        return Ok(said.streamed(completion, output));
+        return Ok(format.streamed(completion, output));
     }
-    said.whole(completion, output).await.map(IntoResponse::into_response)
+    format.whole(completion, output).await.map(IntoResponse::into_response)
 }
 
 /// A response in its current state.
-pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn retrieve(
+    State(state): State<SocietyState>,
+    PathParam(id): PathParam,
+) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     let envelopes = state.society.messages(&task).await?;
     let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
     let ended = envelopes.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, envelope)| ends(envelope));
-    let said = Said {
+    let format = ResponseFormat {
         id: id.clone(),
         model: "polis".to_owned(),
         created: recorded.at.0 / 1_000,
@@ -127,10 +130,10 @@ pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) 
         metadata: json!({}),
     };
     let usage = match ended {
-        Some((end, _)) => Some(used_between(&state, &task, seq, end.seq).await?),
+        Some((end, _)) => Some(usage_between(&state, &task, seq, end.seq).await?),
         None => None,
     };
-    let mut output = Output::new(&seq.to_string());
+    let mut output = ResponseOutput::new(&seq.to_string());
     let (status, failure) = match ended.map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
         Some((MessageKind::Failure(failure), _)) if TaskStatus::after(failure) == TaskStatus::Cancelled => ("cancelled", None),
         Some((MessageKind::Failure(failure), _)) => {
@@ -142,39 +145,39 @@ pub(crate) async fn retrieve(State(state): State<SocietyState>, Name(id): Name) 
             ("completed", None)
         }
         None => {
-            // It is under way, or the client's own tools are to be called.
-            let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
+            // It is still running, or the client must run its own tools.
+            let names = RunIds { thread: task.as_str().into(), run: task.as_str().into() };
             let mut run = Run::listen(&state, &task, &names).await?;
             run.catch_up().await?;
-            let calls = run.lent_calls();
-            calls.into_iter().map(LentCall::new).for_each(|call| drop(output.call(&call)));
+            let calls = run.client_tool_calls();
+            calls.into_iter().map(ClientToolCall::new).for_each(|call| drop(output.call(&call)));
             (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
         }
     };
-    Ok(axum::Json(said.object(status, output.items(), usage.as_deref(), failure)))
+    Ok(axum::Json(format.object(status, output.items(), usage.as_deref(), failure)))
 }
 
-/// The response that was gone on with, as its message says.
+/// The previous response, from the meta of the message.
 fn previous(envelope: &Envelope) -> Option<String> {
     envelope.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// What was used for a request between two places of the log.
-async fn used_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
-    let names = Names { thread: task.as_str().into(), run: task.as_str().into() };
+async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
+    let names = RunIds { thread: task.as_str().into(), run: task.as_str().into() };
     let run = Run::replay(state, task, &names, from, Vec::new()).await?;
-    Ok(run.used_until(to).await?)
+    Ok(run.usage_until(to).await?)
 }
 
 /// Cancels the request of a response.
-pub(crate) async fn cancel(State(state): State<SocietyState>, Name(id): Name) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn cancel(State(state): State<SocietyState>, PathParam(id): PathParam) -> Result<axum::Json<Value>, ApiError> {
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     match state.society.cancel(Target::Task(task), "cancelled by the client").await {
         // It is over already, which is as good.
         Ok(()) | Err(CommandError::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
     }
-    retrieve(State(state), Name(id)).await
+    retrieve(State(state), PathParam(id)).await
 }
 
 fn ends(envelope: &Envelope) -> bool {
@@ -194,8 +197,8 @@ fn read_id(id: &str) -> Option<(Seq, TaskId)> {
     Some((Seq(seq.parse().ok()?), task.into()))
 }
 
-/// The request behind a response, and what was said in it up to there.
-async fn known(state: &SocietyState, id: &str) -> Result<Known, ApiError> {
+/// The request of a response, and its messages up to there.
+async fn find_response(state: &SocietyState, id: &str) -> Result<ContinuedTask, ApiError> {
     let missing = || {
         let message = format!("there is no response `{id}` to continue");
         ApiError::invalid("previous_response_not_found", "previous_response_id", message)
@@ -206,17 +209,17 @@ async fn known(state: &SocietyState, id: &str) -> Result<Known, ApiError> {
         return Err(missing());
     }
     let is_said = |(recorded, envelope): &&(Recorded, Arc<Envelope>)| recorded.seq > seq && envelope.from.is_user();
-    let is_past = envelopes.iter().any(|said| is_said(&said));
+    let is_past = envelopes.iter().any(|format| is_said(&format));
     let answer = envelopes.iter().position(|(recorded, envelope)| recorded.seq > seq && ends(envelope));
     let until = answer.map_or(envelopes.len(), |place| place + 1);
     let before = envelopes[..until].iter().map(|(_, envelope)| match envelope.from.is_user() {
         true => Item::User(envelope.payload.text.to_string()),
         false => Item::Assistant(envelope.payload.text.to_string()),
     });
-    Ok(Known { task, is_past, before: before.collect() })
+    Ok(ContinuedTask { task, is_past, before: before.collect() })
 }
 
-/// What was said, without what we cannot take.
+/// The input as conversation items; errors for content that is not supported.
 fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     let list = match input {
         Value::String(text) => return Ok(vec![Item::User(text.clone())]),
@@ -245,7 +248,7 @@ fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
                 };
                 items.push(Item::Result { call, output });
             }
-            // The client repeats what was said to it; what comes of it counts.
+            // The client repeats its calls; only their results count.
             (Some("function_call" | "reasoning"), _) => {}
             (kind, _) => {
                 let message = format!("items of the kind `{}` are not supported", kind.unwrap_or("unknown"));
@@ -256,8 +259,8 @@ fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     Ok(items)
 }
 
-/// How a response is said.
-struct Said {
+/// The fixed fields of a response.
+struct ResponseFormat {
     id: String,
     model: String,
     created: u64,
@@ -267,19 +270,19 @@ struct Said {
     metadata: Value,
 }
 
-impl Said {
+impl ResponseFormat {
     fn object(&self, status: &str, output: Vec<Value>, usage: Option<&[TokenUsage]>, error: Option<Value>) -> Value {
         json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
             "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
             "previous_response_id": self.previous, "store": self.store, "metadata": self.metadata,
             "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null, "top_p": null,
-            "usage": usage.map(used),
+            "usage": usage.map(usage_json),
         })
     }
 
-    async fn whole(&self, mut completion: Completion, mut output: Output) -> Result<axum::Json<Value>, ApiError> {
-        let (content, reasoning, ending) = completion.whole().await;
+    async fn whole(&self, mut completion: Completion, mut output: ResponseOutput) -> Result<axum::Json<Value>, ApiError> {
+        let (content, reasoning, ending) = completion.collect().await;
         if !reasoning.is_empty() {
             output.reasoning(&reasoning);
         }
@@ -295,11 +298,11 @@ impl Said {
         Ok(axum::Json(self.object("completed", output.items(), Some(&completion.usage), None)))
     }
 
-    fn streamed(self, completion: Completion, output: Output) -> Response {
+    fn streamed(self, completion: Completion, output: ResponseOutput) -> Response {
         let started = ["response.created", "response.in_progress"]
             .map(|kind| json!({ "type": kind, "response": self.object("in_progress", Vec::new(), None, None) }));
         let state = (self, completion, output, VecDeque::from(started), 0_u64);
-        let events = stream::unfold(state, |(said, mut completion, mut output, mut ready, mut number)| async move {
+        let events = stream::unfold(state, |(format, mut completion, mut output, mut ready, mut number)| async move {
             loop {
                 if let Some(mut event) = ready.pop_front() {
                     let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -307,8 +310,8 @@ impl Said {
                         event.insert("sequence_number".to_owned(), number.into());
                     }
                     number += 1;
-                    let told = sse::Event::default().event(kind).data(event.to_string());
-                    return Some((Ok::<_, Infallible>(told), (said, completion, output, ready, number)));
+                    let frame = sse::Event::default().event(kind).data(event.to_string());
+                    return Some((Ok::<_, Infallible>(frame), (format, completion, output, ready, number)));
                 }
                 match completion.next().await? {
                     Chunk::Content(text) => ready.extend(output.content(&text)),
@@ -326,7 +329,7 @@ impl Said {
                                 ("response.failed", "failed", Some(error))
                             }
                         };
-                        let response = said.object(status, output.items(), Some(&completion.usage), error);
+                        let response = format.object(status, output.items(), Some(&completion.usage), error);
                         ready.push_back(json!({ "type": kind, "response": response }));
                     }
                 }
@@ -336,7 +339,7 @@ impl Said {
     }
 }
 
-fn used(usage: &[TokenUsage]) -> Value {
+fn usage_json(usage: &[TokenUsage]) -> Value {
     let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
     json!({
         "input_tokens": sum(|usage| usage.input_tokens),

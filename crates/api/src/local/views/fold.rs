@@ -214,8 +214,8 @@ impl Records {
         let thread = self.thread(thread.as_ref().unwrap_or(&agent.main_thread()), agent);
         let text = visible_text(&task.message, &task.meta).to_owned();
         if let Some(message) = message {
-            let kept = ["artifacts", Task::FROM];
-            let meta = kept.into_iter().filter_map(|key| Some((key.to_owned(), task.meta.get(key)?.clone())));
+            let retained = ["artifacts", Task::FROM];
+            let meta = retained.into_iter().filter_map(|key| Some((key.to_owned(), task.meta.get(key)?.clone())));
             let meta = serde_json::Map::from_iter(meta).into();
             let message = Message { id: message.clone(), sender: Sender::User, text: text.clone(), timestamp: *at, meta };
             thread.messages.insert(*index, message);

@@ -3,12 +3,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use polis_domain::{AgentId, InboxEntry, Role, Scope, Spent, Spine, TaskId, Timestamp, TurnId};
+use polis_domain::{AgentId, BudgetScope, InboxEntry, Role, Spent, Spine, TaskId, Timestamp, TurnId};
 use polis_engine::Society;
 
 use super::super::approvals::open as open_approvals;
-use super::brief::brief;
-use super::collect::Collected;
+use super::collector::EventCollector;
+use super::shorten::brief;
 use crate::{AgentRecord, ApiError, Dismissal, EffectStage, InboxRecord, View};
 
 /// The agents that every view has.
@@ -32,8 +32,8 @@ const ARTIFACTS: usize = 60;
 /// The bytes of decisions that a view has; the first one always.
 const WAITING_BYTES: usize = 192 * 1024;
 
-/// What the spine has for a view, before the log is read.
-pub(super) struct Frame {
+/// The part of a view that comes from the spine, before the log is read.
+pub(super) struct ViewFrame {
     pub(super) view: View,
     /// The roles of its agents. They are cut outside of the society's actor, because that takes time.
     roles: Vec<Arc<Role>>,
@@ -49,7 +49,7 @@ pub(super) enum Agents<'a> {
     Page(Option<&'a str>, usize),
 }
 
-impl Frame {
+impl ViewFrame {
     /// The frame with these agents.
     pub(super) fn of(spine: &Spine, agents: &Agents<'_>) -> Self {
         let (listed, next) = listed(spine, agents);
@@ -66,7 +66,7 @@ impl Frame {
         let artifacts = spine.artifacts.entries();
         let view = View {
             seq: spine.seq,
-            spent: spine.ledger.get(&Scope::Society).map(|account| account.spent).unwrap_or_default(),
+            spent: spine.ledger.get(&BudgetScope::Society).map(|account| account.spent).unwrap_or_default(),
             allowed: spine.allowed.clone(),
             agent_count: spine.agents.len(),
             waiting_count: waiting.len(),
@@ -80,15 +80,15 @@ impl Frame {
     }
 
     /// Whether an agent is listed. Root comes with the first request.
-    pub(super) fn knows(&self, agent: &AgentId) -> bool {
+    pub(super) fn has_agent(&self, agent: &AgentId) -> bool {
         *agent == AgentId::root() || self.view.agents.iter().any(|listed| listed.id == *agent)
     }
 
-    /// Reads the open turns and gives the view.
+    /// Reads the open turns and returns the view.
     pub(super) async fn finish(self, society: &Society) -> Result<View, ApiError> {
         let Self { mut view, roles, open } = self;
         view.roles = roles.iter().map(|role| brief(&**role)).collect();
-        let mut collected = Collected::new(society, view.seq, MAX_EVENTS);
+        let mut collected = EventCollector::new(society, view.seq, MAX_EVENTS);
         for (turn, asks) in &open {
             if *asks {
                 collected.turn(*turn).await?;
@@ -136,10 +136,10 @@ fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<Strin
         }
         Agents::Page(..) => spine.agents.keys().chain(spine.terminated.keys()).collect(),
     };
-    if let Agents::About(Some(wanted)) = agents
-        && (spine.agents.contains_key(*wanted) || spine.terminated.contains_key(*wanted))
+    if let Agents::About(Some(agent)) = agents
+        && (spine.agents.contains_key(*agent) || spine.terminated.contains_key(*agent))
     {
-        ids.push(wanted);
+        ids.push(agent);
     }
     ids.sort_by_cached_key(|id| cursor(spine, id));
     ids.dedup();
@@ -206,17 +206,17 @@ fn record(spine: &Spine, id: &AgentId, spent: Spent) -> Option<AgentRecord> {
 
 /// What each of these agents spent itself. An account also has what the agents below spent.
 fn own_spendings(spine: &Spine, agents: &[&AgentId]) -> HashMap<AgentId, Spent> {
-    let wanted: HashSet<&AgentId> = agents.iter().copied().collect();
+    let listed_ids: HashSet<&AgentId> = agents.iter().copied().collect();
     let mut own: HashMap<AgentId, Spent> = HashMap::new();
     let mut below: HashMap<&AgentId, Spent> = HashMap::new();
     for (scope, account) in &spine.ledger {
-        let Scope::Agent(id) = scope else { continue };
-        if wanted.contains(id) {
+        let BudgetScope::Agent(id) = scope else { continue };
+        if listed_ids.contains(id) {
             own.insert(id.clone(), account.spent);
         }
         let parent = spine.agents.get(id).and_then(|agent| agent.parent.as_ref());
         let parent = parent.or_else(|| spine.terminated.get(id)?.parent.as_ref());
-        if let Some(parent) = parent.filter(|parent| wanted.contains(parent)) {
+        if let Some(parent) = parent.filter(|parent| listed_ids.contains(parent)) {
             let sum = below.entry(parent).or_default();
             *sum = sum.plus(account.spent);
         }

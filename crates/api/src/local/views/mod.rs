@@ -3,20 +3,20 @@
 //! Every view has the same frame: the position, the sums, the agents, and everything that waits for a person. What a view reads
 //! is bounded, so its cost and size do not depend on the length of the history.
 
-mod brief;
-mod collect;
+mod collector;
 mod fold;
 mod frame;
 mod requests;
+mod shorten;
 
 use polis_domain::{AgentId, Event, Refusal, Seq, Spine, TaskId, ThreadId, TurnId};
 use polis_engine::CommandError;
 use polis_ports::ThreadRange;
 use serde_json::Value;
 
-use self::collect::Collected;
+use self::collector::EventCollector;
 use self::fold::Records;
-use self::frame::{Agents, Frame};
+use self::frame::{Agents, ViewFrame};
 use super::Local;
 use crate::{ApiError, ConversationPage, Moment, OrganisationPage, RequestPage, Scope, ThreadItem, TurnPage, View};
 
@@ -52,15 +52,15 @@ const MAX_PAST: u64 = 2_000_000;
 
 impl Local {
     /// One page of an agent's conversation, and the newest requests.
-    pub async fn conversation(&self, agent: &AgentId, page: &ConversationPage) -> Result<View, ApiError> {
+    pub async fn conversation_view(&self, agent: &AgentId, page: &ConversationPage) -> Result<View, ApiError> {
         self.caller.needs(Scope::Read)?;
         let frame = self.frame(Some(agent.clone())).await?;
-        if !frame.knows(agent) {
+        if !frame.has_agent(agent) {
             return Err(CommandError::from(Refusal::UnknownAgent(agent.clone())).into());
         }
         let thread = agent.main_thread();
         let limit = page.limit.unwrap_or(TURNS).clamp(1, MAX_TURNS);
-        let mut collected = Collected::new(&self.society, frame.view.seq, MAX_EVENTS);
+        let mut collected = EventCollector::new(&self.society, frame.view.seq, MAX_EVENTS);
         let (earlier, later) = match &page.task {
             Some(task) => {
                 let first = self.request(task).await?.ok_or_else(|| unknown_task(task))?;
@@ -100,7 +100,7 @@ impl Local {
     pub async fn turn(&self, id: TurnId, page: &TurnPage) -> Result<View, ApiError> {
         self.caller.needs(Scope::Read)?;
         let frame = self.frame(None).await?;
-        let mut collected = Collected::new(&self.society, frame.view.seq, MAX_EVENTS);
+        let mut collected = EventCollector::new(&self.society, frame.view.seq, MAX_EVENTS);
         let unknown = || ApiError::new(404, "unknown_turn", format!("there is no turn {id}"));
         let thread = collected.turn(id).await?.ok_or_else(unknown)?;
         collected.below().await?;
@@ -167,7 +167,7 @@ impl Local {
         let limit = page.limit.unwrap_or(AGENTS).clamp(1, MAX_AGENTS);
         let list = {
             let after = page.after.clone();
-            move |spine: &Spine| Frame::of(spine, &Agents::Page(after.as_deref(), limit))
+            move |spine: &Spine| ViewFrame::of(spine, &Agents::Page(after.as_deref(), limit))
         };
         let Some(at) = page.at else {
             return self.society.look(list).await?.finish(&self.society).await;
@@ -187,12 +187,12 @@ impl Local {
         Ok(view)
     }
 
-    async fn frame(&self, agent: Option<AgentId>) -> Result<Frame, ApiError> {
-        Ok(self.society.look(move |spine| Frame::of(spine, &Agents::About(agent.as_ref()))).await?)
+    async fn frame(&self, agent: Option<AgentId>) -> Result<ViewFrame, ApiError> {
+        Ok(self.society.look(move |spine| ViewFrame::of(spine, &Agents::About(agent.as_ref()))).await?)
     }
 
     /// The frame with further records.
-    async fn with_records(&self, frame: Frame, records: Records) -> Result<View, ApiError> {
+    async fn with_records(&self, frame: ViewFrame, records: Records) -> Result<View, ApiError> {
         let mut view = frame.finish(&self.society).await?;
         let Records { threads, turns, effects, .. } = records;
         view.turns.retain(|turn| !turns.contains_key(&turn.id));
@@ -208,7 +208,7 @@ impl Local {
     /// Everything that was done for a request; none if there is no such request.
     async fn done_for(&self, task: &TaskId, through: Seq, most: usize) -> Result<Option<Records>, ApiError> {
         let Some(request) = self.request(task).await? else { return Ok(None) };
-        let mut collected = Collected::new(&self.society, through, most);
+        let mut collected = EventCollector::new(&self.society, through, most);
         for (to, range) in self.spans(task, &request, through).await? {
             collected.turns_of_task(task, &to.main_thread(), range).await?;
         }

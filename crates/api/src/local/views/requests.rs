@@ -4,8 +4,8 @@ use polis_domain::{AgentId, Event, MessageKind, Seq, Spent, TaskId, ThreadId};
 use polis_ports::{ThreadListing, ThreadRange};
 
 use super::super::Local;
-use super::brief::{brief, cut_text};
 use super::fold::visible_text;
+use super::shorten::{brief, cut_text};
 use crate::{ApiError, RequestPage, RequestRecord, TurnRecord, View};
 
 /// How the names of the threads of requests begin, see `TaskId::thread`.
@@ -14,7 +14,7 @@ const PREFIX: &str = "task:";
 /// The longest text of a listed request, in characters.
 const TEXT: usize = 400;
 
-/// The newest messages of a request that tell where it stands.
+/// How many of the newest messages of a request are read for its state.
 const NEWEST: usize = 8;
 
 /// The requests that one search looks at.
@@ -123,7 +123,7 @@ impl Local {
             }
             last = envelope.to.is_user().then_some(recorded.seq).or(last);
         }
-        // What an agent has sent itself goes on after the answer.
+        // Work that an agent queued for itself continues after the answer.
         let through = if request.ended_at.is_some() { last.unwrap_or(through) } else { through };
         let range = ThreadRange { after: Seq(request.seq.0.saturating_sub(1)), through, ..ThreadRange::ALL };
         Ok(agents.into_iter().map(|agent| (agent, range)).collect())

@@ -1,0 +1,149 @@
+//! The tools that touch the machine and the network, as far as `[tools]` in `polis.toml` offers them.
+
+use polis_ports::Tool;
+use polis_tools::{Allowed, FetchUrl, Protected};
+
+use crate::config::Config;
+use crate::error::CliError;
+use crate::out;
+
+/// The tools that are offered. Protected paths are protected from commands too.
+pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<Box<dyn Tool>>, CliError> {
+    let bad = |what: String| CliError::usage("bad_config", what);
+    let allowed = check(config).map_err(bad)?;
+    recover(config);
+    let mut tools: Vec<Box<dyn Tool>> = Vec::new();
+    if config.tools.commands {
+        tools.push(commands(config, protected).await.map_err(bad)?);
+    }
+    if config.tools.fetch {
+        tools.push(Box::new(FetchUrl::new(allowed)));
+    }
+    Ok(tools)
+}
+
+/// The addresses that may be fetched, or what is wrong with `[tools]`.
+pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
+    let bad = |what: String| format!("in [tools] of polis.toml {what}");
+    if let Some(relative) = config.tools.readable.iter().find(|folder| config.tools.commands && !folder.is_absolute()) {
+        return Err(bad(format!("`readable` has {}, which is not an absolute path", relative.display())));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let least = polis_tools::sandbox::Limits::LEAST_MEMORY_BYTES >> 20;
+        if let Some(memory) = config.tools.memory_mb.filter(|memory| config.tools.commands && u64::from(memory.get()) < least) {
+            return Err(bad(format!("`memory_mb` is {memory}, too little to start a shell; the minimum is {least}")));
+        }
+    }
+    Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
+}
+
+/// Why each command needs approval on this machine, if it does.
+#[cfg(target_os = "linux")]
+fn approval_reason(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
+    match offered {
+        Ok(offers) if offers.may_run_unattended() => None,
+        Ok(offers) => Some(format!("This machine cannot confine commands well enough: {offers}.")),
+        Err(reason) => Some(format!("This machine cannot confine commands: {reason}.")),
+    }
+}
+
+/// The folder with a note for each command that runs.
+#[cfg(target_os = "linux")]
+const JOURNAL: &str = "commands";
+
+/// Moves away the files of commands that were running when Polis or the machine stopped, and reports them.
+#[cfg(target_os = "linux")]
+fn recover(config: &Config) {
+    for aside in polis_tools::sandbox::recover(&config.data.join(JOURNAL)) {
+        out::note(&format!("polis: an interrupted command left files that agents may not write: {aside}"));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn recover(_: &Config) {}
+
+#[cfg(target_os = "linux")]
+fn limits(config: &Config) -> polis_tools::sandbox::Limits {
+    use polis_tools::sandbox::Limits;
+
+    let tools = &config.tools;
+    let bytes = |megabytes: Option<std::num::NonZeroU32>, default: u64| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
+    let default = Limits::default();
+    Limits {
+        wall: tools.seconds.map_or(default.wall, |seconds| std::time::Duration::from_secs(seconds.get().into())),
+        memory_bytes: bytes(tools.memory_mb, default.memory_bytes),
+        file_bytes: bytes(tools.file_mb, default.file_bytes),
+        processes: tools.processes.map_or(default.processes, |most| most.get().into()),
+        written_bytes: bytes(tools.written_mb, default.written_bytes),
+        kept_bytes: bytes(tools.output_mb, default.kept_bytes),
+        ..default
+    }
+}
+
+#[cfg(target_os = "linux")]
+async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool>, String> {
+    use polis_tools::sandbox::Sandbox;
+    use polis_tools::{Commands, RunCommand};
+
+    let (tools, limits) = (&config.tools, limits(config));
+    let commands = Commands {
+        protected: protected.clone(),
+        journal: Some(config.data.join(JOURNAL)),
+        readable: tools.readable.clone(),
+        environment: tools.environment.clone(),
+        network: tools.network,
+        limits: limits.clone(),
+        ..Commands::new(&config.workspace)
+    };
+    let sandbox = Sandbox::default();
+    let offered = match sandbox.offers_under(&limits).await {
+        Err(reason) if sandbox.offers().await.is_ok() => {
+            return Err(format!("in [tools] of polis.toml the limits are too low to run any command: {reason}"));
+        }
+        offered => offered,
+    };
+    let approval_reason = approval_reason(&offered);
+    Ok(Box::new(RunCommand::new(sandbox, commands).with_caution(approval_reason)))
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
+    Err("in [tools] of polis.toml `commands` is true, but commands run only on Linux".to_owned())
+}
+
+/// What this machine offers to confine commands, in a line for `polis doctor`.
+#[cfg(target_os = "linux")]
+pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
+    let limits = if config.tools.commands { limits(config) } else { polis_tools::sandbox::Limits::default() };
+    let offered = polis_tools::sandbox::Sandbox::default().offers_under(&limits).await;
+    let state = if config.tools.commands { "commands are offered" } else { "commands are not offered ([tools] in polis.toml)" };
+    match offered {
+        Ok(offers) if offers.may_run_unattended() => Ok(format!("{offers}; {state}")),
+        Ok(offers) => Ok(format!("{offers}: too little to run commands unattended; {state}")),
+        Err(reason) if config.tools.commands => Err(format!("{reason}; {state}, but none can run")),
+        Err(reason) => Ok(format!("none: {reason}; {state}")),
+    }
+}
+
+/// What this machine offers to confine commands, in a line for `polis doctor`.
+#[cfg(not(target_os = "linux"))]
+pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
+    Ok("none: commands run only on Linux".to_owned())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use polis_tools::sandbox::Offers;
+
+    use super::*;
+
+    #[test]
+    fn where_too_little_holds_commands_each_needs_a_word() {
+        let offers = |landlock, namespaces| Ok(Offers { landlock, seccomp: true, namespaces, process_limit: true });
+        assert_eq!([approval_reason(&offers(Some(3), true)), approval_reason(&offers(Some(6), false))], [None, None]);
+        for weak in [offers(None, true), offers(Some(5), false), Err("no kernel".to_owned())] {
+            assert!(approval_reason(&weak).is_some_and(|why| why.contains("commands")), "{weak:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! A client's request, from either of OpenAI's endpoints: a message to an agent, results of the client's own tools, or a
+//! decision on a pending approval.
+
+use axum::http::{HeaderMap, StatusCode};
+use polis_domain::{Digest, IdempotencyKey, Payload, Request, Seq, Task, TaskId};
+use serde_json::{Map, Value};
+
+use super::approval_text::read_decisions;
+use super::client_tools::turn_of;
+use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
+use super::error::ApiError;
+use crate::addressee::{Addressee, EarlierMessage, envelope_text};
+use crate::agui::{Run, RunIds, submit_tool_result, waiting};
+use crate::caller::{Caller, Scope};
+use crate::state::SocietyState;
+
+/// The meta key with the response that a message continues.
+pub(super) const PREVIOUS: &str = "previousResponse";
+
+/// One item of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Item {
+    Instruction(String),
+    User(String),
+    Assistant(String),
+    /// The result of a client tool call.
+    Result {
+        call: String,
+        output: String,
+    },
+}
+
+/// A request of a client.
+pub(super) struct ClientRequest {
+    pub(super) to: Addressee,
+    pub(super) items: Vec<Item>,
+    /// Said with this request only.
+    pub(super) instructions: Vec<String>,
+    /// The client's own tools.
+    pub(super) client_tools: Vec<Value>,
+    pub(super) user: String,
+    /// The client's own name for the conversation.
+    pub(super) name: Option<String>,
+    /// The request that is continued, if the client names one.
+    pub(super) task: Option<ContinuedTask>,
+    /// The response that is continued, if the client names one.
+    pub(super) previous: Option<String>,
+    /// Whether the client marks this as a retry.
+    pub(super) is_retry: bool,
+}
+
+/// A request that a client names.
+pub(super) struct ContinuedTask {
+    pub(super) task: TaskId,
+    /// Whether there are messages after the response that the client names; then this is a branch.
+    pub(super) is_past: bool,
+    /// The messages up to that response.
+    pub(super) before: Vec<Item>,
+}
+
+/// A run that was started for a client.
+pub(super) struct StartedRun {
+    pub(super) task: TaskId,
+    /// The place of the message; the end of the log where nothing was sent.
+    pub(super) seq: Seq,
+    pub(super) run: Run,
+}
+
+/// Whether the client marks this as a retry.
+pub(super) fn is_retry(headers: &HeaderMap) -> bool {
+    let count = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
+    count.and_then(|count| count.parse::<u32>().ok()).is_some_and(|count| count > 0)
+}
+
+/// Sends the message, decision or tool results of a client, and follows the run.
+pub(super) async fn start_run(
+    state: &SocietyState,
+    caller: &Caller,
+    mut request: ClientRequest,
+) -> Result<StartedRun, ApiError> {
+    let last_reply = request.items.iter().rposition(|item| matches!(item, Item::Assistant(_)));
+    let new = &request.items[last_reply.map_or(0, |place| place + 1)..];
+    let results: Vec<(String, String)> = new
+        .iter()
+        .filter_map(|item| match item {
+            Item::Result { call, output } => Some((call.clone(), output.clone())),
+            _ => None,
+        })
+        .collect();
+    let words: Vec<&str> = new
+        .iter()
+        .filter_map(|item| match item {
+            Item::User(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let words = words.join("\n\n");
+    if !results.is_empty() {
+        return submit_results(state, &request, &results, &words).await;
+    }
+    if words.trim().is_empty() {
+        return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's and must not be empty"));
+    }
+    let _conversing = state.conversing.clone().lock_owned().await;
+    let place = match request.task.take() {
+        Some(ContinuedTask { task, is_past: false, .. }) => {
+            ConversationMatch { task, fingerprint: String::new(), is_known: true, repeated: None }
+        }
+        Some(ContinuedTask { before, .. }) => {
+            request.items.splice(0..0, before);
+            ConversationMatch { task: state.society.new_task(), fingerprint: String::new(), is_known: false, repeated: None }
+        }
+        None => find(state, &request).await?,
+    };
+    if let Some((recorded, envelope)) = place.repeated.filter(|_| request.is_retry) {
+        let names = names(&envelope.task_id);
+        let run = Run::replay(state, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
+        return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
+    }
+    let task = place.task;
+    let (run, seq) = open_run(state, &task).await?;
+    if place.is_known {
+        let mut waiting = waiting(state, &task).await?;
+        // Results of client tools come as items of their own, not as text.
+        let client_calls: Vec<String> = run.client_tool_calls().into_iter().map(|(effect, ..)| effect.to_string()).collect();
+        waiting.retain(|approval| !client_calls.contains(&approval.id));
+        // The same message sent again must not decide what waits by now.
+        let length = request.items.len().to_string();
+        let parts = ["openai", task.as_str(), request.previous.as_deref().unwrap_or_default(), &length, &words];
+        let idempotent = Request { key: IdempotencyKey::of(parts), fingerprint: Digest::of(parts) };
+        let society = state.society.once(idempotent);
+        if society.done_before().await?.is_some() {
+            return Ok(StartedRun { task, seq, run: run.or_idle() });
+        }
+        let mut decisions = read_decisions(&words, &waiting).into_iter();
+        if let Some((id, word)) = decisions.next() {
+            caller.needs(Scope::Approve)?;
+            polis_api::local::settle(&society, &id, word).await?;
+            for (id, word) in decisions {
+                polis_api::local::settle(&state.society, &id, word).await?;
+            }
+            return Ok(StartedRun { task, seq, run: run.or_idle() });
+        }
+    }
+    let text = text(&request, place.is_known, &words);
+    let mut meta = Map::new();
+    if text != words {
+        meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
+    }
+    if !place.fingerprint.is_empty() {
+        meta.insert(FINGERPRINT.to_owned(), place.fingerprint.into());
+    }
+    if let Some(previous) = request.previous.take() {
+        meta.insert(PREVIOUS.to_owned(), previous.into());
+    }
+    if !request.client_tools.is_empty() {
+        meta.insert(Task::CLIENT_TOOLS.to_owned(), Value::Array(request.client_tools));
+    }
+    let sent = state.society.send_with_meta(request.to.agent, &text, Some(task.clone()), meta).await?;
+    Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })
+}
+
+async fn open_run(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), ApiError> {
+    let mut run = Run::listen(state, task, &names(task)).await?;
+    run.catch_up().await?;
+    let head = state.society.log().readable_head(state.society.id()).await.map_err(crate::problem::Problem::from)?;
+    Ok((run, head))
+}
+
+/// Finds the request by the user's messages.
+async fn find(state: &SocietyState, request: &ClientRequest) -> Result<ConversationMatch, ApiError> {
+    let mut user_texts: Vec<Vec<String>> = vec![Vec::new()];
+    for item in &request.items {
+        match item {
+            Item::User(text) => {
+                if let Some(last) = user_texts.last_mut() {
+                    last.push(text.clone());
+                }
+            }
+            Item::Assistant(_) => user_texts.push(Vec::new()),
+            Item::Instruction(_) | Item::Result { .. } => {}
+        }
+    }
+    // A greeting of the assistant before the first user message starts nothing.
+    user_texts.retain(|part| !part.is_empty());
+    let key =
+        ConversationKey { agent: &request.to.agent, user: &request.user, name: request.name.clone(), user_texts: &user_texts };
+    find_conversation(&state.society, &key).await
+}
+
+/// The text of the message: what the request does not know yet goes along.
+fn text(request: &ClientRequest, is_known: bool, words: &str) -> String {
+    let mut instructions = Vec::new();
+    let mut before = Vec::new();
+    if !is_known {
+        let last_reply = request.items.iter().rposition(|item| matches!(item, Item::Assistant(_)));
+        for (place, item) in request.items.iter().enumerate() {
+            let is_old = last_reply.is_some_and(|last_reply| place <= last_reply);
+            match item {
+                Item::Instruction(text) if !text.trim().is_empty() => instructions.push(text.clone()),
+                Item::User(text) if is_old => before.push(EarlierMessage { by_assistant: false, text: text.clone() }),
+                Item::Assistant(text) if !text.trim().is_empty() => {
+                    before.push(EarlierMessage { by_assistant: true, text: text.clone() });
+                }
+                _ => {}
+            }
+        }
+    }
+    instructions.extend(request.instructions.iter().cloned());
+    envelope_text(&instructions, &before, words)
+}
+
+/// Submits the results of client tools; the ids of the calls tell which request waits for them.
+async fn submit_results(
+    state: &SocietyState,
+    request: &ClientRequest,
+    results: &[(String, String)],
+    words: &str,
+) -> Result<StartedRun, ApiError> {
+    let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
+    let task =
+        state.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
+    let unknown = || {
+        let message = "none of these calls is pending; each call is answered once";
+        ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
+    };
+    let task = task.await?.ok_or_else(unknown)?;
+    let (run, seq) = open_run(state, &task).await?;
+    let mut is_pending = false;
+    for (effect, name, _) in run.client_tool_calls() {
+        if let Some((_, output)) = results.iter().find(|(call, _)| *call == *name) {
+            is_pending = true;
+            submit_tool_result(&state.society, effect, output.clone()).await?;
+        }
+    }
+    if !is_pending {
+        return Err(unknown());
+    }
+    if !words.trim().is_empty() {
+        state.society.send(request.to.agent.clone(), words, Some(task.clone())).await?;
+    }
+    Ok(StartedRun { task, seq, run: run.or_idle() })
+}
+
+fn names(task: &TaskId) -> RunIds {
+    RunIds { thread: task.as_str().into(), run: task.as_str().into() }
+}
