@@ -15,7 +15,7 @@ use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Ven
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{Followed, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
-use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
+use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
 
 use crate::config::{Config, Tape};
 use crate::purpose::Purpose;
@@ -274,9 +274,9 @@ pub(crate) async fn models(config: &Config) -> Result<Models, Trouble> {
 /// A rule as it is shown.
 fn rule(Rule { tool, server, agent, role, arguments, then, why, tainted }: &Rule) -> PolicyRule {
     let then = match then {
-        Then::Allow => PolicyThen::Allow,
-        Then::Ask => PolicyThen::Ask,
-        Then::Deny => PolicyThen::Deny,
+        RuleAction::Allow => PolicyThen::Allow,
+        RuleAction::Ask => PolicyThen::Ask,
+        RuleAction::Deny => PolicyThen::Deny,
     };
     let (tool, server, agent, role) = (tool.clone(), server.clone(), agent.clone(), role.clone());
     PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone(), tainted: *tainted }
@@ -382,7 +382,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, Trouble> {
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast(config).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
-        let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
+        let ruled = PolicyToolbox::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
         ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
         Arc::new(ruled)
     };
@@ -408,7 +408,7 @@ fn trust_folder(config: &Config) -> Option<PathBuf> {
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, Trouble> {
-    let bench = Workbench::new(tools).map_err(|error| Trouble::new("duplicate_tool", error.to_string()))?;
+    let bench = ToolRegistry::new(tools).map_err(|error| Trouble::new("duplicate_tool", error.to_string()))?;
     Ok(Arc::new(bench))
 }
 

@@ -15,7 +15,7 @@ use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
-use polis_tools::{Rule, Then};
+use polis_tools::{Rule, RuleAction};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -442,9 +442,9 @@ impl Written {
     pub(crate) fn rules(&mut self) -> Vec<Rule> {
         let rule = |WrittenRule { tool, server, agent, role, arguments, then, why, tainted }| {
             let then = match then {
-                WrittenThen::Allow => Then::Allow,
-                WrittenThen::Ask => Then::Ask,
-                WrittenThen::Deny => Then::Deny,
+                WrittenThen::Allow => RuleAction::Allow,
+                WrittenThen::Ask => RuleAction::Ask,
+                WrittenThen::Deny => RuleAction::Deny,
             };
             Rule { tool, server, agent, role, arguments, then, why, tainted }
         };

@@ -71,9 +71,9 @@ async fn work(typed: Typed) -> Result<ExitCode, Box<dyn Error>> {
 
 async fn open(typed: &Typed, workspace: &Path) -> Result<Society, Box<dyn Error>> {
     let sandbox = Sandbox::default();
-    let offers = sandbox.offers().await?;
-    if !offers.may_run_unattended() {
-        return Err(format!("this machine holds commands too loosely to run them unattended: {offers}").into());
+    let features = sandbox.features().await?;
+    if !features.may_run_unattended() {
+        return Err(format!("this machine holds commands too loosely to run them unattended: {features}").into());
     }
     let model = vendors::open(typed.model.as_deref(), &|name| std::env::var(name).ok()).await?;
     writeln!(std::io::stderr(), "data_pipeline: {} answers", model.default_name())?;

@@ -32,9 +32,9 @@ pub(crate) struct Outcome {
 impl Place {
     /// None where this machine has no sandbox that is good enough.
     pub(crate) async fn new(test: &str) -> Option<Self> {
-        let offers = sandbox().offers().await.unwrap();
-        if !offers.may_run_unattended() {
-            let _ = writeln!(std::io::stderr(), "skipped: {test}: this machine offers only: {offers}");
+        let features = sandbox().features().await.unwrap();
+        if !features.may_run_unattended() {
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: this machine offers only: {features}");
             return None;
         }
         let around = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! What passes between the program and those it starts to confine a command: one order down, reports up, each a line of JSON.
+//! The messages between the program and the processes that confine a command: one [`CommandSpec`] down, [`Report`]s up, each
+//! a line of JSON.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
@@ -8,8 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::SetAside;
-use crate::protected::Protected;
+use super::guard::SetAsideFile;
+use crate::protected::ProtectedPaths;
 
 /// Longest line, in bytes.
 const MAX_LINE_BYTES: u64 = 4 << 20;
@@ -54,14 +55,14 @@ impl Default for Limits {
 
 /// A command and its confinement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct CommandSpec {
     pub(crate) command: String,
     /// Where it runs; it may write there.
     pub(crate) workspace: PathBuf,
     /// Its own folder, for everything else that it writes.
     pub(crate) home: PathBuf,
     /// What it may not write, and what it may not even read.
-    pub(crate) protected: Protected,
+    pub(crate) protected: ProtectedPaths,
     /// What of it is there and is kept as it is by the kernel.
     pub(crate) held: Vec<PathBuf>,
     /// Where to note what was there before it, for the case of a crash.
@@ -74,14 +75,14 @@ pub(crate) struct Order {
     pub(crate) limits: Limits,
 }
 
-impl Order {
+impl CommandSpec {
     /// Does nothing, in a folder.
     pub(crate) fn nothing(home: &Path) -> Self {
         Self {
             command: ":".to_owned(),
             workspace: home.to_owned(),
             home: home.to_owned(),
-            protected: Protected::new(home),
+            protected: ProtectedPaths::new(home),
             held: Vec::new(),
             note: None,
             readable: Vec::new(),
@@ -93,9 +94,9 @@ impl Order {
     }
 }
 
-/// What holds a command that runs.
+/// The kernel features that confine a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offers {
+pub struct SandboxFeatures {
     /// The version of Landlock that keeps it to its files; none where the kernel has none.
     pub landlock: Option<u32>,
     /// Whether seccomp keeps it from the network and from what no command needs.
@@ -106,7 +107,7 @@ pub struct Offers {
     pub process_limit: bool,
 }
 
-impl Offers {
+impl SandboxFeatures {
     /// Whether a command is held well enough to run when nobody looks.
     ///
     /// Landlock before its third version cannot keep files from being cut short. Without namespaces it takes the sixth, so
@@ -117,7 +118,7 @@ impl Offers {
     }
 }
 
-impl std::fmt::Display for Offers {
+impl std::fmt::Display for SandboxFeatures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let has = |yes: bool, name: &str| if yes { name.to_owned() } else { format!("no {name}") };
         let landlock = self.landlock.map_or_else(|| "no Landlock".to_owned(), |version| format!("Landlock {version}"));
@@ -127,7 +128,7 @@ impl std::fmt::Display for Offers {
     }
 }
 
-/// What is told on the way.
+/// What the warden and the confined process report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// Namespaces cannot be had; nothing was run.
@@ -135,7 +136,7 @@ pub(crate) enum Report {
     /// It cannot be confined; nothing was run.
     Failed(String),
     /// It is about to run.
-    Held(Offers),
+    Held(SandboxFeatures),
     /// It ended by itself.
     Exited(i32),
     /// A signal ended it.
@@ -143,20 +144,20 @@ pub(crate) enum Report {
     /// It was ended because it wrote too much.
     WroteTooMuch,
     /// What it left and may not was set aside.
-    SetAside(Vec<SetAside>),
+    SetAside(Vec<SetAsideFile>),
     /// So many more were set aside.
     MoreSetAside(usize),
 }
 
 /// Writes one line.
-pub(crate) fn tell(mut to: &UnixStream, what: &impl Serialize) -> io::Result<()> {
+pub(crate) fn send_line(mut to: &UnixStream, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     to.write_all(&line)
 }
 
-/// Reads the order. Nothing comes after it, so that what a buffer takes too much is never missed.
-pub(crate) fn read_order(from: &UnixStream) -> io::Result<Order> {
+/// Reads the spec. Nothing follows it, so a buffer that reads ahead loses nothing.
+pub(crate) fn read_spec(from: &UnixStream) -> io::Result<CommandSpec> {
     let mut line = String::new();
     BufReader::new(from.take(MAX_LINE_BYTES)).read_line(&mut line)?;
     Ok(serde_json::from_str(&line)?)

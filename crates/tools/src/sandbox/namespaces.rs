@@ -14,7 +14,7 @@ use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use rustix::thread::{capabilities, configure_capability_in_ambient_set, set_capabilities};
 
-use super::order::Order;
+use super::protocol::CommandSpec;
 
 /// The smallest bound on process numbers that the kernel takes.
 const LEAST_PID_MAX: u64 = 301;
@@ -37,23 +37,23 @@ pub(super) fn enter(network: bool) -> io::Result<()> {
 }
 
 /// Arranges the mounts, as the first process of the new namespaces. Tells whether its processes are bounded in number.
-pub(super) fn arrange(order: &Order) -> io::Result<bool> {
+pub(super) fn arrange(spec: &CommandSpec) -> io::Result<bool> {
     leave(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     // Some containers do not allow it; Landlock then keeps the others' secrets from being read.
     let _ = mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None);
     // Root is not bound by the limit on processes, but by the numbers that its namespace has.
-    let numbers = order.limits.processes.max(LEAST_PID_MAX).to_string();
+    let numbers = spec.limits.processes.max(LEAST_PID_MAX).to_string();
     let is_bounded = fs::write("/proc/sys/kernel/pid_max", numbers).is_ok();
-    only_here(order)?;
-    pin(order)?;
-    for hidden in order.protected.hidden() {
+    only_here(spec)?;
+    pin(spec)?;
+    for hidden in spec.protected.hidden() {
         hide(hidden)?;
     }
-    for path in order.held.iter().filter(|path| path.exists()) {
+    for path in spec.held.iter().filter(|path| path.exists()) {
         mount_bind_recursive(path, path)?;
     }
-    let is_held = |place: &Path| order.held.iter().any(|held| place.starts_with(held));
+    let is_held = |place: &Path| spec.held.iter().any(|held| place.starts_with(held));
     for place in places()?.iter().filter(|place| is_held(place)) {
         mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | kept(place)?, c"")?;
     }
@@ -67,8 +67,8 @@ fn leave(namespaces: UnshareFlags) -> io::Result<()> {
 
 /// Makes all read-only but the command's folders. Landlock keeps files from being written; this keeps their modes, owners and
 /// times as well.
-fn only_here(order: &Order) -> io::Result<()> {
-    let own = [&order.workspace, &order.home];
+fn only_here(spec: &CommandSpec) -> io::Result<()> {
+    let own = [&spec.workspace, &spec.home];
     for folder in own {
         mount_bind_recursive(folder, folder)?;
     }
@@ -114,11 +114,11 @@ fn hide(closed: &Path) -> io::Result<()> {
 
 /// Makes the folders unmovable in which something is closed or Polis reads its instructions: where something is mounted, nobody
 /// renames. Each is mounted once, the outer ones first.
-fn pin(order: &Order) -> io::Result<()> {
-    let inside = |folder: &&Path| folder.starts_with(&order.workspace) && **folder != order.workspace;
-    let closed = order.protected.hidden().iter().chain(&order.held).filter(|path| path.symlink_metadata().is_ok());
+fn pin(spec: &CommandSpec) -> io::Result<()> {
+    let inside = |folder: &&Path| folder.starts_with(&spec.workspace) && **folder != spec.workspace;
+    let closed = spec.protected.hidden().iter().chain(&spec.held).filter(|path| path.symlink_metadata().is_ok());
     let above = closed.flat_map(|path| path.ancestors().skip(1));
-    let folders: BTreeSet<&Path> = above.chain(order.protected.bases()).filter(inside).collect();
+    let folders: BTreeSet<&Path> = above.chain(spec.protected.bases()).filter(inside).collect();
     for folder in folders {
         mount_bind_recursive(folder, folder)?;
     }

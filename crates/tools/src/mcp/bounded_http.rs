@@ -23,7 +23,7 @@ use sse_stream::{Sse, SseStream};
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// How much of an answer that cannot be used is told, in characters.
-const MAX_SHOWN_CHARS: usize = 256;
+const MAX_EXCERPT_CHARS: usize = 256;
 
 const SESSION: &str = "mcp-session-id";
 const LAST_EVENT: &str = "last-event-id";
@@ -36,18 +36,18 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// A client whose answers have a limit, in bytes.
 #[derive(Clone)]
-pub(super) struct Bounded {
+pub(super) struct BoundedHttp {
     http: HttpClient,
     max_bytes: usize,
 }
 
-impl Bounded {
+impl BoundedHttp {
     pub(super) fn new(http: HttpClient, max_bytes: usize) -> Self {
         Self { http, max_bytes }
     }
 }
 
-impl StreamableHttpClient for Bounded {
+impl StreamableHttpClient for BoundedHttp {
     type Error = HttpError;
 
     async fn post_message(
@@ -81,7 +81,7 @@ impl StreamableHttpClient for Bounded {
             // Some servers end sessions by themselves.
             StatusCode::METHOD_NOT_ALLOWED => Ok(()),
             status if status.is_success() => Ok(()),
-            status => Err(said(format!("HTTP {status}"))),
+            status => Err(unexpected(format!("HTTP {status}"))),
         }
     }
 
@@ -99,15 +99,15 @@ impl StreamableHttpClient for Bounded {
         }
         let response = self.send(request).await?;
         let (status, headers) = (response.status(), response.headers());
-        if let Some(wanted) = wanted(status, headers) {
-            return Err(wanted);
+        if let Some(login_error) = login_error(status, headers) {
+            return Err(login_error);
         }
         let kind = text(headers, CONTENT_TYPE.as_str());
         match status {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             StatusCode::TOO_MANY_REQUESTS => Err(trouble(status, headers)),
             _ if status.is_server_error() => Err(trouble(status, headers)),
-            _ if !status.is_success() => Err(said(format!("HTTP {status}"))),
+            _ if !status.is_success() => Err(unexpected(format!("HTTP {status}"))),
             _ if kind.as_deref().is_some_and(|kind| kind.starts_with(EVENTS) || kind.starts_with(JSON)) => {
                 Ok(events(response.into_body(), self.max_bytes))
             }
@@ -127,7 +127,7 @@ fn request(
 ) -> Result<Request<Bytes>, SessionError> {
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    *request.uri_mut() = uri.parse().map_err(|_| said("its url cannot be asked".to_owned()))?;
+    *request.uri_mut() = uri.parse().map_err(|_| unexpected("its url cannot be asked".to_owned()))?;
     let sent = request.headers_mut();
     for (name, value) in headers {
         if name == ACCEPT || name == SESSION || name == LAST_EVENT {
@@ -148,11 +148,11 @@ fn request(
 }
 
 fn value(text: &str) -> Result<HeaderValue, SessionError> {
-    HeaderValue::from_str(text).map_err(|_| said("a token or session has characters that cannot be sent".to_owned()))
+    HeaderValue::from_str(text).map_err(|_| unexpected("a token or session has characters that cannot be sent".to_owned()))
 }
 
 /// What a server says that wants a login, or one with more rights.
-fn wanted(status: StatusCode, headers: &HeaderMap) -> Option<SessionError> {
+fn login_error(status: StatusCode, headers: &HeaderMap) -> Option<SessionError> {
     let challenge = text(headers, WWW_AUTHENTICATE.as_str())?;
     match status {
         StatusCode::UNAUTHORIZED => Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))),
@@ -165,7 +165,7 @@ fn trouble(status: StatusCode, headers: &HeaderMap) -> SessionError {
     HttpStatusError::new(status.as_u16(), text(headers, RETRY_AFTER.as_str())).into()
 }
 
-impl Bounded {
+impl BoundedHttp {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, SessionError> {
         self.http.send(request).await.map_err(StreamableHttpError::Client)
     }
@@ -190,12 +190,12 @@ impl Bounded {
                 let read = response.into_body().read_start(self.max_bytes).await;
                 let (body, is_whole) = read.map_err(StreamableHttpError::Client)?;
                 if !is_whole {
-                    return Err(said(format!("an answer is longer than {} bytes", self.max_bytes)));
+                    return Err(unexpected(format!("an answer is longer than {} bytes", self.max_bytes)));
                 }
                 match serde_json::from_slice(&body) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
                     Err(_) if !waits => Ok(StreamableHttpPostResponse::Accepted),
-                    Err(error) => Err(said(format!("an answer cannot be read: {error}: {}", shown(&body)))),
+                    Err(error) => Err(unexpected(format!("an answer cannot be read: {error}: {}", excerpt(&body)))),
                 }
             }
             _ => Err(StreamableHttpError::UnexpectedContentType(kind)),
@@ -211,8 +211,8 @@ impl Bounded {
     ) -> Result<StreamableHttpPostResponse, SessionError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let is_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        if let Some(wanted) = wanted(status, &headers) {
-            return Err(wanted);
+        if let Some(login_error) = login_error(status, &headers) {
+            return Err(login_error);
         }
         if status == StatusCode::NOT_FOUND && has_session {
             return Err(StreamableHttpError::SessionExpired);
@@ -229,15 +229,15 @@ impl Bounded {
         };
         match (message, error) {
             // One that does not know the newest protocol may say so in many ways; the older one is tried then.
-            (ClientJsonRpcMessage::Request(asked), error)
-                if matches!(asked.request, ClientRequest::DiscoverRequest(_))
+            (ClientJsonRpcMessage::Request(request), error)
+                if matches!(request.request, ClientRequest::DiscoverRequest(_))
                     && status.is_client_error()
                     && !is_login
                     && !has_session =>
             {
-                let why = || ErrorData::invalid_request(format!("HTTP {status}: {}", shown(&body)), None);
+                let why = || ErrorData::invalid_request(format!("HTTP {status}: {}", excerpt(&body)), None);
                 let error = error.map_or_else(why, |error| error.error);
-                let answer = ServerJsonRpcMessage::error(error, Some(asked.id.clone()));
+                let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
                 Ok(StreamableHttpPostResponse::Json(answer, None))
             }
             (_, Some(error)) if is_json && !is_login => {
@@ -245,33 +245,33 @@ impl Bounded {
                 Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), session))
             }
             _ if status.is_server_error() => Err(trouble()),
-            _ => Err(said(format!("HTTP {status}: {}", shown(&body)))),
+            _ => Err(unexpected(format!("HTTP {status}: {}", excerpt(&body)))),
         }
     }
 }
 
 /// The events of a body, none of which may be longer than the limit.
 fn events(body: Body, max_bytes: usize) -> BoxStream<'static, Result<Sse, SseError>> {
-    let chunks = try_unfold((body, Held::default()), move |(mut body, mut held)| async move {
+    let chunks = try_unfold((body, OpenEvent::default()), move |(mut body, mut open_event)| async move {
         let Some(chunk) = body.chunk().await.map_err(io::Error::other)? else {
             return Ok(None);
         };
-        if held.after(&chunk) > max_bytes {
+        if open_event.after(&chunk) > max_bytes {
             return Err(io::Error::other(format!("an event is longer than {max_bytes} bytes")));
         }
-        Ok(Some((chunk, (body, held))))
+        Ok(Some((chunk, (body, open_event))))
     });
     SseStream::from_bytes_stream(chunks).boxed()
 }
 
 /// How much of an event has come that has not ended.
 #[derive(Default)]
-struct Held {
+struct OpenEvent {
     bytes: usize,
     last: Option<u8>,
 }
 
-impl Held {
+impl OpenEvent {
     /// The most that was held while this came. An empty line ends an event; lines end with `\n`, `\r` or both.
     fn after(&mut self, chunk: &[u8]) -> usize {
         let mut most = self.bytes;
@@ -294,10 +294,10 @@ fn text(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-fn said(what: String) -> SessionError {
+fn unexpected(what: String) -> SessionError {
     StreamableHttpError::UnexpectedServerResponse(what.into())
 }
 
-fn shown(body: &[u8]) -> String {
-    String::from_utf8_lossy(body).chars().take(MAX_SHOWN_CHARS).collect()
+fn excerpt(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).chars().take(MAX_EXCERPT_CHARS).collect()
 }

@@ -1,5 +1,5 @@
-//! How those are asked who give out logins. A server names them, so they may be anywhere: what is not on the Internet is reached
-//! only for a server that is not there itself.
+//! The HTTP client for authorization servers. An MCP server names them, so they may be anywhere: an address that is not on the
+//! Internet is reached only for an MCP server that is not on the Internet itself.
 //!
 //! Where addresses are checked **no proxy is used**, because a proxy looks names up itself and would reach what was never checked.
 
@@ -14,8 +14,8 @@ use polis_http::{HttpClient, Resolver, Response};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use url::Url;
 
-use crate::fetch::Allowed;
-use crate::outgoing;
+use crate::fetch::AllowedAddresses;
+use crate::http_client;
 
 /// Longest answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -24,15 +24,15 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks for the logins of one server.
-pub(super) struct Wire {
+pub(super) struct OAuthHttp {
     http: HttpClient,
     is_inside: bool,
 }
 
-impl Wire {
+impl OAuthHttp {
     pub(super) async fn new(server: &Url) -> Result<Self, String> {
         let is_inside = is_inside(server).await;
-        let mut options = outgoing::options();
+        let mut options = http_client::options();
         options.timeouts.whole = Some(PATIENCE);
         if !is_inside {
             options.environment = options.environment.without_proxies();
@@ -60,7 +60,7 @@ fn literal(host: &str) -> Option<IpAddr> {
 }
 
 fn is_open(host: &str, address: IpAddr) -> bool {
-    Allowed::default().permits(host, address)
+    AllowedAddresses::default().permits(host, address)
 }
 
 /// Finds only what is on the Internet.
@@ -79,7 +79,7 @@ fn closed(host: &str) -> Box<dyn Error + Send + Sync> {
     format!("{host} is not on the Internet, and the server is").into()
 }
 
-impl OAuthHttpClient for Wire {
+impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let request = request.request.map(Into::into);

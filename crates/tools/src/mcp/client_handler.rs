@@ -1,4 +1,4 @@
-//! Hears what a server says unasked: requests, changes of its lists, its log.
+//! Handles what a server sends on its own: requests, changes of its tool list, log messages.
 
 #![allow(deprecated, reason = "servers of today still ask for roots and samples")]
 
@@ -14,23 +14,23 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::asked;
-use super::under_way::{Calls, UnderWay};
+use super::active_calls::{ActiveCall, ActiveCalls};
+use super::server_requests;
 
-/// One server's.
+/// The handler of one server's requests and notifications.
 #[derive(Clone)]
-pub(super) struct Ear {
+pub(super) struct McpClientHandler {
     pub(super) server: Arc<str>,
     pub(super) roots: Arc<[PathBuf]>,
-    /// What it has to do for us just now.
-    pub(super) calls: Arc<Calls>,
-    /// Its tools are no longer those that it listed.
+    /// The calls that it is running for us.
+    pub(super) calls: Arc<ActiveCalls>,
+    /// Notified when its list of tools has changed.
     pub(super) changed: Arc<Notify>,
 }
 
-impl Ear {
+impl McpClientHandler {
     /// Answers what a server needs to know before it goes on with a call.
-    pub(super) async fn answer(&self, call: &UnderWay, request: InputRequest) -> Result<Value, ErrorData> {
+    pub(super) async fn answer(&self, call: &ActiveCall, request: InputRequest) -> Result<Value, ErrorData> {
         let answer = match request {
             InputRequest::CreateMessage(request) => serde_json::to_value(self.sample(call, request.params).await?),
             InputRequest::Elicitation(request) => serde_json::to_value(self.elicit(call, request.params).await?),
@@ -48,23 +48,23 @@ impl Ear {
         ListRootsResult::new(self.roots.iter().map(root).collect())
     }
 
-    async fn sample(&self, call: &UnderWay, params: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
-        let request = asked::request(&params).map_err(no)?;
+    async fn sample(&self, call: &ActiveCall, params: CreateMessageRequestParams) -> Result<CreateMessageResult, ErrorData> {
+        let request = server_requests::model_request(&params).map_err(refused)?;
         match call.ask(|host| async move { host.ask_model(&self.server, request).await }).await {
-            Some(Ok(reply)) => Ok(asked::sampled(&params, reply)),
-            Some(Err(failure)) => Err(no(failure.to_string())),
-            None => Err(no("no model is available for this call".to_owned())),
+            Some(Ok(reply)) => Ok(server_requests::sample_result(&params, reply)),
+            Some(Err(failure)) => Err(refused(failure.to_string())),
+            None => Err(refused("no model is available for this call".to_owned())),
         }
     }
 
-    async fn elicit(&self, call: &UnderWay, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
-        let question = asked::question(&self.server, params).map_err(no)?;
-        let said = call.ask(|host| async move { host.ask_person(&self.server, question).await }).await;
-        Ok(asked::said(said.flatten()))
+    async fn elicit(&self, call: &ActiveCall, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
+        let request = server_requests::question_for_person(&self.server, params).map_err(refused)?;
+        let verdict = call.ask(|host| async move { host.ask_person(&self.server, request).await }).await;
+        Ok(server_requests::elicit_result(verdict.flatten()))
     }
 }
 
-fn no(why: String) -> ErrorData {
+fn refused(why: String) -> ErrorData {
     ErrorData::new(ErrorCode::INVALID_REQUEST, why, None)
 }
 
@@ -75,12 +75,12 @@ async fn unless_cancelled<T>(
 ) -> Result<T, ErrorData> {
     tokio::select! {
         biased;
-        () = context.ct.cancelled() => Err(no("it is no longer needed".to_owned())),
+        () = context.ct.cancelled() => Err(refused("it is no longer needed".to_owned())),
         answer = answer => answer,
     }
 }
 
-impl ClientHandler for Ear {
+impl ClientHandler for McpClientHandler {
     fn get_info(&self) -> ClientConfig {
         let offered = json!({ "roots": {}, "sampling": {}, "elicitation": { "form": {}, "url": {} } });
         let capabilities = serde_json::from_value::<ClientCapabilities>(offered).unwrap_or_default();
@@ -92,7 +92,7 @@ impl ClientHandler for Ear {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let call = self.calls.caller().map_err(no)?;
+        let call = self.calls.caller().map_err(refused)?;
         unless_cancelled(&context, self.sample(&call, params)).await
     }
 
@@ -101,7 +101,7 @@ impl ClientHandler for Ear {
         request: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let call = self.calls.caller().map_err(no)?;
+        let call = self.calls.caller().map_err(refused)?;
         unless_cancelled(&context, self.elicit(&call, request)).await
     }
 

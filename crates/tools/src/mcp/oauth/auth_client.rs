@@ -5,15 +5,19 @@ use std::sync::Arc;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager, OAuthClientConfig};
 use url::Url;
 
-use super::kept::{Client, Kept};
-use super::wire::Wire;
-use crate::mcp::bounded::Bounded;
+use super::http::OAuthHttp;
+use super::login_file::{Client, LoginFile};
+use crate::mcp::bounded_http::BoundedHttp;
 
 /// A client for a server. Without a login it carries nothing, and the server says what it wants.
-pub(in crate::mcp) async fn held(http: Bounded, url: &str, kept: &Kept) -> Result<AuthClient<Bounded>, String> {
+pub(in crate::mcp) async fn auth_client(
+    http: BoundedHttp,
+    url: &str,
+    login_file: &LoginFile,
+) -> Result<AuthClient<BoundedHttp>, String> {
     let mut manager = manager(url).await?;
-    manager.set_credential_store(kept.clone());
-    if let Some(record) = kept.read().filter(|record| record.credentials.is_some()) {
+    manager.set_credential_store(login_file.clone());
+    if let Some(record) = login_file.read().filter(|record| record.credentials.is_some()) {
         // Without it the token is used for as long as it lasts.
         match manager.initialize_from_store().await {
             Ok(true) => {
@@ -31,8 +35,8 @@ pub(in crate::mcp) async fn held(http: Bounded, url: &str, kept: &Kept) -> Resul
 /// What asks for logins at a server.
 pub(super) async fn manager(url: &str) -> Result<AuthorizationManager, String> {
     let url: Url = url.parse().map_err(|error| format!("its url cannot be read: {error}"))?;
-    let wire = Wire::new(&url).await?;
-    AuthorizationManager::new_with_oauth_http_client(url, Arc::new(wire)).await.map_err(|error| error.to_string())
+    let http = OAuthHttp::new(&url).await?;
+    AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await.map_err(|error| error.to_string())
 }
 
 /// Who we are, as the library wants it.

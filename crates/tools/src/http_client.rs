@@ -1,4 +1,4 @@
-//! How servers of other people are asked: MCP servers, those who give out their logins, and A2A agents.
+//! The HTTP client for MCP servers, their authorization servers, and A2A agents.
 
 use std::time::Duration;
 

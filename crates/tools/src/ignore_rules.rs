@@ -1,4 +1,4 @@
-//! Which entries of a walk the `.gitignore` files of the workspace leave out. They are read through the workspace, like any file.
+//! The rules of the workspace's `.gitignore` files, for walks. The files are read through the workspace, like any other.
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -10,14 +10,14 @@ const FILE: &str = ".gitignore";
 const MAX_RULE_BYTES: usize = 256 << 10;
 
 /// The rules that hold in the folder that is walked.
-pub(crate) struct Ignored<'a> {
+pub(crate) struct IgnoreRules<'a> {
     workspace: &'a Workspace,
     /// Those of the folders on the way to it, outermost first.
     rules: Vec<Gitignore>,
     left: usize,
 }
 
-impl<'a> Ignored<'a> {
+impl<'a> IgnoreRules<'a> {
     /// The rules that hold above the folder where a walk starts.
     pub(crate) fn above(workspace: &'a Workspace, start: &RelativePath) -> Self {
         let mut ignored = Self { workspace, rules: Vec::new(), left: MAX_RULE_BYTES };
@@ -46,9 +46,10 @@ impl<'a> Ignored<'a> {
         self.rules.pop();
     }
 
-    /// Whether an entry of the folder is left out. The innermost rule that says anything about it decides.
-    pub(crate) fn leaves_out(&self, path: &RelativePath, is_folder: bool) -> bool {
-        let said = self.rules.iter().rev().map(|rules| rules.matched(path.as_str(), is_folder)).find(|said| !said.is_none());
-        said.is_some_and(|said| said.is_ignore())
+    /// Whether an entry of the folder is ignored. The innermost rule that matches it decides.
+    pub(crate) fn is_ignored(&self, path: &RelativePath, is_folder: bool) -> bool {
+        let matched =
+            self.rules.iter().rev().map(|rules| rules.matched(path.as_str(), is_folder)).find(|matched| !matched.is_none());
+        matched.is_some_and(|matched| matched.is_ignore())
     }
 }

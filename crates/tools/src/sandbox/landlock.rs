@@ -7,7 +7,7 @@ use landlock::{
     RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::order::Order;
+use super::protocol::CommandSpec;
 
 /// The newest version that is made use of; older kernels do what they can.
 const NEWEST: ABI = ABI::V6;
@@ -61,25 +61,25 @@ const SETTINGS: &[&str] = &[
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full"];
 
 /// Gives up everything else. Tells the version that holds; none where the kernel has no Landlock.
-pub(super) fn confine(order: &Order) -> Result<Option<u32>, RulesetError> {
+pub(super) fn confine(spec: &CommandSpec) -> Result<Option<u32>, RulesetError> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let run = read | AccessFs::Execute;
     let write = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
-    if !order.network {
+    if !spec.network {
         rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
     }
     // In namespaces what is hidden is not there at all, and what is held is mounted read-only.
-    let (hidden, held) = if order.namespaces { (&[][..], &[][..]) } else { (order.protected.hidden(), &order.held[..]) };
+    let (hidden, held) = if spec.namespaces { (&[][..], &[][..]) } else { (spec.protected.hidden(), &spec.held[..]) };
     let mut workspace = Opened::default();
-    workspace.open(&order.workspace, hidden, held);
+    workspace.open(&spec.workspace, hidden, held);
     let status = rules
         .create()?
         .add_rules(path_beneath_rules(PROGRAMS, run))?
         .add_rules(path_beneath_rules(SETTINGS, read))?
-        .add_rules(path_beneath_rules(&order.readable, run))?
+        .add_rules(path_beneath_rules(&spec.readable, run))?
         .add_rules(path_beneath_rules(DEVICES, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate))?
-        .add_rules(path_beneath_rules([&order.home], write))?
+        .add_rules(path_beneath_rules([&spec.home], write))?
         .add_rules(path_beneath_rules(&workspace.whole, write))?
         .add_rules(path_beneath_rules(&workspace.read_only, run))?
         .add_rules(path_beneath_rules(&workspace.listed, BitFlags::from(AccessFs::ReadDir)))?

@@ -8,7 +8,7 @@ use polis_domain::{CallResult, Flow, Ruling};
 use polis_ports::{CallContext, Caller, Tool, ToolError, ToolSpec, Toolbox};
 
 /// A fixed set of tools.
-pub struct Workbench {
+pub struct ToolRegistry {
     specs: Arc<[ToolSpec]>,
     tools: HashMap<Arc<str>, Box<dyn Tool>>,
 }
@@ -18,7 +18,7 @@ pub struct Workbench {
 #[error("there are two tools with the name `{0}`")]
 pub struct DuplicateTool(pub Arc<str>);
 
-impl Workbench {
+impl ToolRegistry {
     /// Lays out `tools`, in this order.
     pub fn new(tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Result<Self, DuplicateTool> {
         let (mut specs, mut by_name) = (Vec::new(), HashMap::new());
@@ -34,7 +34,7 @@ impl Workbench {
 }
 
 #[async_trait]
-impl Toolbox for Workbench {
+impl Toolbox for ToolRegistry {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
     }

@@ -1,4 +1,4 @@
-//! What is kept of a login: one file a server, its owner's alone, written whole or not at all.
+//! The file that stores a login: one for each server, readable by its owner only, written atomically.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::mcp::names::fingerprint;
 
 /// The login at one address.
 #[derive(Debug, Clone)]
-pub(in crate::mcp) struct Kept {
+pub(in crate::mcp) struct LoginFile {
     path: PathBuf,
     url: String,
 }
@@ -37,7 +37,7 @@ pub(super) struct Client {
     pub(super) redirect: String,
 }
 
-impl Kept {
+impl LoginFile {
     /// The login of a server in a folder of logins.
     pub(in crate::mcp) fn new(folder: &Path, server: &str, url: &str) -> Self {
         let safe: String = server.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(40).collect();
@@ -88,7 +88,7 @@ impl Kept {
     }
 
     /// Changes whenever the file does.
-    pub(in crate::mcp) fn mark(&self) -> Option<SystemTime> {
+    pub(in crate::mcp) fn modified(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok()
     }
 
@@ -102,7 +102,7 @@ fn failed(error: impl std::fmt::Display) -> AuthError {
 }
 
 #[async_trait]
-impl CredentialStore for Kept {
+impl CredentialStore for LoginFile {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         Ok(self.read().and_then(|record| record.credentials))
     }
@@ -124,19 +124,19 @@ impl CredentialStore for Kept {
 mod tests {
     use super::*;
 
-    fn kept(home: &Path, url: &str) -> Kept {
-        Kept::new(&home.join("logins"), "a/server", url)
+    fn login_file(home: &Path, url: &str) -> LoginFile {
+        LoginFile::new(&home.join("logins"), "a/server", url)
     }
 
     #[test]
     fn a_login_is_its_owners_alone_and_of_one_address() {
         let home = tempfile::tempdir().unwrap();
-        let here = kept(home.path(), "https://here/mcp");
+        let here = login_file(home.path(), "https://here/mcp");
         let client = Client { id: "me".to_owned(), secret: Some("secret".to_owned()), redirect: String::new() };
         here.write(&Record { client: Some(client), ..here.empty() }).unwrap();
         assert_eq!(here.read().unwrap().client.unwrap().id, "me");
-        assert!(kept(home.path(), "https://there/mcp").read().is_none());
-        let moved = Kept { url: "https://there/mcp".to_owned(), ..here.clone() };
+        assert!(login_file(home.path(), "https://there/mcp").read().is_none());
+        let moved = LoginFile { url: "https://there/mcp".to_owned(), ..here.clone() };
         assert!(moved.read().is_none(), "also where the names of files would meet");
         #[cfg(unix)]
         {
@@ -150,14 +150,14 @@ mod tests {
     #[test]
     fn a_challenge_is_noted_beside_a_login_and_only_where_there_is_a_data_directory() {
         let home = tempfile::tempdir().unwrap();
-        let nowhere = kept(&home.path().join("none"), "https://here/mcp");
+        let nowhere = login_file(&home.path().join("none"), "https://here/mcp");
         nowhere.note("Bearer");
         assert!(!home.path().join("none").exists());
-        let here = kept(home.path(), "https://here/mcp");
+        let here = login_file(home.path(), "https://here/mcp");
         here.note("Bearer scope=\"a\"");
-        let mark = here.mark();
+        let modified = here.modified();
         here.note("Bearer scope=\"a\"");
-        assert_eq!(here.mark(), mark, "the same is not written twice");
+        assert_eq!(here.modified(), modified, "the same is not written twice");
         assert_eq!(here.read().unwrap().challenge.as_deref(), Some("Bearer scope=\"a\""));
     }
 }

@@ -6,11 +6,11 @@ use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams,
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::Question;
+use super::call::McpRequest;
 use super::listing::{List, Prompt, Resource, Template};
 use super::names::wire_name;
 use super::settings::ServerSettings;
-use super::tools::{Does, Found, identity};
+use super::tools::{ServerTool, ToolAction, identity};
 use crate::results::{good, on_one_line};
 use crate::spill::fitted;
 
@@ -18,39 +18,39 @@ use crate::spill::fitted;
 const MAX_LINE_BYTES: usize = 500;
 
 /// What stands before a name that the server has given to a tool of its own.
-const OTHERWISE: &str = "mcp_";
+const RENAMED_PREFIX: &str = "mcp_";
 
-/// What the model may leave out of a list.
+/// Which entries of a list the model wants.
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct ListFilter {
     #[serde(default)]
     contains: String,
 }
 
 /// Which resource.
 #[derive(Deserialize)]
-pub(super) struct WantedResource {
+pub(super) struct ReadResourceArguments {
     uri: String,
 }
 
 /// Which prompt, and what to fill in.
 #[derive(Deserialize)]
-pub(super) struct WantedPrompt {
+pub(super) struct GetPromptArguments {
     name: String,
     #[serde(default)]
     arguments: JsonObject,
 }
 
-/// The tools that stand for what a server can do beside calling its own.
-pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[Found]) -> Vec<Found> {
+/// The tools by which a model reads a server's resources and prompts.
+pub(super) fn resource_tools(settings: &ServerSettings, can: &ServerCapabilities, own: &[ServerTool]) -> Vec<ServerTool> {
     let contains = json!({ "contains": { "type": "string", "description": "Only entries with this text." } });
-    let one = |does, name: &str, about: &str, properties: Value, required: &[&str]| {
+    let one = |action, name: &str, about: &str, properties: Value, required: &[&str]| {
         let mut name = name.to_owned();
         while own.iter().any(|found| found.name == name) {
-            name.insert_str(0, OTHERWISE);
+            name.insert_str(0, RENAMED_PREFIX);
         }
-        let identity = identity([settings.reach.full().as_str(), &settings.name, &name]);
-        let definition = format!("server: {} ({})\ntool: {name}, lent by Polis", settings.name, settings.reach).into();
+        let identity = identity([settings.transport.full().as_str(), &settings.name, &name]);
+        let definition = format!("server: {} ({})\ntool: {name}, lent by Polis", settings.name, settings.transport).into();
         let spec = ToolSpec {
             name: wire_name(&settings.name, &name).into(),
             description: format!("{about} (server `{}`)", settings.name),
@@ -58,53 +58,53 @@ pub(super) fn lent(settings: &ServerSettings, can: &ServerCapabilities, own: &[F
             class: settings.effects.get(&name).copied().unwrap_or(EffectClass::Read),
             volatile: true,
         };
-        Found { name, spec, does, claims_read: true, claims_harmless: true, identity, definition }
+        ServerTool { name, spec, action, claims_read: true, claims_harmless: true, identity, definition }
     };
     let mut tools = Vec::new();
     if can.resources.is_some() {
         let uri = json!({ "uri": { "type": "string", "description": "Its address; a template with everything filled in." } });
         let about = "Lists what can be read with read_resource: addresses, and templates of addresses.";
-        tools.push(one(Does::ListResources, "list_resources", about, contains.clone(), &[]));
-        tools.push(one(Does::ReadResource, "read_resource", "Reads a resource as text.", uri, &["uri"]));
+        tools.push(one(ToolAction::ListResources, "list_resources", about, contains.clone(), &[]));
+        tools.push(one(ToolAction::ReadResource, "read_resource", "Reads a resource as text.", uri, &["uri"]));
     }
     if can.prompts.is_some() {
         let filled = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-        let wanted = json!({ "name": { "type": "string" }, "arguments": filled });
+        let filter = json!({ "name": { "type": "string" }, "arguments": filled });
         let about = "Lists prompts that the server has prepared, with their arguments.";
-        tools.push(one(Does::ListPrompts, "list_prompts", about, contains, &[]));
-        tools.push(one(Does::GetPrompt, "get_prompt", "Gives the messages of a prepared prompt.", wanted, &["name"]));
+        tools.push(one(ToolAction::ListPrompts, "list_prompts", about, contains, &[]));
+        tools.push(one(ToolAction::GetPrompt, "get_prompt", "Gives the messages of a prepared prompt.", filter, &["name"]));
     }
     tools
 }
 
 /// The lists that make up what is told.
-pub(super) fn lists(does: Does) -> &'static [List] {
-    match does {
-        Does::ListResources => &[List::Resources, List::Templates],
-        Does::ListPrompts => &[List::Prompts],
-        Does::Call | Does::ReadResource | Does::GetPrompt => &[],
+pub(super) fn lists(action: ToolAction) -> &'static [List] {
+    match action {
+        ToolAction::ListResources => &[List::Resources, List::Templates],
+        ToolAction::ListPrompts => &[List::Prompts],
+        ToolAction::Call | ToolAction::ReadResource | ToolAction::GetPrompt => &[],
     }
 }
 
-impl WantedResource {
-    pub(super) fn question(self) -> Question {
-        Question::Resource(ReadResourceRequestParams::new(self.uri))
+impl ReadResourceArguments {
+    pub(super) fn request(self) -> McpRequest {
+        McpRequest::Resource(ReadResourceRequestParams::new(self.uri))
     }
 }
 
-impl WantedPrompt {
+impl GetPromptArguments {
     /// Prompts take texts; what a model wrote otherwise becomes one.
-    pub(super) fn question(self) -> Question {
+    pub(super) fn request(self) -> McpRequest {
         let text = |value: Value| if value.is_string() { value } else { Value::String(value.to_string()) };
         let filled = self.arguments.into_iter().map(|(name, value)| (name, text(value))).collect();
-        Question::Prompt(GetPromptRequestParams::new(self.name).with_arguments(filled))
+        McpRequest::Prompt(GetPromptRequestParams::new(self.name).with_arguments(filled))
     }
 }
 
 /// A list, one entry a line.
-pub(super) async fn told(lists: Vec<(List, Vec<Value>)>, wanted: &Wanted, store: &dyn Artifacts) -> CallResult {
+pub(super) async fn list_entries(lists: Vec<(List, Vec<Value>)>, filter: &ListFilter, store: &dyn Artifacts) -> CallResult {
     let lines = lists.into_iter().flat_map(|(list, entries)| entries.into_iter().filter_map(move |entry| line(list, entry)));
-    let sought = wanted.contains.to_lowercase();
+    let sought = filter.contains.to_lowercase();
     let lines: Vec<String> = lines.filter(|line| line.to_lowercase().contains(&sought)).collect();
     let text = if lines.is_empty() { "(nothing)".to_owned() } else { lines.join("\n") };
     let (text, whole) = fitted(text, "list.txt", store).await;
@@ -142,15 +142,15 @@ fn line(list: List, entry: Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::Reach;
+    use crate::mcp::ServerTransport;
 
     fn names(can: Value, own: &[&str]) -> Vec<String> {
-        let settings = ServerSettings::new("s", Reach::command("x", [""; 0]));
+        let settings = ServerSettings::new("s", ServerTransport::command("x", [""; 0]));
         let entries = own.iter().map(|name| json!({ "name": name, "inputSchema": {} })).collect();
-        let own = super::super::tools::found(&settings, entries);
-        let lent = lent(&settings, &serde_json::from_value(can).unwrap(), &own);
-        assert!(lent.iter().all(|tool| tool.spec.class == EffectClass::Read));
-        lent.into_iter().map(|tool| tool.spec.name.to_string()).collect()
+        let own = super::super::tools::server_tools(&settings, entries);
+        let resource_tools = resource_tools(&settings, &serde_json::from_value(can).unwrap(), &own);
+        assert!(resource_tools.iter().all(|tool| tool.spec.class == EffectClass::Read));
+        resource_tools.into_iter().map(|tool| tool.spec.name.to_string()).collect()
     }
 
     #[test]
@@ -169,16 +169,19 @@ mod tests {
             json!({ "uri": 7 }),
         ];
         let templates = vec![json!({ "uriTemplate": "a:{n}", "name": "any" })];
-        let told = async |contains: &str| {
+        let list_entries = async |contains: &str| {
             let lists = vec![(List::Resources, resources.clone()), (List::Templates, templates.clone())];
-            super::told(lists, &Wanted { contains: contains.to_owned() }, &polis_ports::NoArtifacts).await.content.to_string()
+            super::list_entries(lists, &ListFilter { contains: contains.to_owned() }, &polis_ports::NoArtifacts)
+                .await
+                .content
+                .to_string()
         };
-        let all = told("").await;
+        let all = list_entries("").await;
         let lines: Vec<_> = all.lines().collect();
         assert_eq!((lines.len(), lines[1]), (2, "a:{n} (template any)"), "{all}");
         assert!(lines[0].starts_with(r"a:1 (one\ntwo, text/plain): xxx") && lines[0].len() == MAX_LINE_BYTES, "{all}");
-        assert_eq!(told("TEMPLATE").await, "a:{n} (template any)");
-        assert_eq!(told("nowhere").await, "(nothing)");
+        assert_eq!(list_entries("TEMPLATE").await, "a:{n} (template any)");
+        assert_eq!(list_entries("nowhere").await, "(nothing)");
         let prompt = json!({ "name": "p", "arguments": [{ "name": "city", "required": true }, { "name": "unit" }] });
         assert_eq!(line(List::Prompts, prompt).unwrap(), "p (city, unit?)");
     }

@@ -1,4 +1,4 @@
-//! The side of the program: starts the warden, reads what the command prints as it comes; what is long goes to an artifact.
+//! Starts the warden and reads the command's output as it arrives; long output goes to an artifact.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use polis_ports::Artifacts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::guard::{self, SetAside};
-use super::order::{Offers, Order, Report, tell};
+use super::guard::{self, SetAsideFile};
+use super::protocol::{CommandSpec, Report, SandboxFeatures, send_line};
 use super::{Sandbox, WARDEN};
 use crate::spill::Spill;
 
@@ -26,24 +26,24 @@ const SHOWN_BYTES: usize = 20 << 10;
 
 /// Ends a command when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stop([UnixStream; 2]);
+pub(crate) struct StopOnDrop([UnixStream; 2]);
 
 /// A socket to a warden; the second is for the case that there are no namespaces.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct ControlSocket {
     ours: UnixStream,
     theirs: UnixStream,
 }
 
-impl Stop {
-    pub(crate) fn new() -> io::Result<(Self, [Line; 2])> {
+impl StopOnDrop {
+    pub(crate) fn new() -> io::Result<(Self, [ControlSocket; 2])> {
         let ((first, with), (second, without)) = (UnixStream::pair()?, UnixStream::pair()?);
         let stop = Self([first.try_clone()?, second.try_clone()?]);
-        Ok((stop, [Line { ours: first, theirs: with }, Line { ours: second, theirs: without }]))
+        Ok((stop, [ControlSocket { ours: first, theirs: with }, ControlSocket { ours: second, theirs: without }]))
     }
 }
 
-impl Drop for Stop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         for line in &self.0 {
             // A warden hears it even if it has not begun yet.
@@ -53,19 +53,19 @@ impl Drop for Stop {
 }
 
 /// How a command ended.
-pub(crate) struct Ended {
-    pub(crate) why: Why,
+pub(crate) struct CommandEnd {
+    pub(crate) why: EndReason,
     pub(crate) stdout: Spill,
     pub(crate) stderr: Spill,
-    pub(crate) offers: Offers,
+    pub(crate) features: SandboxFeatures,
     /// What it left and may not, the first of them.
-    pub(crate) set_aside: Vec<SetAside>,
+    pub(crate) set_aside: Vec<SetAsideFile>,
     /// How many more there are.
     pub(crate) more_set_aside: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum EndReason {
     Exited(i32),
     Killed(i32),
     TimedOut,
@@ -79,22 +79,27 @@ impl Sandbox {
     /// Runs a command to its end; an error means that it was never begun.
     pub(crate) fn run(
         &self,
-        mut order: Order,
-        [with, without]: [Line; 2],
+        mut spec: CommandSpec,
+        [with, without]: [ControlSocket; 2],
         store: &Arc<dyn Artifacts>,
-    ) -> Result<Ended, String> {
-        order.namespaces = self.namespaces;
-        if order.namespaces
-            && let Some(ended) = self.attempt(&order, with, store)?
+    ) -> Result<CommandEnd, String> {
+        spec.namespaces = self.namespaces;
+        if spec.namespaces
+            && let Some(ended) = self.attempt(&spec, with, store)?
         {
             return Ok(ended);
         }
-        order.namespaces = false;
-        self.attempt(&order, without, store)?.ok_or_else(|| "the command cannot be confined".to_owned())
+        spec.namespaces = false;
+        self.attempt(&spec, without, store)?.ok_or_else(|| "the command cannot be confined".to_owned())
     }
 
     /// None where namespaces cannot be had.
-    fn attempt(&self, order: &Order, Line { ours, theirs }: Line, store: &Arc<dyn Artifacts>) -> Result<Option<Ended>, String> {
+    fn attempt(
+        &self,
+        spec: &CommandSpec,
+        ControlSocket { ours, theirs }: ControlSocket,
+        store: &Arc<dyn Artifacts>,
+    ) -> Result<Option<CommandEnd>, String> {
         let failed = |error: io::Error| format!("the sandbox cannot be started: {error}");
         let mut command = Command::new(&self.program);
         command.arg(WARDEN).env_clear().current_dir("/").stdin(Stdio::from(OwnedFd::from(theirs)));
@@ -103,73 +108,73 @@ impl Sandbox {
         drop(command);
         let streams = [warden.stdout.take().map(OwnedFd::from), warden.stderr.take().map(OwnedFd::from)];
         let streams = streams.map(|stream| stream.map(File::from));
-        let told = tell(&ours, order).and_then(|()| listen(order, &ours, streams, store));
-        if told.as_ref().map_or(true, |heard| heard.is_late) {
+        let output = send_line(&ours, spec).and_then(|()| read_output(spec, &ours, streams, store));
+        if output.as_ref().map_or(true, |output| output.is_late) {
             // With it goes, if there are namespaces, everything below it.
             let _ = warden.kill();
         }
         let _ = warden.wait();
         // A warden that was killed has not done it.
-        let left = order.note.as_deref().filter(|note| note.exists()).map(guard::recover);
-        told.map_err(failed)?.ended(left)
+        let left = spec.note.as_deref().filter(|note| note.exists()).map(guard::recover);
+        output.map_err(failed)?.ended(left)
     }
 }
 
-/// What came back from a warden.
-struct Heard {
+/// Everything that a warden sent back.
+struct WardenOutput {
     reports: Vec<u8>,
     stdout: Spill,
     stderr: Spill,
-    stopped: Option<Why>,
+    stopped: Option<EndReason>,
     is_late: bool,
 }
 
-fn listen(
-    order: &Order,
+fn read_output(
+    spec: &CommandSpec,
     control: &UnixStream,
     [mut stdout, mut stderr]: [Option<File>; 2],
     store: &Arc<dyn Artifacts>,
-) -> io::Result<Heard> {
-    let mut heard = Heard {
+) -> io::Result<WardenOutput> {
+    let mut output = WardenOutput {
         reports: Vec::new(),
-        stdout: Spill::new(SHOWN_BYTES, store.clone()).with_limit(order.limits.kept_bytes),
-        stderr: Spill::new(SHOWN_BYTES, store.clone()).with_limit(order.limits.kept_bytes),
+        stdout: Spill::new(SHOWN_BYTES, store.clone()).with_limit(spec.limits.kept_bytes),
+        stderr: Spill::new(SHOWN_BYTES, store.clone()).with_limit(spec.limits.kept_bytes),
         stopped: None,
         is_late: false,
     };
-    let (mut reporting, mut deadline) = (Some(control), Instant::now() + order.limits.wall);
+    let (mut reporting, mut deadline) = (Some(control), Instant::now() + spec.limits.wall);
     let mut buffer = vec![0; 64 << 10];
     while reporting.is_some() || stdout.is_some() || stderr.is_some() {
-        let printed = heard.stdout.total().saturating_add(heard.stderr.total());
-        let why = match heard.stopped {
+        let printed = output.stdout.total().saturating_add(output.stderr.total());
+        let why = match output.stopped {
             Some(_) if Instant::now() >= deadline => {
-                heard.is_late = true;
+                output.is_late = true;
                 break;
             }
-            None if Instant::now() >= deadline => Some(Why::TimedOut),
-            None if printed > order.limits.output_bytes => Some(Why::TooMuchOutput),
+            None if Instant::now() >= deadline => Some(EndReason::TimedOut),
+            None if printed > spec.limits.output_bytes => Some(EndReason::TooMuchOutput),
             _ => None,
         };
         if let Some(why) = why {
-            (heard.stopped, deadline) = (Some(why), Instant::now() + GRACE);
+            (output.stopped, deadline) = (Some(why), Instant::now() + GRACE);
             control.shutdown(Shutdown::Write)?;
         }
         let ready =
             ready([stdout.as_ref().map(File::as_fd), stderr.as_ref().map(File::as_fd), reporting.map(AsFd::as_fd)], deadline)?;
         if ready[0] {
-            drain(&mut stdout, &mut buffer, |bytes| heard.stdout.push(bytes))?;
+            drain(&mut stdout, &mut buffer, |bytes| output.stdout.push(bytes))?;
         }
         if ready[1] {
-            drain(&mut stderr, &mut buffer, |bytes| heard.stderr.push(bytes))?;
+            drain(&mut stderr, &mut buffer, |bytes| output.stderr.push(bytes))?;
         }
         if ready[2] {
             drain(&mut reporting, &mut buffer, |bytes| {
-                let room = MAX_REPORT_BYTES - heard.reports.len();
-                heard.reports.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                let room = MAX_REPORT_BYTES - output.reports.len();
+                output.reports.extend_from_slice(&bytes[..bytes.len().min(room)]);
             })?;
         }
     }
-    Ok(heard)
+    Ok(output)
 }
 
 /// Waits until something can be read, and says what.
@@ -199,31 +204,31 @@ fn drain(from: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&
     Ok(())
 }
 
-impl Heard {
+impl WardenOutput {
     /// How it ended; `left` is what was set aside in place of a warden that could not.
-    fn ended(self, left: Option<Vec<SetAside>>) -> Result<Option<Ended>, String> {
+    fn ended(self, left: Option<Vec<SetAsideFile>>) -> Result<Option<CommandEnd>, String> {
         let reports = self.reports.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        let (mut offers, mut why, mut set_aside, mut more_set_aside) = (None, None, Vec::new(), 0);
+        let (mut features, mut why, mut set_aside, mut more_set_aside) = (None, None, Vec::new(), 0);
         for report in reports {
             match report {
                 Report::NoNamespaces(_) => return Ok(None),
                 Report::Failed(reason) => return Err(reason),
-                Report::Held(held) => offers = Some(held),
-                Report::Exited(code) => why = Some(Why::Exited(code)),
-                Report::Killed(signal) => why = Some(Why::Killed(signal)),
-                Report::WroteTooMuch => why = Some(Why::WroteTooMuch),
+                Report::Held(held) => features = Some(held),
+                Report::Exited(code) => why = Some(EndReason::Exited(code)),
+                Report::Killed(signal) => why = Some(EndReason::Killed(signal)),
+                Report::WroteTooMuch => why = Some(EndReason::WroteTooMuch),
                 Report::SetAside(aside) => set_aside = aside,
                 Report::MoreSetAside(more) => more_set_aside = more,
             }
         }
-        let offers = match (offers, &self.stopped) {
-            (Some(offers), _) => offers,
-            (None, Some(_)) => Offers::default(),
-            (None, None) if left.is_some() => Offers::default(),
+        let features = match (features, &self.stopped) {
+            (Some(features), _) => features,
+            (None, Some(_)) => SandboxFeatures::default(),
+            (None, None) if left.is_some() => SandboxFeatures::default(),
             (None, None) => return Err("the sandbox ended before the command began".to_owned()),
         };
         set_aside.extend(left.unwrap_or_default());
-        let why = self.stopped.or(why).unwrap_or(Why::Lost);
-        Ok(Some(Ended { why, stdout: self.stdout, stderr: self.stderr, offers, set_aside, more_set_aside }))
+        let why = self.stopped.or(why).unwrap_or(EndReason::Lost);
+        Ok(Some(CommandEnd { why, stdout: self.stdout, stderr: self.stderr, features, set_aside, more_set_aside }))
     }
 }

@@ -12,14 +12,14 @@ use super::servers::McpServers;
 pub struct JoinedTools {
     own: Arc<dyn Toolbox>,
     servers: Arc<McpServers>,
-    /// What was told last, and of which version of the servers' tools.
-    told: Mutex<Option<(u64, Arc<[ToolSpec]>)>>,
+    /// The last list of tools, and the version of the servers' tools that it was made from.
+    cache: Mutex<Option<(u64, Arc<[ToolSpec]>)>>,
 }
 
 impl JoinedTools {
     /// Puts them together. `own` is a fixed set.
     pub fn new(own: Arc<dyn Toolbox>, servers: Arc<McpServers>) -> Self {
-        Self { own, servers, told: Mutex::default() }
+        Self { own, servers, cache: Mutex::default() }
     }
 }
 
@@ -28,8 +28,8 @@ impl Toolbox for JoinedTools {
     fn tools(&self) -> Arc<[ToolSpec]> {
         // Read before the tools: a change that comes between is told next time.
         let version = self.servers.version();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, tools)) = &*told
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, tools)) = &*cache
             && *of == version
         {
             return tools.clone();
@@ -38,7 +38,7 @@ impl Toolbox for JoinedTools {
         let theirs = self.servers.tools();
         let new = theirs.iter().filter(|spec| own.iter().all(|mine| mine.name != spec.name));
         let tools: Arc<[ToolSpec]> = own.iter().chain(new).cloned().collect();
-        *told = Some((version, tools.clone()));
+        *cache = Some((version, tools.clone()));
         tools
     }
 

@@ -1,4 +1,4 @@
-//! What servers ask of us while a call of ours runs: words of a model, or of the person. From the protocol to us and back.
+//! Requests that servers send while a call runs, sampling and elicitation: converts them to our types and the answers back.
 
 #![allow(deprecated, reason = "servers of today still ask for samples")]
 
@@ -21,7 +21,7 @@ const MAX_FORM_BYTES: usize = 64 << 10;
 const MAX_URL_CHARS: usize = 2_000;
 
 /// What the person is asked; or why they are not.
-pub(super) fn question(server: &str, params: ElicitRequestParams) -> Result<Question, String> {
+pub(super) fn question_for_person(server: &str, params: ElicitRequestParams) -> Result<Question, String> {
     let (message, wanted) = match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema = serde_json::to_value(requested_schema).map_err(|error| error.to_string())?;
@@ -44,8 +44,8 @@ pub(super) fn question(server: &str, params: ElicitRequestParams) -> Result<Ques
     Ok(Question { text: format!("The server `{server}` asks: {message}"), wanted, patience_ms: None })
 }
 
-/// What the server is told of it.
-pub(super) fn said(verdict: Option<Verdict>) -> ElicitResult {
+/// The person's answer, as the server receives it.
+pub(super) fn elicit_result(verdict: Option<Verdict>) -> ElicitResult {
     match verdict {
         None => ElicitResult::new(ElicitationAction::Cancel),
         Some(Verdict { approved: false, .. }) => ElicitResult::new(ElicitationAction::Decline),
@@ -55,7 +55,7 @@ pub(super) fn said(verdict: Option<Verdict>) -> ElicitResult {
 }
 
 /// What a model is asked. Which model it is, is ours to choose; tools and context of others are not passed on.
-pub(super) fn request(params: &CreateMessageRequestParams) -> Result<ModelRequest, String> {
+pub(super) fn model_request(params: &CreateMessageRequestParams) -> Result<ModelRequest, String> {
     let messages = params.messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
     if messages.is_empty() {
         return Err("there is no message".to_owned());
@@ -87,8 +87,8 @@ fn message(message: &SamplingMessage) -> Result<ChatMessage, String> {
     }
 }
 
-/// What the server is told of the reply, up to where it wanted it to stop.
-pub(super) fn sampled(params: &CreateMessageRequestParams, reply: Reply) -> CreateMessageResult {
+/// The model's reply as the server receives it, cut at its stop sequences.
+pub(super) fn sample_result(params: &CreateMessageRequestParams, reply: Reply) -> CreateMessageResult {
     let stops = params.stop_sequences.iter().flatten().filter(|stop| !stop.is_empty());
     let stop = stops.filter_map(|stop| reply.text.find(stop.as_str())).min();
     let reason = match (stop, &reply.finish) {
@@ -116,25 +116,25 @@ mod tests {
     #[test]
     fn a_question_names_its_server_and_what_it_wants() {
         let form = json!({ "message": "your\u{1b}[2J name?", "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } } });
-        let asked = question("git", read(form)).unwrap();
+        let asked = question_for_person("git", read(form)).unwrap();
         assert_eq!(asked.text, "The server `git` asks: your[2J name?");
         assert!(matches!(asked.wanted, Wanted::Form { schema } if schema["properties"]["name"]["type"] == "string"));
         let visit = |url: &str| read(json!({ "mode": "url", "message": "sign in", "url": url, "elicitationId": "1" }));
-        let asked = question("git", visit("https://a.example/x?y=1")).unwrap();
+        let asked = question_for_person("git", visit("https://a.example/x?y=1")).unwrap();
         assert_eq!(asked.wanted, Wanted::Visit { url: "https://a.example/x?y=1".to_owned() });
         for url in ["javascript:alert(1)", "file:///etc/passwd", "https://a.example/\u{7}", "https://a b"] {
-            assert!(question("git", visit(url)).is_err(), "{url}");
+            assert!(question_for_person("git", visit(url)).is_err(), "{url}");
         }
     }
 
     #[test]
     fn a_server_is_told_accept_decline_or_cancel() {
-        let told = |verdict| serde_json::to_value(said(verdict)).unwrap();
+        let result = |verdict| serde_json::to_value(elicit_result(verdict)).unwrap();
         let filled = Verdict { answer: Some(json!({ "name": "Ada" })), ..Verdict::yes() };
-        assert_eq!(told(Some(filled)), json!({ "action": "accept", "content": { "name": "Ada" } }));
-        assert_eq!(told(Some(Verdict::yes())), json!({ "action": "accept" }));
-        assert_eq!(told(Some(Verdict::no("why"))), json!({ "action": "decline" }));
-        assert_eq!(told(None), json!({ "action": "cancel" }));
+        assert_eq!(result(Some(filled)), json!({ "action": "accept", "content": { "name": "Ada" } }));
+        assert_eq!(result(Some(Verdict::yes())), json!({ "action": "accept" }));
+        assert_eq!(result(Some(Verdict::no("why"))), json!({ "action": "decline" }));
+        assert_eq!(result(None), json!({ "action": "cancel" }));
     }
 
     #[test]
@@ -145,18 +145,18 @@ mod tests {
             "stopSequences": ["END", "", "!"],
         });
         let params: CreateMessageRequestParams = read(wire.clone());
-        let asked = request(&params).unwrap();
+        let asked = model_request(&params).unwrap();
         assert_eq!((&*asked.system, asked.max_tokens), ("be brief", Some(9)));
         assert_eq!(asked.messages, [ChatMessage::user("hi"), ChatMessage::assistant("hello")]);
         let reply = Reply { text: "so it goes! END".to_owned(), model: "v/m".into(), ..Reply::default() };
-        let told = serde_json::to_value(sampled(&params, reply)).unwrap();
+        let result = serde_json::to_value(sample_result(&params, reply)).unwrap();
         assert_eq!(
-            (&told["content"]["text"], &told["stopReason"], &told["model"]),
+            (&result["content"]["text"], &result["stopReason"], &result["model"]),
             (&json!("so it goes"), &json!("stopSequence"), &json!("v/m"))
         );
         wire["messages"] = json!([]);
-        assert!(request(&read(wire.clone())).is_err());
+        assert!(model_request(&read(wire.clone())).is_err());
         wire["messages"] = json!([{ "role": "user", "content": { "type": "audio", "data": "", "mimeType": "audio/wav" } }]);
-        assert!(request(&read(wire)).is_err());
+        assert!(model_request(&read(wire)).is_err());
     }
 }
