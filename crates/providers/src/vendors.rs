@@ -313,10 +313,7 @@ impl Vendor {
 }
 
 fn base_url_variable(name: &str) -> String {
-    let name: String = name
-        .chars()
-        .map(|envelope| if envelope.is_ascii_alphanumeric() { envelope.to_ascii_uppercase() } else { '_' })
-        .collect();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     format!("{name}_BASE_URL")
 }
 

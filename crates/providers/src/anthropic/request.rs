@@ -169,7 +169,7 @@ fn call(call: &ToolCall) -> Value {
 
 /// Other vendors' ids hold characters that are refused here.
 fn id(id: &str) -> String {
-    id.chars().map(|envelope| if envelope.is_ascii_alphanumeric() || envelope == '-' { envelope } else { '_' }).collect()
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
 #[cfg(test)]

@@ -226,7 +226,7 @@ async fn read(response: Response<Body>) -> Result<Value, A2aError> {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(MAX_DETAIL_CHARS).filter(|envelope| !envelope.is_control()).collect()
+    text.chars().take(MAX_DETAIL_CHARS).filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

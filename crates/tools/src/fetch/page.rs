@@ -88,8 +88,8 @@ impl Fetcher {
     /// The addresses of a host, looked up once. One that may not be reached spoils them all: it is no honest name.
     async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let port = url.authority().map_or("", |authority| authority.as_str());
-        let port = port.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
+        let authority = url.authority().map_or("", |authority| authority.as_str());
+        let port = authority.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
         if port.len() > 1 && url.port_u16().is_none() {
             return Err(format!("{url} has a port that is no number from 0 to 65535"));
         }

@@ -95,13 +95,13 @@ pub(super) async fn ask(
             ServerResult::CallToolResult(result) => return Ok(rendered(request.name(), &result, store).await),
             ServerResult::ReadResourceResult(result) => return Ok(resource(&result, store).await),
             ServerResult::GetPromptResult(result) => return Ok(prompt(&result, store).await),
-            ServerResult::InputRequiredResult(filter) => {
+            ServerResult::InputRequiredResult(needed) => {
                 let mut answers = InputResponses::new();
-                for (key, request) in filter.input_requests.unwrap_or_default() {
+                for (key, request) in needed.input_requests.unwrap_or_default() {
                     let answer = client.answer(&active.call, request).await;
                     answers.insert(key, answer.map_err(|error| CallFailure::Refused(error.message.into_owned()))?);
                 }
-                request.answer(answers, filter.request_state);
+                request.answer(answers, needed.request_state);
             }
             _ => return Err(CallFailure::Refused("the server gave an answer to another question".to_owned())),
         }

@@ -58,8 +58,8 @@ impl McpClientHandler {
     }
 
     async fn elicit(&self, call: &ActiveCall, params: ElicitRequestParams) -> Result<ElicitResult, ErrorData> {
-        let request = server_requests::question_for_person(&self.server, params).map_err(refused)?;
-        let verdict = call.ask(|host| async move { host.ask_person(&self.server, request).await }).await;
+        let question = server_requests::question_for_person(&self.server, params).map_err(refused)?;
+        let verdict = call.ask(|host| async move { host.ask_person(&self.server, question).await }).await;
         Ok(server_requests::elicit_result(verdict.flatten()))
     }
 }

@@ -69,10 +69,10 @@ pub(super) fn resource_tools(settings: &ServerSettings, can: &ServerCapabilities
     }
     if can.prompts.is_some() {
         let filled = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-        let filter = json!({ "name": { "type": "string" }, "arguments": filled });
+        let parameters = json!({ "name": { "type": "string" }, "arguments": filled });
         let about = "Lists prompts that the server has prepared, with their arguments.";
         tools.push(one(ToolAction::ListPrompts, "list_prompts", about, contains, &[]));
-        tools.push(one(ToolAction::GetPrompt, "get_prompt", "Gives the messages of a prepared prompt.", filter, &["name"]));
+        tools.push(one(ToolAction::GetPrompt, "get_prompt", "Gives the messages of a prepared prompt.", parameters, &["name"]));
     }
     tools
 }

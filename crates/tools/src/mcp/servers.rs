@@ -202,15 +202,14 @@ fn names_place(arguments: &str) -> bool {
 /// Whether a value may name a place on the network or a mailbox, as the most lenient reader would have it. A plain file name such as
 /// `plan.md` does not.
 fn is_address(value: &str) -> bool {
-    let value: String = value.trim().chars().filter(|envelope| !envelope.is_control()).collect();
+    let value: String = value.trim().chars().filter(|c| !c.is_control()).collect();
     let host = value.trim_start_matches(['/', '\\']).split(['/', '\\', '?', '#', ':']).next().unwrap_or_default();
-    let is_plain = |envelope: char| envelope.is_alphanumeric() || matches!(envelope, '-' | '_');
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let is_host = host.contains('.') && host.split('.').all(|part| !part.is_empty() && part.chars().all(is_plain));
     let ending = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let goes_on = host.len() < value.len() || host.matches('.').count() > 1 || !FILE_ENDINGS.contains(&&*ending);
-    let in_scheme = |envelope: char| envelope.is_ascii_alphanumeric() || matches!(envelope, '+' | '.' | '-');
-    let is_scheme =
-        |scheme: &str| scheme.starts_with(|envelope: char| envelope.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
+    let in_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-');
+    let is_scheme = |scheme: &str| scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
     value.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
         || value.contains("://")
         || value.starts_with(['/', '\\']) && value[1..].starts_with(['/', '\\'])

@@ -137,12 +137,12 @@ fn definition(settings: &ServerSettings, name: &str, description: &str, schema: 
 
 /// What a person would see of a text: without characters that hide, turn or tag other text.
 fn visible(text: &str) -> String {
-    text.chars().filter(|envelope| !is_unfit(*envelope)).collect()
+    text.chars().filter(|c| !is_unfit(*c)).collect()
 }
 
 /// What a server's words may not hold: what nobody sees, and the marks that stand around them.
-fn is_unfit(envelope: char) -> bool {
-    is_hidden(envelope) || matches!(envelope, '⟦' | '⟧')
+fn is_unfit(c: char) -> bool {
+    is_hidden(c) || matches!(c, '⟦' | '⟧')
 }
 
 fn holds_unfit(value: &Value) -> bool {
