@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use polis_domain::Reply;
 use polis_ports::{Model, ModelError};
-use polis_providers::{HttpClient, Remote, RemoteOptions};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
 use polis_testkit::hostile::{Act, Deed, END, Hostile, chunk, head, spoilt};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -33,13 +33,13 @@ struct Waits {
 
 const PATIENT: Waits = Waits { first: DEADLINE, idle: DEADLINE };
 
-fn model(http: &HttpClient, server: &Hostile, number: usize, fixture: &Fixture, waits: Waits) -> Remote {
+fn model(http: &HttpClient, server: &Hostile, number: usize, fixture: &Fixture, waits: Waits) -> RemoteModel {
     let mut options = RemoteOptions::new("test", server.url(number), "small");
     (options.dialect, options.first_timeout, options.idle_timeout) = (fixture.dialect, waits.first, waits.idle);
-    Remote::new(http.clone(), options).unwrap()
+    RemoteModel::new(http.clone(), options).unwrap()
 }
 
-async fn ask(model: Remote, what: &str) -> Result<Reply, ModelError> {
+async fn ask(model: RemoteModel, what: &str) -> Result<Reply, ModelError> {
     let whole = async { polis_ports::collect(model.stream(hello()).await?).await };
     tokio::time::timeout(DEADLINE, whole).await.unwrap_or_else(|_| panic!("{what} hangs"))
 }

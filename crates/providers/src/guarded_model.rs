@@ -1,4 +1,4 @@
-//! Stands between the society and a vendor: keeps to the vendor's rate limits, and leaves it alone while it is down.
+//! Wraps a vendor's models with its rate limits and a circuit breaker.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use futures_util::StreamExt;
 use polis_domain::Usage;
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
 
-use crate::circuit::{Attempt, Circuit};
-use crate::rate::{Limiter, Rate};
+use crate::circuit_breaker::{Attempt, CircuitBreaker};
+use crate::rate_limit::{Limiter, Rate};
 
 /// A vendor's models with the limits of its key and its circuit.
-pub struct Guarded {
+pub struct GuardedModel {
     model: Arc<dyn Model>,
-    circuit: Arc<Circuit>,
+    circuit: Arc<CircuitBreaker>,
     limiter: Arc<Limiter>,
 }
 
-impl Guarded {
+impl GuardedModel {
     /// Guards everything that is asked of a vendor under one key.
     pub fn new(vendor: &str, model: Arc<dyn Model>, rate: Rate) -> Self {
-        Self { model, circuit: Arc::new(Circuit::new(vendor)), limiter: Arc::new(Limiter::new(rate)) }
+        Self { model, circuit: Arc::new(CircuitBreaker::new(vendor)), limiter: Arc::new(Limiter::new(rate)) }
     }
 }
 
 #[async_trait]
-impl Model for Guarded {
+impl Model for GuardedModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let guess = tokens(self.model.estimate(&request));
         self.limiter.wait(&request.asker, guess).await;
-        let attempt = self.circuit.enter()?;
+        let attempt = self.circuit.admit()?;
         let deltas = match self.model.stream(request).await {
             Ok(deltas) => deltas,
             Err(error) => {

@@ -21,13 +21,13 @@ use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelReque
 use reader::Reader;
 use thoughts::Thoughts;
 
-/// Lends tools to the models behind another one.
-pub struct Emulated {
+/// Emulates tool calls for models that have none.
+pub struct EmulatedTools {
     model: Arc<dyn Model>,
     patterns: Vec<String>,
 }
 
-impl Emulated {
+impl EmulatedTools {
     /// Every model behind `model` gets its tools this way.
     pub fn new(model: Arc<dyn Model>) -> Self {
         Self::only(model, ["*"])
@@ -38,29 +38,35 @@ impl Emulated {
         Self { model, patterns: patterns.into_iter().map(Into::into).collect() }
     }
 
-    fn is_meant(&self, model: &str) -> bool {
-        self.patterns.iter().any(|pattern| is_like(model, pattern))
+    fn applies_to(&self, model: &str) -> bool {
+        self.patterns.iter().any(|pattern| matches_pattern(model, pattern))
     }
 }
 
 #[async_trait]
-impl Model for Emulated {
+impl Model for EmulatedTools {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
-        if !self.is_meant(&request.model) {
+        if !self.applies_to(&request.model) {
             return self.model.stream(request).await;
         }
-        let rewritten = prompt::rewritten(&request);
+        let rewritten = prompt::rewrite(&request);
         if request.tools.is_empty() {
             return self.model.stream(rewritten).await;
         }
         let id = call_id(&request.messages);
         let deltas = self.model.stream(rewritten).await?;
-        Ok(Box::pin(Reading { deltas, thoughts: Thoughts::default(), reader: Reader::default(), ready: VecDeque::new(), id }))
+        Ok(Box::pin(EmulatedStream {
+            deltas,
+            thoughts: Thoughts::default(),
+            reader: Reader::default(),
+            ready: VecDeque::new(),
+            id,
+        }))
     }
 
     fn estimate(&self, request: &ModelRequest) -> Usage {
-        if self.is_meant(&request.model) {
-            self.model.estimate(&prompt::rewritten(request))
+        if self.applies_to(&request.model) {
+            self.model.estimate(&prompt::rewrite(request))
         } else {
             self.model.estimate(request)
         }
@@ -72,12 +78,12 @@ impl Model for Emulated {
 }
 
 /// Whether a name is like a pattern, in which `*` stands for anything.
-fn is_like(name: &str, pattern: &str) -> bool {
+fn matches_pattern(name: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => name == pattern,
         Some((head, rest)) => name.strip_prefix(head).is_some_and(|name| {
             let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            ends.into_iter().any(|at| is_like(&name[at..], rest))
+            ends.into_iter().any(|at| matches_pattern(&name[at..], rest))
         }),
     }
 }
@@ -95,7 +101,7 @@ fn call_id(messages: &[ChatMessage]) -> Arc<str> {
 }
 
 /// The deltas of the form, turned into those of a model with tools.
-struct Reading {
+struct EmulatedStream {
     deltas: DeltaStream,
     thoughts: Thoughts,
     reader: Reader,
@@ -103,7 +109,7 @@ struct Reading {
     id: Arc<str>,
 }
 
-impl Reading {
+impl EmulatedStream {
     fn read(&mut self, delta: Delta) {
         match delta {
             Delta::Content(text) => {
@@ -138,15 +144,15 @@ impl Reading {
 
     fn write(&mut self, text: &str) {
         match self.reader.push(text) {
-            Ok(said) if said.is_empty() => {}
-            Ok(said) => self.ready.push_back(Ok(Delta::Content(said))),
+            Ok(answer_text) if answer_text.is_empty() => {}
+            Ok(answer_text) => self.ready.push_back(Ok(Delta::Content(answer_text))),
             Err(reason) => self.stop(ModelError::Cut { reason }),
         }
     }
 
     fn end(&mut self, finish: Finish) {
         match std::mem::take(&mut self.reader).finish(finish) {
-            Ok(End::Said(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
+            Ok(End::Answered(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
             Ok(End::Raw(text, finish)) => self.ready.extend([Ok(Delta::Content(text)), Ok(Delta::Done(finish))]),
             Ok(End::Called(ToolCall { name, arguments, .. })) => {
                 let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
@@ -164,7 +170,7 @@ impl Reading {
     }
 }
 
-impl Stream for Reading {
+impl Stream for EmulatedStream {
     type Item = Result<Delta, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -186,7 +192,7 @@ impl Stream for Reading {
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// The answer has been streamed.
-    Said(Finish),
+    Answered(Finish),
     /// It kept to no form and need not.
     Raw(String, Finish),
     /// A tool is wanted; the id is still missing.
@@ -209,7 +215,7 @@ mod tests {
             ("anything", "*", true),
             ("", "*", true),
         ] {
-            assert_eq!(is_like(name, pattern), want, "{name} {pattern}");
+            assert_eq!(matches_pattern(name, pattern), want, "{name} {pattern}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What stands in a cassette, and how it follows from the port's types. Nobody else knows these shapes.
+//! The file format of a cassette, and its conversion from and to the port's types. Only this module knows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ pub(super) struct Header {
 /// One request and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Interaction {
-    pub(super) request: Asked,
-    pub(super) deltas: Vec<Piece>,
+    pub(super) request: RecordedRequest,
+    pub(super) deltas: Vec<RecordedDelta>,
     pub(super) end: End,
 }
 
@@ -29,22 +29,22 @@ pub(super) enum End {
     Done,
     /// Without it: the stream just stopped.
     Cut,
-    /// Whoever asked did not want the rest.
+    /// The caller dropped the stream.
     Dropped,
-    Error(Refusal),
+    Error(RecordedError),
 }
 
 /// What belongs to the identity of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked {
+pub(super) struct RecordedRequest {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub(super) model: Arc<str>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub(super) system: Text,
     pub(super) messages: Vec<ChatMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<Offered>,
+    pub(super) tools: Vec<RecordedTool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<Arc<Format>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub(super) struct Asked {
 
 /// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Offered {
+pub(super) struct RecordedTool {
     pub(super) name: Arc<str>,
     pub(super) description: String,
     pub(super) parameters: Value,
@@ -66,7 +66,7 @@ pub(super) struct Offered {
 /// A [`Delta`] that a vendor can send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Piece {
+pub(super) enum RecordedDelta {
     Content(String),
     Reasoning(String),
     ToolCall {
@@ -86,7 +86,7 @@ pub(super) enum Piece {
 /// A [`ModelError`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Refusal {
+pub(super) enum RecordedError {
     Throttled {
         reason: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,18 +116,18 @@ pub(super) enum Refusal {
     },
 }
 
-impl Asked {
+impl RecordedRequest {
     /// The same text for the same request.
     pub(super) fn key(&self) -> String {
         serde_json::to_string(self).expect("strings and finite numbers can always be written")
     }
 }
 
-impl From<&ModelRequest> for Asked {
+impl From<&ModelRequest> for RecordedRequest {
     fn from(request: &ModelRequest) -> Self {
         let ModelRequest { model, system, messages, tools, temperature, max_tokens, format, effort, asker: _, aside: _ } =
             request;
-        let offered = tools.iter().map(|tool| Offered {
+        let offered = tools.iter().map(|tool| RecordedTool {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
@@ -160,7 +160,7 @@ fn without_pictures(message: &ChatMessage) -> ChatMessage {
     }
 }
 
-impl Piece {
+impl RecordedDelta {
     /// None for what no vendor sends.
     pub(super) fn of(delta: &Delta) -> Option<Self> {
         Some(match delta.clone() {
@@ -176,21 +176,21 @@ impl Piece {
     }
 }
 
-impl From<Piece> for Delta {
-    fn from(piece: Piece) -> Self {
-        match piece {
-            Piece::Content(text) => Self::Content(text),
-            Piece::Reasoning(text) => Self::Reasoning(text),
-            Piece::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
-            Piece::Usage(usage) => Self::Usage(usage),
-            Piece::Echo(echo) => Self::Echo(echo),
-            Piece::Model(model) => Self::Model(model),
-            Piece::Done(finish) => Self::Done(finish),
+impl From<RecordedDelta> for Delta {
+    fn from(delta: RecordedDelta) -> Self {
+        match delta {
+            RecordedDelta::Content(text) => Self::Content(text),
+            RecordedDelta::Reasoning(text) => Self::Reasoning(text),
+            RecordedDelta::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
+            RecordedDelta::Usage(usage) => Self::Usage(usage),
+            RecordedDelta::Echo(echo) => Self::Echo(echo),
+            RecordedDelta::Model(model) => Self::Model(model),
+            RecordedDelta::Done(finish) => Self::Done(finish),
         }
     }
 }
 
-impl From<&ModelError> for Refusal {
+impl From<&ModelError> for RecordedError {
     fn from(error: &ModelError) -> Self {
         let ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         match error {
@@ -211,19 +211,21 @@ impl From<&ModelError> for Refusal {
     }
 }
 
-impl From<Refusal> for ModelError {
-    fn from(refusal: Refusal) -> Self {
+impl From<RecordedError> for ModelError {
+    fn from(refusal: RecordedError) -> Self {
         let wait = |ms: Option<u64>| ms.map(Duration::from_millis);
         match refusal {
-            Refusal::Throttled { reason, retry_after_ms } => Self::Throttled { reason, retry_after: wait(retry_after_ms) },
-            Refusal::Rejected { reason } => Self::Rejected { reason },
-            Refusal::Adapted { reason } => Self::Adapted { reason },
-            Refusal::Failed { reason, retry_after_ms } => Self::Failed { reason, retry_after: wait(retry_after_ms) },
-            Refusal::Resting { vendor, failures, retry_after_ms } => {
+            RecordedError::Throttled { reason, retry_after_ms } => {
+                Self::Throttled { reason, retry_after: wait(retry_after_ms) }
+            }
+            RecordedError::Rejected { reason } => Self::Rejected { reason },
+            RecordedError::Adapted { reason } => Self::Adapted { reason },
+            RecordedError::Failed { reason, retry_after_ms } => Self::Failed { reason, retry_after: wait(retry_after_ms) },
+            RecordedError::Resting { vendor, failures, retry_after_ms } => {
                 Self::Resting { vendor, failures, retry_after: Duration::from_millis(retry_after_ms) }
             }
-            Refusal::Cut { reason } => Self::Cut { reason },
-            Refusal::Unreachable { reason } => Self::Unreachable(reason.into()),
+            RecordedError::Cut { reason } => Self::Cut { reason },
+            RecordedError::Unreachable { reason } => Self::Unreachable(reason.into()),
         }
     }
 }

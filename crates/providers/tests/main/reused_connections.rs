@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polis_providers::{HttpClient, Remote, RemoteOptions};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
 use polis_testkit::hostile::{Act, Hostile};
 
 use crate::server::{SSE, ask, events, response};
@@ -19,11 +19,11 @@ async fn polite() -> Hostile {
     Hostile::start(acts).await.unwrap()
 }
 
-fn model(http: &HttpClient, server: &Hostile) -> Remote {
-    Remote::new(http.clone(), RemoteOptions::new("test", server.url(0), "small")).unwrap()
+fn model(http: &HttpClient, server: &Hostile) -> RemoteModel {
+    RemoteModel::new(http.clone(), RemoteOptions::new("test", server.url(0), "small")).unwrap()
 }
 
-async fn says_hi(model: &Remote) {
+async fn says_hi(model: &RemoteModel) {
     let reply = tokio::time::timeout(DEADLINE, ask(model)).await.expect("it answers");
     assert_eq!(reply.unwrap().text, "hi");
 }
@@ -50,7 +50,7 @@ async fn after_a_reused_connection_has_failed_no_other_to_that_place_is_reused()
     let (one, other) = (model(&http, &server), model(&http, &server));
     tokio::join!(says_hi(&one), says_hi(&other));
     assert_eq!(server.open_connections(), 2);
-    let closing = Remote::new(http.clone(), RemoteOptions::new("test", server.url(1), "small")).unwrap();
+    let closing = RemoteModel::new(http.clone(), RemoteOptions::new("test", server.url(1), "small")).unwrap();
     let error = ask(&closing).await.unwrap_err();
     assert_eq!((error.code(), error.is_passing()), ("model_cut", true));
     assert!(server.is_left_alone(DEADLINE).await, "{http:?}");

@@ -13,7 +13,7 @@ use super::schema::{self, ANSWER, NAME, PARAMETERS};
 const REPLY_TOKENS: u32 = 2_048;
 
 /// The request as a model without tools understands it.
-pub(super) fn rewritten(request: &ModelRequest) -> ModelRequest {
+pub(super) fn rewrite(request: &ModelRequest) -> ModelRequest {
     let has_tools = !request.tools.is_empty();
     let mut messages = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
@@ -150,7 +150,7 @@ mod tests {
         ModelRequest { system: "Be kind.".into(), messages, tools: Arc::new([tool]), ..ModelRequest::default() }
     }
 
-    fn called(text: &str, arguments: &str) -> ChatMessage {
+    fn call_as_text(text: &str, arguments: &str) -> ChatMessage {
         let call = ToolCall { id: "1".into(), name: "read".into(), arguments: arguments.into() };
         ChatMessage::Assistant { text: text.into(), reasoning: "".into(), tool_calls: vec![call], echo: None }
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn tools_are_described_in_a_few_words() {
-        let rewritten = rewritten(&request(vec![ChatMessage::user("hi")]));
+        let rewritten = rewrite(&request(vec![ChatMessage::user("hi")]));
         let (own, tools) = rewritten.system.split_once("\n\nYou can use tools. ").unwrap();
         assert_eq!(own, "Be kind.");
         let described =
@@ -177,10 +177,10 @@ mod tests {
             ChatMessage::user("hi"),
             ChatMessage::assistant("Hello."),
             ChatMessage::user("read a and b"),
-            called("I will.", "{\"path\":\"a\"}"),
+            call_as_text("I will.", "{\"path\":\"a\"}"),
             result("A", false),
             result("no b", true),
-            called("", "{\"pa"),
+            call_as_text("", "{\"pa"),
             result("what?", true),
         ];
         let want = vec![
@@ -192,12 +192,13 @@ mod tests {
             ChatMessage::assistant("{\"name\":\"read\",\"parameters\":\"{\\\"pa\"}"),
             ChatMessage::user("The tool read failed:\nwhat?\n\nReply with {\"answer\": …}, or use another tool."),
         ];
-        assert_eq!(rewritten(&request(earlier)).messages, want);
+        assert_eq!(rewrite(&request(earlier)).messages, want);
     }
 
     #[test]
     fn without_tools_only_the_history_is_rewritten() {
-        let messages = vec![ChatMessage::user("hi"), called("", "{}"), result("A", false), ChatMessage::assistant("It is A.")];
+        let messages =
+            vec![ChatMessage::user("hi"), call_as_text("", "{}"), result("A", false), ChatMessage::assistant("It is A.")];
         let bare = ModelRequest { tools: Arc::default(), ..request(messages) };
         let want = vec![
             ChatMessage::user("hi"),
@@ -205,6 +206,6 @@ mod tests {
             ChatMessage::user("The tool read returned:\nA"),
             ChatMessage::assistant("It is A."),
         ];
-        assert_eq!(rewritten(&bare), ModelRequest { messages: want, ..bare.clone() });
+        assert_eq!(rewrite(&bare), ModelRequest { messages: want, ..bare.clone() });
     }
 }

@@ -1,4 +1,4 @@
-//! What every dialect does alike with the parts of a request: schemas, arguments, ids, results.
+//! The parts of a request that all dialects build alike: schemas, arguments, ids, results.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-/// A schema as it is written with every object closed: vendors that promise a shape want it so.
-pub(crate) struct Closed<'a> {
+/// Serializes a schema with `additionalProperties: false` on every object, as vendors with structured output require.
+pub(crate) struct ClosedSchema<'a> {
     schema: &'a Value,
     depth: usize,
 }
@@ -18,16 +18,16 @@ pub(crate) struct Closed<'a> {
 /// How deep a schema is looked into.
 const MAX_DEPTH: usize = 64;
 
-impl<'a> Closed<'a> {
+impl<'a> ClosedSchema<'a> {
     pub(crate) fn new(schema: &'a Value) -> Self {
         Self { schema, depth: MAX_DEPTH }
     }
 }
 
-impl Serialize for Closed<'_> {
+impl Serialize for ClosedSchema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(depth) = self.depth.checked_sub(1) else { return self.schema.serialize(serializer) };
-        let below = |schema| Closed { schema, depth };
+        let below = |schema| ClosedSchema { schema, depth };
         match self.schema {
             Value::Object(fields) => {
                 let mut map = serializer.serialize_map(None)?;
@@ -73,15 +73,15 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
 }
 
 /// A request's body as JSON text.
-pub(crate) fn written(request: &ModelRequest, body: &impl Serialize) -> Vec<u8> {
-    let mut text = Vec::with_capacity(room(request));
+pub(crate) fn body_bytes(request: &ModelRequest, body: &impl Serialize) -> Vec<u8> {
+    let mut text = Vec::with_capacity(estimated_bytes(request));
     serde_json::to_writer(&mut text, body).expect("strings and finite numbers can always be written");
     text
 }
 
 /// Bytes that most bodies of a request fit into: a text that grows as it is written is copied again and again.
-fn room(request: &ModelRequest) -> usize {
-    let said = request.messages.iter().map(|message| match message {
+fn estimated_bytes(request: &ModelRequest) -> usize {
+    let text_lengths = request.messages.iter().map(|message| match message {
         ChatMessage::User { text, .. } => text.len(),
         ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
             let calls = tool_calls.iter().map(|call| call.arguments.len() + 128);
@@ -89,29 +89,29 @@ fn room(request: &ModelRequest) -> usize {
         }
         ChatMessage::Tool { content, .. } => content.len(),
     });
-    let text = request.system.len() + said.sum::<usize>();
+    let text = request.system.len() + text_lengths.sum::<usize>();
     let tools = request.tools.iter().map(|tool| tool.description.len() + 512);
     let shape = if request.format.is_some() { 2_048 } else { 0 };
     text + text / 8 + 64 * request.messages.len() + tools.sum::<usize>() + shape + 512
 }
 
-/// The words that ask for a shape where the vendor has no field for it.
-pub(crate) fn in_words(schema: &Value) -> String {
+/// The instructions that ask for structured output where the vendor has no field for it.
+pub(crate) fn schema_instructions(schema: &Value) -> String {
     format!("Answer with JSON alone, without any words around it, that fits this JSON schema:\n{schema}")
 }
 
-/// The system prompt, with the shape of the reply in words.
+/// The system prompt, with instructions for structured output if the request asks for it.
 pub(crate) fn system_with_schema(request: &ModelRequest) -> Cow<'_, str> {
     match &request.format {
-        Some(format) if request.system.is_empty() => in_words(&format.schema).into(),
-        Some(format) => format!("{}\n\n{}", request.system, in_words(&format.schema)).into(),
+        Some(format) if request.system.is_empty() => schema_instructions(&format.schema).into(),
+        Some(format) => format!("{}\n\n{}", request.system, schema_instructions(&format.schema)).into(),
         None => Cow::Borrowed(&*request.system),
     }
 }
 
 /// Arguments that vendors accept in a history. Many refuse the whole request when one earlier call of the model was no
 /// JSON, and the conversation would be stuck for ever.
-pub(crate) fn readable(arguments: &str) -> Cow<'_, str> {
+pub(crate) fn valid_arguments(arguments: &str) -> Cow<'_, str> {
     if arguments.trim().is_empty() {
         return "{}".into();
     }
@@ -122,16 +122,16 @@ pub(crate) fn readable(arguments: &str) -> Cow<'_, str> {
 }
 
 /// Arguments as the object that some dialects want.
-pub(crate) fn object(arguments: &str) -> Value {
-    match serde_json::from_str(&readable(arguments)) {
+pub(crate) fn arguments_object(arguments: &str) -> Value {
+    match serde_json::from_str(&valid_arguments(arguments)) {
         Ok(Value::Object(fields)) => Value::Object(fields),
         Ok(Value::Null) | Err(_) => Value::Object(Map::new()),
         Ok(other) => json!({ "value": other }),
     }
 }
 
-/// A result for dialects that cannot mark it as a failure otherwise.
-pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
+/// The text of a tool result, for dialects that have no field to mark a failure.
+pub(crate) fn result_text(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so =
         content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")) || content.starts_with("not made: ");
     if is_error && !says_so { format!("error: {content}").into() } else { content.into() }
@@ -153,7 +153,7 @@ pub(crate) fn cache_key(request: &ModelRequest) -> Value {
 }
 
 /// The word for an effort that most vendors use.
-pub(crate) fn effort_word(effort: Effort) -> &'static str {
+pub(crate) fn effort_name(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
         Effort::Medium => "medium",
@@ -161,8 +161,8 @@ pub(crate) fn effort_word(effort: Effort) -> &'static str {
     }
 }
 
-/// Whether a model of OpenAI thinks before it speaks: those refuse `temperature`, the others `reasoning_effort`.
-pub(crate) fn openai_thinks(model: &str) -> bool {
+/// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`.
+pub(crate) fn is_openai_reasoning(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let speaks = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"].iter().any(|start| name.starts_with(start));
     !speaks && !name.contains("-chat")
@@ -176,7 +176,7 @@ mod tests {
     fn a_schema_is_closed_at_every_depth_and_then_strict_if_all_is_required() {
         let open = json!({ "type": "object", "required": ["a"], "properties": {
             "a": { "type": "array", "items": { "type": "object", "properties": { "b": {} } } } } });
-        let closed = |schema: &Value| serde_json::to_value(Closed::new(schema)).unwrap();
+        let closed = |schema: &Value| serde_json::to_value(ClosedSchema::new(schema)).unwrap();
         let shut = closed(&open);
         assert_eq!(shut["additionalProperties"], false);
         assert_eq!(shut["properties"]["a"]["items"]["additionalProperties"], false);
@@ -194,30 +194,30 @@ mod tests {
     fn a_schema_without_bottom_is_no_trouble() {
         let deep = (0..100).fold(json!({}), |inner, _| json!({ "properties": { "a": inner } }));
         assert!(!is_strict(&deep));
-        assert!(serde_json::to_string(&Closed::new(&deep)).is_ok());
+        assert!(serde_json::to_string(&ClosedSchema::new(&deep)).is_ok());
     }
 
     #[test]
     fn arguments_become_what_vendors_take_back() {
-        assert_eq!(object(""), json!({}));
-        assert_eq!(object("{\"a\":1}"), json!({ "a": 1 }));
-        assert_eq!(object("[1]"), json!({ "value": [1] }));
-        assert_eq!(object("{\"a"), json!({ "unreadable": "{\"a" }));
+        assert_eq!(arguments_object(""), json!({}));
+        assert_eq!(arguments_object("{\"a\":1}"), json!({ "a": 1 }));
+        assert_eq!(arguments_object("[1]"), json!({ "value": [1] }));
+        assert_eq!(arguments_object("{\"a"), json!({ "unreadable": "{\"a" }));
     }
 
     #[test]
     fn a_failure_says_so_once() {
-        assert_eq!(told("gone", true), "error: gone");
-        assert_eq!(told("Error: gone", true), "Error: gone");
-        assert_eq!(told("not made: the person said no", true), "not made: the person said no");
-        assert_eq!(told("gone", false), "gone");
-        assert_eq!(told("坏了坏了", true), "error: 坏了坏了");
+        assert_eq!(result_text("gone", true), "error: gone");
+        assert_eq!(result_text("Error: gone", true), "Error: gone");
+        assert_eq!(result_text("not made: the person said no", true), "not made: the person said no");
+        assert_eq!(result_text("gone", false), "gone");
+        assert_eq!(result_text("坏了坏了", true), "error: 坏了坏了");
     }
 
     #[test]
     fn the_models_that_think_are_known_by_name() {
         let names =
             ["gpt-5.6-sol", "o3-mini", "openai/gpt-5", "gpt-4.1-mini", "gpt-4o", "gpt-5-chat-latest", "chatgpt-4o-latest"];
-        assert_eq!(names.map(openai_thinks), [true, true, true, false, false, false, false]);
+        assert_eq!(names.map(is_openai_reasoning), [true, true, true, false, false, false, false]);
     }
 }

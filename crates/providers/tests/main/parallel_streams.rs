@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use polis_domain::Finish;
 use polis_ports::{Delta, DeltaStream, Model};
-use polis_providers::{Guarded, HttpClient, Rate, Remote, RemoteOptions};
+use polis_providers::{GuardedModel, HttpClient, Rate, RemoteModel, RemoteOptions};
 use polis_testkit::hostile::{Act, END, Hostile, chunk, head};
 
 use crate::server::{SSE, hello};
@@ -34,8 +34,8 @@ fn numbered(stream: usize) -> Vec<Act> {
 }
 
 async fn open(http: &HttpClient, server: &Hostile, stream: usize) -> DeltaStream {
-    let remote = Remote::new(http.clone(), RemoteOptions::new("test", server.url(stream), "small")).unwrap();
-    Guarded::new("test", Arc::new(remote), Rate::default()).stream(hello()).await.unwrap()
+    let remote = RemoteModel::new(http.clone(), RemoteOptions::new("test", server.url(stream), "small")).unwrap();
+    GuardedModel::new("test", Arc::new(remote), Rate::default()).stream(hello()).await.unwrap()
 }
 
 /// Reads to the end, or as far as `most` deltas of text.

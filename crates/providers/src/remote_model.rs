@@ -11,7 +11,7 @@ use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, 
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::openai_chat::{FormatField, Quirks};
-use crate::wire::{self, Patience, Reader};
+use crate::wire::{self, Reader, SilenceLimits};
 use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// How long a list of models may take.
@@ -22,7 +22,7 @@ const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// A model over HTTP.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteModel {
     http: HttpClient,
     base: Base,
     /// Where its own model is asked, and its whole name.
@@ -91,7 +91,7 @@ impl RemoteOptions {
     }
 }
 
-impl Remote {
+impl RemoteModel {
     /// A model that is asked over `http`.
     pub fn new(http: HttpClient, options: RemoteOptions) -> Result<Self, BadAddress> {
         let base = Base::new(options.dialect, &options.base_url);
@@ -119,8 +119,8 @@ impl Remote {
         };
         let address = self.address(format!("{path}{query}").into())?;
         let request = self.request(Method::GET, address, Bytes::new());
-        let said = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
-        Ok(listed(&said))
+        let json = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
+        Ok(model_names(&json))
     }
 
     /// The vendor's own name for the model that `asked` means.
@@ -169,7 +169,7 @@ fn headers(options: &RemoteOptions) -> HeaderMap {
 }
 
 #[async_trait]
-impl Model for Remote {
+impl Model for RemoteModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let mut quirks = self.options.quirks;
         if self.takes_no_format.load(Ordering::Relaxed) {
@@ -195,7 +195,7 @@ fn names_format(reason: &str) -> bool {
     !is_wrong && ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
 }
 
-impl Remote {
+impl RemoteModel {
     async fn send(&self, request: &ModelRequest, quirks: Quirks) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, key, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&request.model);
@@ -205,8 +205,8 @@ impl Remote {
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
         let wire = self.request(Method::POST, address, body);
-        let patience = Patience { first: *first_timeout, idle: *idle_timeout };
-        wire::stream(&self.http, wire, key.as_ref(), patience, model, dialect.reader()).await
+        let limits = SilenceLimits { first: *first_timeout, idle: *idle_timeout };
+        wire::stream(&self.http, wire, key.as_ref(), limits, model, dialect.reader()).await
     }
 }
 
@@ -276,15 +276,15 @@ impl Base {
         let mark = if path.contains('?') { '&' } else { '?' };
         let query = if self.query.is_empty() { String::new() } else { format!("{mark}{}", self.query) };
         let uri: Uri = format!("{}{path}{query}", self.start).parse().ok()?;
-        let spoken = matches!(uri.scheme_str(), Some("http" | "https"));
-        let hosted = uri.host().is_some_and(|host| !host.is_empty());
-        (spoken && hosted).then_some(uri)
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        let has_host = uri.host().is_some_and(|host| !host.is_empty());
+        (is_http && has_host).then_some(uri)
     }
 }
 
 /// The models in a vendor's list, whatever its dialect.
-fn listed(said: &serde_json::Value) -> Vec<(String, Option<u64>)> {
-    let models = ["data", "models"].iter().find_map(|key| said[key].as_array()).or(said.as_array());
+fn model_names(json: &serde_json::Value) -> Vec<(String, Option<u64>)> {
+    let models = ["data", "models"].iter().find_map(|key| json[key].as_array()).or(json.as_array());
     let one = |model: &serde_json::Value| {
         let name = ["id", "name", "model"].iter().find_map(|key| model[key].as_str())?;
         let windows =
@@ -327,14 +327,14 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         for bad in ["", "api.openai.com/v1", "ftp://h/v1", "https://", "http://a b/", "/v1"] {
-            let made = Remote::new(HttpClient::default(), RemoteOptions::new("x", bad, "m"));
+            let made = RemoteModel::new(HttpClient::default(), RemoteOptions::new("x", bad, "m"));
             assert_eq!(made.unwrap_err(), BadAddress(bad.to_owned()));
         }
     }
 
     #[test]
     fn only_our_own_vendor_is_taken_off_a_model_name() {
-        let model = Remote::new(HttpClient::default(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
+        let model = RemoteModel::new(HttpClient::default(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
         let names = ["", "openrouter/openai/gpt-4o", "openai/gpt-4o", "gpt-4o"].map(|asked| model.model_name(asked));
         assert_eq!(names, ["auto", "openai/gpt-4o", "openai/gpt-4o", "gpt-4o"]);
     }
@@ -342,14 +342,14 @@ mod tests {
     #[test]
     fn a_list_of_models_is_read_in_every_dialect() {
         let name = |name: &str, window| vec![(name.to_owned(), window)];
-        assert_eq!(listed(&json!({ "object": "list", "data": [{ "id": "gpt-x" }] })), name("gpt-x", None));
-        assert_eq!(listed(&json!({ "data": [{ "id": "a/b", "context_length": 9 }, { "odd": 1 }] })), name("a/b", Some(9)));
-        assert_eq!(listed(&json!({ "models": [{ "name": "models/g", "inputTokenLimit": 5 }] })), name("g", Some(5)));
+        assert_eq!(model_names(&json!({ "object": "list", "data": [{ "id": "gpt-x" }] })), name("gpt-x", None));
+        assert_eq!(model_names(&json!({ "data": [{ "id": "a/b", "context_length": 9 }, { "odd": 1 }] })), name("a/b", Some(9)));
+        assert_eq!(model_names(&json!({ "models": [{ "name": "models/g", "inputTokenLimit": 5 }] })), name("g", Some(5)));
         assert_eq!(
-            listed(&json!({ "models": [{ "name": "qwen3:4b", "model": "qwen3:4b", "size": 1 }] })),
+            model_names(&json!({ "models": [{ "name": "qwen3:4b", "model": "qwen3:4b", "size": 1 }] })),
             name("qwen3:4b", None)
         );
-        assert_eq!(listed(&json!([{ "id": "t" }])), name("t", None));
-        assert_eq!(listed(&json!({ "error": null })), []);
+        assert_eq!(model_names(&json!([{ "id": "t" }])), name("t", None));
+        assert_eq!(model_names(&json!({ "error": null })), []);
     }
 }

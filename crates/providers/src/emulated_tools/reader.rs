@@ -13,8 +13,8 @@ use super::thoughts::closes;
 /// Blanks in a row outside of strings, more than any layout needs. Some models go on with them for ever.
 const MOST_BLANKS: usize = 120;
 
-/// Characters of an unreadable reply that are told.
-const TOLD_CHARS: usize = 400;
+/// Longest quotation of an unreadable reply, in characters.
+const MAX_QUOTED_CHARS: usize = 400;
 
 /// Reads one reply, in chunks of any size.
 #[derive(Debug, Default)]
@@ -92,25 +92,25 @@ struct Nesting {
 impl Reader {
     /// Takes more of the reply and gives what it adds to the answer; an error when it will never end.
     pub(super) fn push(&mut self, text: &str) -> Result<String, String> {
-        let mut said = String::new();
+        let mut answer_text = String::new();
         self.raw.push_str(text);
         for c in text.chars() {
-            self.step(c, &mut said);
+            self.step(c, &mut answer_text);
             if self.blanks > MOST_BLANKS {
-                return Err(format!("the model writes nothing but blanks after {}", told(self.raw.trim_end())));
+                return Err(format!("the model writes nothing but blanks after {}", quote(self.raw.trim_end())));
             }
         }
-        Ok(said)
+        Ok(answer_text)
     }
 
     /// What the whole reply came to.
     pub(super) fn finish(mut self, finish: Finish) -> Result<End, ModelError> {
         if matches!(finish, Finish::ContentFilter | Finish::Refusal | Finish::Other(_)) {
             let streamed = self.answered || !matches!(self.state, State::Before | State::Lost);
-            return Ok(if streamed { End::Said(finish) } else { End::Raw(self.raw, finish) });
+            return Ok(if streamed { End::Answered(finish) } else { End::Raw(self.raw, finish) });
         }
         let failed = |why: &str, raw: &str| ModelError::Failed {
-            reason: format!("the model did not keep to the form of a reply, {why}: {}", told(raw)),
+            reason: format!("the model did not keep to the form of a reply, {why}: {}", quote(raw)),
             retry_after: None,
         };
         match (&self.state, &finish) {
@@ -132,22 +132,22 @@ impl Reader {
             (State::Closed, _) if !self.answered => Err(failed("it names no tool and gives no answer", &self.raw)),
             // The answer is whole, only the last bracket is missing.
             (State::Closed | State::AfterValue | State::Key(_), _) if self.answered && self.name.is_empty() => {
-                Ok(End::Said(Finish::Stop))
+                Ok(End::Answered(Finish::Stop))
             }
-            (State::Text(_), Finish::Length) => Ok(End::Said(Finish::Length)),
+            (State::Text(_), Finish::Length) => Ok(End::Answered(Finish::Length)),
             (State::Before | State::Lost, Finish::Stop | Finish::ToolCalls) => Err(failed("it is no JSON", &self.raw)),
             (_, Finish::Length) => {
-                let raw = told(&self.raw);
+                let raw = quote(&self.raw);
                 Err(ModelError::Cut { reason: format!("the model ran into the token limit before its reply was whole: {raw}") })
             }
             (_, _) => {
-                let raw = told(std::mem::take(&mut self.raw).as_str());
+                let raw = quote(std::mem::take(&mut self.raw).as_str());
                 Err(ModelError::Cut { reason: format!("the model stopped before its reply was whole: {raw}") })
             }
         }
     }
 
-    fn step(&mut self, c: char, said: &mut String) {
+    fn step(&mut self, c: char, answer_text: &mut String) {
         let is_blank = matches!(c, ' ' | '\n' | '\r' | '\t');
         let in_string = matches!(&self.state, State::Text(_) | State::InKey(..) | State::Closed)
             || matches!(&self.state, State::Raw(_, nesting) if nesting.in_string);
@@ -195,10 +195,10 @@ impl Reader {
                 } else if field == Field::Name {
                     self.name.clear();
                 }
-                self.raw_value(field, Nesting::default(), c, said)
+                self.raw_value(field, Nesting::default(), c, answer_text)
             }
-            State::Text(escape) => text(escape, c, said),
-            State::Raw(field, nesting) => self.raw_value(field, nesting, c, said),
+            State::Text(escape) => string_state(escape, c, answer_text),
+            State::Raw(field, nesting) => self.raw_value(field, nesting, c, answer_text),
             State::AfterValue if c == ',' => State::Key(Place::Later),
             State::AfterValue if c == '}' => State::Closed,
             State::Key(Place::Later) | State::AfterValue | State::Colon(_) | State::Value(_) => State::Lost,
@@ -206,7 +206,7 @@ impl Reader {
     }
 
     /// One more character of a value that is taken as it is.
-    fn raw_value(&mut self, field: Field, mut nesting: Nesting, c: char, said: &mut String) -> State {
+    fn raw_value(&mut self, field: Field, mut nesting: Nesting, c: char, answer_text: &mut String) -> State {
         let is_first = nesting.depth == 0 && !nesting.in_string;
         if is_first && matches!(c, ',' | '}' | ' ' | '\n' | '\r' | '\t') {
             // A number or a word has no end of its own.
@@ -217,7 +217,7 @@ impl Reader {
             };
         }
         match field {
-            Field::Answer => said.push(c),
+            Field::Answer => answer_text.push(c),
             Field::Name => self.name.push(c),
             Field::Parameters => self.parameters.push(c),
             Field::Other => {}
@@ -251,10 +251,10 @@ impl Field {
 }
 
 /// One more character of the answer's string.
-fn text(escape: Escape, c: char, said: &mut String) -> State {
-    let lone = |high: Option<u32>, said: &mut String| {
+fn string_state(escape: Escape, c: char, answer_text: &mut String) -> State {
+    let lone = |high: Option<u32>, answer_text: &mut String| {
         if high.is_some() {
-            said.push(char::REPLACEMENT_CHARACTER);
+            answer_text.push(char::REPLACEMENT_CHARACTER);
         }
     };
     State::Text(match escape {
@@ -262,17 +262,17 @@ fn text(escape: Escape, c: char, said: &mut String) -> State {
             Escape::Backslash { high: if let Escape::Half(high) = escape { Some(high) } else { None } }
         }
         Escape::None | Escape::Half(_) => {
-            lone(if let Escape::Half(high) = escape { Some(high) } else { None }, said);
+            lone(if let Escape::Half(high) = escape { Some(high) } else { None }, answer_text);
             if c == '"' {
                 return State::AfterValue;
             }
-            said.push(c);
+            answer_text.push(c);
             Escape::None
         }
         Escape::Backslash { high } if c == 'u' => Escape::Unicode { high, code: 0, digits: 0 },
         Escape::Backslash { high } => {
-            lone(high, said);
-            said.push(match c {
+            lone(high, answer_text);
+            answer_text.push(match c {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
@@ -291,16 +291,16 @@ fn text(escape: Escape, c: char, said: &mut String) -> State {
             match (high, code) {
                 (Some(high), 0xDC00..=0xDFFF) => {
                     let pair = 0x1_0000 + ((high - 0xD800) << 10) + (code - 0xDC00);
-                    said.push(char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    answer_text.push(char::from_u32(pair).unwrap_or(char::REPLACEMENT_CHARACTER));
                     Escape::None
                 }
                 (high, 0xD800..=0xDBFF) => {
-                    lone(high, said);
+                    lone(high, answer_text);
                     Escape::Half(code)
                 }
                 (high, code) => {
-                    lone(high, said);
-                    said.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                    lone(high, answer_text);
+                    answer_text.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
                     Escape::None
                 }
             }
@@ -340,10 +340,10 @@ fn without_trailing_commas(json: &str) -> String {
 }
 
 /// A reply in one line, not too long.
-fn told(raw: &str) -> String {
-    let mut told: String = raw.chars().take(TOLD_CHARS).collect();
-    if told.len() < raw.len() {
-        told.push('…');
+fn quote(raw: &str) -> String {
+    let mut text: String = raw.chars().take(MAX_QUOTED_CHARS).collect();
+    if text.len() < raw.len() {
+        text.push('…');
     }
-    format!("`{}`", told.replace('\n', " "))
+    format!("`{}`", text.replace('\n', " "))
 }

@@ -1,4 +1,4 @@
-//! Keeps to what a vendor allows under one key: requests and tokens per minute. Those who wait take turns, one request of each
+//! Keeps to a vendor's limits for one key: requests and tokens per minute. Waiting agents take turns, one request of each
 //! agent after another, so that a busy agent does not keep the others out.
 
 use std::collections::VecDeque;
@@ -31,13 +31,13 @@ struct State {
     tokens: f64,
     filled: Instant,
     /// Those who wait, by who they are; the front is next.
-    waiting: VecDeque<(Arc<str>, VecDeque<Ticket>)>,
+    waiting: VecDeque<(Arc<str>, VecDeque<QueuedRequest>)>,
     /// Somebody lets them through, one after another.
     pumping: bool,
 }
 
 #[derive(Debug)]
-struct Ticket {
+struct QueuedRequest {
     tokens: u64,
     go: oneshot::Sender<()>,
 }
@@ -59,7 +59,7 @@ impl Limiter {
         let (go, may) = oneshot::channel();
         let pumps = {
             let mut state = self.lock();
-            let ticket = Ticket { tokens, go };
+            let ticket = QueuedRequest { tokens, go };
             match state.waiting.iter_mut().find(|(who, _)| who == asker) {
                 Some((_, tickets)) => tickets.push_back(ticket),
                 None => state.waiting.push_back((asker.clone(), VecDeque::from([ticket]))),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::{EffectClass, Finish, Reply, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, Model, ModelError, ModelRequest, ToolSpec, collect};
-use polis_providers::Emulated;
+use polis_providers::EmulatedTools;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn pieces(pieces: &[&str], finish: Finish) -> Part {
 }
 
 async fn reply_to(part: Part) -> Result<Reply, ModelError> {
-    collect(Emulated::new(Script::new([part])).stream(with_tools()).await?).await
+    collect(EmulatedTools::new(Script::new([part])).stream(with_tools()).await?).await
 }
 
 async fn check(written: &str, want: Result<Reply, &str>) {
@@ -51,7 +51,8 @@ fn called(arguments: &str) -> Reply {
 
 #[tokio::test]
 async fn an_answer_streams_while_it_is_written() {
-    let model = Emulated::new(Script::new([saying(&["{\"ans", "wer\": \"The ", "oak\\", "n\\u4f", "60 is ", "old.\"", "}"])]));
+    let model =
+        EmulatedTools::new(Script::new([saying(&["{\"ans", "wer\": \"The ", "oak\\", "n\\u4f", "60 is ", "old.\"", "}"])]));
     let got = all(&model, with_tools()).await.unwrap();
     let content = ["The ", "oak", "\n", "你 is ", "old."].map(|text| Ok(Delta::Content(text.to_owned())));
     assert_eq!(got, content.into_iter().chain([Ok(Delta::Done(Finish::Stop))]).collect::<Vec<_>>());
@@ -70,7 +71,7 @@ async fn a_call_becomes_an_ordinary_call_with_an_id_that_is_the_same_each_time()
         ChatMessage::Assistant { text: "".into(), reasoning: "".into(), tool_calls: vec![earlier], echo: None },
         ChatMessage::Tool { call_id: "emulated_3".into(), name: "read".into(), content: "A".into(), is_error: false },
     ]);
-    let reply = collect(Emulated::new(Script::new([saying(&[written])])).stream(request).await.unwrap()).await.unwrap();
+    let reply = collect(EmulatedTools::new(Script::new([saying(&[written])])).stream(request).await.unwrap()).await.unwrap();
     assert_eq!(&*reply.tool_calls[0].id, "emulated_4");
 }
 
@@ -188,7 +189,7 @@ async fn the_rest_passes_as_it_is() {
 #[tokio::test]
 async fn only_the_models_that_are_meant_are_asked_this_way() {
     let script = Script::new([saying(&["plain"]), saying(&["{\"answer\": \"hi\"}"]), saying(&["no form"])]);
-    let model = Emulated::only(script.clone(), ["ollama/smollm2*"]);
+    let model = EmulatedTools::only(script.clone(), ["ollama/smollm2*"]);
     let named = |name: &str| ModelRequest { model: name.into(), ..with_tools() };
     let text = async |request| collect(model.stream(request).await.unwrap()).await.unwrap().text;
     assert_eq!(text(named("ollama/qwen3")).await, "plain");

@@ -1,4 +1,4 @@
-//! Leaves a vendor alone that has failed too often in a row, so that a dead one does not hold the society.
+//! A circuit breaker: a vendor that has failed too often in a row is not asked for a while, so that it cannot hold up the society.
 //!
 //! After five failures nobody asks it for a while; then one request goes through to see. Each time that fails, the while
 //! doubles. What a vendor refuses, or asks us to slow down for, is no failure: it answers.
@@ -13,15 +13,15 @@ use tokio::time::Instant;
 const FAILURES: u32 = 5;
 
 /// How long at first, and at most.
-const REST: Duration = Duration::from_secs(10);
-const MAX_REST: Duration = Duration::from_secs(160);
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(160);
 
 /// How soon to look again while somebody else is trying.
-const MOMENT: Duration = Duration::from_secs(1);
+const TRIAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether a vendor may be asked.
 #[derive(Debug)]
-pub(crate) struct Circuit {
+pub(crate) struct CircuitBreaker {
     vendor: Arc<str>,
     state: Mutex<State>,
 }
@@ -32,23 +32,23 @@ struct State {
     /// Left alone until then.
     until: Option<Instant>,
     /// Somebody is trying whether it answers again.
-    trying: bool,
+    has_trial: bool,
 }
 
 /// One request under way. Dropped without a word it says nothing about the vendor.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    circuit: Arc<Circuit>,
+    circuit: Arc<CircuitBreaker>,
     is_trial: bool,
 }
 
-impl Circuit {
+impl CircuitBreaker {
     pub(crate) fn new(vendor: &str) -> Self {
         Self { vendor: vendor.into(), state: Mutex::default() }
     }
 
-    /// Asks whether a request may go out.
-    pub(crate) fn enter(self: &Arc<Self>) -> Result<Attempt, ModelError> {
+    /// Admits a request, or says how long the vendor is left alone.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Attempt, ModelError> {
         let mut state = self.lock();
         let resting = |retry_after, failures| Err(ModelError::Resting { vendor: self.vendor.clone(), failures, retry_after });
         let is_trial = match state.until {
@@ -58,10 +58,10 @@ impl Circuit {
                 if !left.is_zero() {
                     return resting(left, state.failures);
                 }
-                if state.trying {
-                    return resting(MOMENT, state.failures);
+                if state.has_trial {
+                    return resting(TRIAL_PAUSE, state.failures);
                 }
-                state.trying = true;
+                state.has_trial = true;
                 true
             }
         };
@@ -86,8 +86,8 @@ impl Attempt {
                 let mut state = self.circuit.lock();
                 state.failures = state.failures.saturating_add(1);
                 if state.failures >= FAILURES {
-                    let doubled = REST * (1 << (state.failures - FAILURES).min(8));
-                    state.until = Some(Instant::now() + doubled.min(MAX_REST));
+                    let doubled = FIRST_PAUSE * (1 << (state.failures - FAILURES).min(8));
+                    state.until = Some(Instant::now() + doubled.min(LONGEST_PAUSE));
                 }
             }
         }
@@ -97,7 +97,7 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if self.is_trial {
-            self.circuit.lock().trying = false;
+            self.circuit.lock().has_trial = false;
         }
     }
 }
@@ -110,48 +110,48 @@ mod tests {
         ModelError::Failed { reason: "down".to_owned(), retry_after: None }
     }
 
-    fn rest(circuit: &Arc<Circuit>) -> Option<Duration> {
-        match circuit.enter() {
+    fn rest(circuit: &Arc<CircuitBreaker>) -> Option<Duration> {
+        match circuit.admit() {
             Ok(_) => None,
             Err(ModelError::Resting { retry_after, .. }) => Some(retry_after),
             Err(other) => panic!("{other}"),
         }
     }
 
-    fn broken() -> Arc<Circuit> {
-        let circuit = Arc::new(Circuit::new("v"));
+    fn broken() -> Arc<CircuitBreaker> {
+        let circuit = Arc::new(CircuitBreaker::new("v"));
         for _ in 0..FAILURES {
-            circuit.enter().unwrap().failed(&down());
+            circuit.admit().unwrap().failed(&down());
         }
         circuit
     }
 
     #[tokio::test(start_paused = true)]
     async fn after_five_failures_in_a_row_a_vendor_is_left_alone_and_then_tried_by_one() {
-        let circuit = Arc::new(Circuit::new("v"));
+        let circuit = Arc::new(CircuitBreaker::new("v"));
         for _ in 0..FAILURES - 1 {
-            circuit.enter().unwrap().failed(&down());
+            circuit.admit().unwrap().failed(&down());
         }
-        circuit.enter().unwrap().succeeded();
+        circuit.admit().unwrap().succeeded();
         let circuit2 = broken();
-        assert_eq!((rest(&circuit), rest(&circuit2)), (None, Some(REST)));
-        tokio::time::advance(REST).await;
-        let trial = circuit2.enter().unwrap();
-        assert_eq!(rest(&circuit2), Some(MOMENT));
+        assert_eq!((rest(&circuit), rest(&circuit2)), (None, Some(FIRST_PAUSE)));
+        tokio::time::advance(FIRST_PAUSE).await;
+        let trial = circuit2.admit().unwrap();
+        assert_eq!(rest(&circuit2), Some(TRIAL_PAUSE));
         trial.failed(&down());
-        assert_eq!(rest(&circuit2), Some(2 * REST));
-        tokio::time::advance(2 * REST).await;
-        circuit2.enter().unwrap().succeeded();
+        assert_eq!(rest(&circuit2), Some(2 * FIRST_PAUSE));
+        tokio::time::advance(2 * FIRST_PAUSE).await;
+        circuit2.admit().unwrap().succeeded();
         assert_eq!(rest(&circuit2), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_vendor_that_says_no_is_there() {
-        let circuit = Arc::new(Circuit::new("v"));
+        let circuit = Arc::new(CircuitBreaker::new("v"));
         for _ in 0..20 {
-            circuit.enter().unwrap().failed(&down());
-            circuit.enter().unwrap().failed(&ModelError::Rejected { reason: "no".to_owned() });
-            circuit.enter().unwrap().failed(&ModelError::Throttled { reason: "slow".to_owned(), retry_after: None });
+            circuit.admit().unwrap().failed(&down());
+            circuit.admit().unwrap().failed(&ModelError::Rejected { reason: "no".to_owned() });
+            circuit.admit().unwrap().failed(&ModelError::Throttled { reason: "slow".to_owned(), retry_after: None });
         }
         assert_eq!(rest(&circuit), None);
     }
@@ -159,13 +159,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_trial_that_is_given_up_lets_another_one_try_and_rests_have_an_end() {
         let circuit = broken();
-        tokio::time::advance(REST).await;
-        drop(circuit.enter().unwrap());
+        tokio::time::advance(FIRST_PAUSE).await;
+        drop(circuit.admit().unwrap());
         for _ in 0..40 {
             let left = rest(&circuit).unwrap_or_default();
-            assert!(left <= MAX_REST);
+            assert!(left <= LONGEST_PAUSE);
             tokio::time::advance(left).await;
-            circuit.enter().unwrap().failed(&down());
+            circuit.admit().unwrap().failed(&down());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a provider says when it cannot answer, in the many shapes that errors have.
+//! Turns the error responses of providers, in their many shapes, into a [`ModelError`].
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use super::{loose, status};
 /// Longest message of a provider that is passed on, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// What an unsuccessful response means.
-pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
-    let mut error = status::refusal(status, headers, reason(status, headers, body));
+/// The error for an unsuccessful response.
+pub(super) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
+    let mut error = status::to_error(status, headers, reason(status, headers, body));
     if let ModelError::Throttled { retry_after: wait @ None, .. } | ModelError::Failed { retry_after: wait @ None, .. } =
         &mut error
     {
@@ -24,13 +24,13 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> M
 }
 
 /// An error that came inside a stream that had begun well.
-pub(crate) fn reported(error: &Value) -> ModelError {
-    let said = message(error).unwrap_or_else(|| error.to_string());
-    let (reason, retry_after) = (shortened(&said), retry_delay(error));
+pub(crate) fn reported_error(error: &Value) -> ModelError {
+    let message_text = message(error).unwrap_or_else(|| error.to_string());
+    let (reason, retry_after) = (shortened(&message_text), retry_delay(error));
     let words = ["code", "type", "status"].map(|key| error.get(key).map(loose::text).unwrap_or_default().to_lowercase());
     let status = words.iter().find_map(|word| StatusCode::from_bytes(word.as_bytes()).ok());
     if let Some(status) = status.filter(|status| status.as_u16() >= 400) {
-        return match status::refusal(status, &HeaderMap::new(), reason) {
+        return match status::to_error(status, &HeaderMap::new(), reason) {
             ModelError::Throttled { reason, .. } => ModelError::Throttled { reason, retry_after },
             other => other,
         };
@@ -62,7 +62,7 @@ const REJECTED: &[&str] = &[
 ];
 
 /// What to say of an answer that no model gives.
-pub(super) fn not_a_model(body: &[u8]) -> ModelError {
+pub(super) fn unreadable_answer(body: &[u8]) -> ModelError {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_REASON_CHARS)]);
     if text.trim_start().starts_with('<') {
         return ModelError::Rejected { reason: WEB_PAGE.to_owned() };
@@ -78,11 +78,11 @@ fn reason(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> String {
         return format!("{status}: it moved to {}; set the base URL to that", String::from_utf8_lossy(to.as_bytes()));
     }
     let text = String::from_utf8_lossy(body);
-    let said = match serde_json::from_str::<Value>(&text) {
+    let message_text = match serde_json::from_str::<Value>(&text) {
         Ok(json) => message(&json).unwrap_or_else(|| json.to_string()),
         Err(_) => text.trim().to_owned(),
     };
-    if said.is_empty() { status.to_string() } else { format!("{status}: {}", shortened(&said)) }
+    if message_text.is_empty() { status.to_string() } else { format!("{status}: {}", shortened(&message_text)) }
 }
 
 /// The words for people in the many shapes of an error.
@@ -100,8 +100,8 @@ fn message(error: &Value) -> Option<String> {
 fn retry_delay(error: &Value) -> Option<Duration> {
     let error = error.get(0).unwrap_or(error);
     let error = error.get("error").unwrap_or(error);
-    let said = error.get("details")?.as_array()?.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-    Duration::try_from_secs_f64(said.strip_suffix('s')?.parse().ok()?).ok()
+    let message_text = error.get("details")?.as_array()?.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(message_text.strip_suffix('s')?.parse().ok()?).ok()
 }
 
 /// As much of a text as is worth passing on.
@@ -122,9 +122,9 @@ mod tests {
     fn a_wait_is_found_among_the_details_of_an_error() {
         let error = json!({ "code": 429, "message": "slow", "details": [{ "@type": "x" }, { "retryDelay": "1.5s" }] });
         let wait = Some(Duration::from_millis(1500));
-        assert_eq!(reported(&error).retry_after(), wait);
+        assert_eq!(reported_error(&error).retry_after(), wait);
         for body in [json!({ "error": error }), json!([{ "error": error }])] {
-            let refused = refusal(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body.to_string().as_bytes());
+            let refused = from_response(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body.to_string().as_bytes());
             assert_eq!(refused.retry_after(), wait);
             assert!(refused.to_string().ends_with(": slow"), "{refused}");
         }
