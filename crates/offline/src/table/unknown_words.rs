@@ -1,4 +1,4 @@
-//! What of a question nobody understood. A word that may stand for a condition is never passed over: it could turn the answer
+//! The words of a question that were not understood. A word that may stand for a condition is never ignored: it could turn the answer
 //! into one about something else.
 
 use crate::language::is_han;

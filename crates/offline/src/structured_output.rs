@@ -1,31 +1,31 @@
-//! Replies that programs read: a value that fits a simple JSON schema, filled with what this model knows.
+//! Structured output: a value that fits a simple JSON schema, filled from the reply.
 
 use serde_json::{Map, Value, json};
 
 /// How deep a schema is followed.
 const MAX_DEPTH: usize = 16;
 
-/// What there is to fill in.
-pub(super) struct Known<'a> {
+/// What a value can be filled with.
+pub(super) struct ReplyContent<'a> {
     pub(super) asked: &'a str,
     pub(super) answer: &'a str,
     pub(super) plan: &'a [String],
 }
 
 /// A value for the schema: lists get the steps of the plan, texts the answer, the rest what the schema allows at least.
-pub(super) fn filled(schema: &Value, known: &Known<'_>) -> Value {
-    let one_step = [known.asked.to_owned()];
-    let steps = if known.plan.is_empty() { &one_step[..] } else { known.plan };
-    Filling { root: schema, known, steps }.fill(schema, "", known.answer, 0)
+pub(super) fn fill_schema(schema: &Value, content: &ReplyContent<'_>) -> Value {
+    let one_step = [content.asked.to_owned()];
+    let steps = if content.plan.is_empty() { &one_step[..] } else { content.plan };
+    SchemaFiller { root: schema, content, steps }.fill(schema, "", content.answer, 0)
 }
 
-struct Filling<'a> {
+struct SchemaFiller<'a> {
     root: &'a Value,
-    known: &'a Known<'a>,
+    content: &'a ReplyContent<'a>,
     steps: &'a [String],
 }
 
-impl Filling<'_> {
+impl SchemaFiller<'_> {
     /// `name` is the field's, `text` what a text here would say.
     fn fill(&self, schema: &Value, name: &str, text: &str, depth: usize) -> Value {
         if depth > MAX_DEPTH {
@@ -55,8 +55,8 @@ impl Filling<'_> {
             Some("array") => self.list(schema, depth),
             Some(_) | None => {
                 let fields = schema["properties"].as_object().into_iter().flatten();
-                let filled = fields.map(|(name, schema)| (name.clone(), self.fill(schema, name, text, depth + 1)));
-                Value::Object(filled.collect::<Map<_, _>>())
+                let fill_schema = fields.map(|(name, schema)| (name.clone(), self.fill(schema, name, text, depth + 1)));
+                Value::Object(fill_schema.collect::<Map<_, _>>())
             }
         }
     }
@@ -66,8 +66,8 @@ impl Filling<'_> {
         let text = if name.ends_with("id") {
             let nth = self.steps.iter().position(|step| step == text).unwrap_or_default();
             format!("{}", nth + 1)
-        } else if ["request", "question", "task", "goal", "query"].contains(&name.as_str()) && text == self.known.answer {
-            self.known.asked.to_owned()
+        } else if ["request", "question", "task", "goal", "query"].contains(&name.as_str()) && text == self.content.answer {
+            self.content.asked.to_owned()
         } else {
             text.to_owned()
         };
@@ -79,8 +79,8 @@ impl Filling<'_> {
         let count = |name: &str| schema[name].as_u64().and_then(|count| usize::try_from(count).ok());
         let most = count("maxItems").unwrap_or(usize::MAX);
         let least = count("minItems").unwrap_or_default().min(100);
-        let wanted = self.steps.len().max(least).min(most);
-        let steps = self.steps.iter().cycle().take(wanted);
+        let count = self.steps.len().max(least).min(most);
+        let steps = self.steps.iter().cycle().take(count);
         steps.map(|step| self.fill(&schema["items"], "", step, depth + 1)).collect()
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_simple_schema_gets_a_value_that_fits_it() {
         let plan = ["list the folder".to_owned(), "count".to_owned()];
-        let known = Known { asked: "how many?", answer: "seven", plan: &plan };
+        let content = ReplyContent { asked: "how many?", answer: "seven", plan: &plan };
         let todo = json!({
             "type": "object",
             "properties": { "id": { "type": "string" }, "title": { "type": "string", "maxLength": 4 },
@@ -114,12 +114,12 @@ mod tests {
             (json!({ "anyOf": [{ "type": ["string", "null"] }] }), json!("seven")),
             (json!({}), json!({})),
         ] {
-            assert_eq!(filled(&schema, &known), want, "{schema}");
+            assert_eq!(fill_schema(&schema, &content), want, "{schema}");
         }
         let endless = json!({ "type": "object", "properties": { "next": { "$ref": "#" } } });
-        assert!(filled(&endless, &known).is_object(), "a schema in a circle ends");
+        assert!(fill_schema(&endless, &content).is_object(), "a schema in a circle ends");
         assert_eq!(
-            filled(&json!({ "type": "array", "items": { "type": "string" } }), &Known { plan: &[], ..known }),
+            fill_schema(&json!({ "type": "array", "items": { "type": "string" } }), &ReplyContent { plan: &[], ..content }),
             json!(["how many?"])
         );
     }

@@ -1,4 +1,4 @@
-//! A conversation as the model sees it: what is asked, what the tools have returned, and what is to be said next.
+//! A conversation as the model sees it: the request, the tool results so far, and the next reply.
 //!
 //! A kind of request is straight code that asks for calls as if their results were there. Where one is not, the code stops with
 //! the call, and runs again from its first line when the result has come: the conversation is all that it remembers.
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use super::language::{self, Language, tell};
 
-/// One request of a person, and what has come of it so far.
-pub(super) struct Talk<'a> {
+/// One request of a person, and the tool results for it so far.
+pub(super) struct Conversation<'a> {
     request: &'a ModelRequest,
     pub(super) asked: &'a str,
     /// What the person said before, latest first.
     pub(super) earlier: Vec<&'a str>,
     pub(super) language: Language,
     /// What was asked of tools for this request, and what came of it.
-    results: Vec<(&'a str, Value, Given<'a>)>,
+    results: Vec<(&'a str, Value, ToolReply<'a>)>,
     plan: Vec<String>,
     thoughts: Vec<String>,
 }
 
-/// What a tool gave back.
+/// The result of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Given<'a> {
+pub(super) struct ToolReply<'a> {
     pub(super) content: &'a str,
     pub(super) is_error: bool,
 }
@@ -45,20 +45,20 @@ pub(super) type Step<T> = Result<T, Stop>;
 
 /// A whole reply.
 #[derive(Debug, Default)]
-pub(super) struct Spoken {
+pub(super) struct ModelReply {
     pub(super) reasoning: String,
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
-        let mut said = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
+        let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
             ChatMessage::User { text, .. } => Some((n, &**text)),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
-        let (at, asked) = said.next().unwrap_or_default();
-        let earlier = said.map(|(_, text)| text).collect();
+        let (at, asked) = user_texts.next().unwrap_or_default();
+        let earlier = user_texts.map(|(_, text)| text).collect();
         let results = results(request.messages.get(at + 1..).unwrap_or_default());
         let language = language::of(asked);
         Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
@@ -73,7 +73,7 @@ impl<'a> Talk<'a> {
 
     /// Whether the last call came to nothing.
     pub(super) fn has_failed(&self) -> bool {
-        self.results.last().is_some_and(|(_, _, given)| given.is_error)
+        self.results.last().is_some_and(|(_, _, reply)| reply.is_error)
     }
 
     /// Whether a tool is offered; names that say where a tool comes from count too.
@@ -95,13 +95,13 @@ impl<'a> Talk<'a> {
     }
 
     /// What a tool gives for these arguments.
-    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Step<Given<'a>> {
-        let given = self.call_all(tool, vec![arguments])?;
-        given.into_iter().next().ok_or_else(|| Stop::Say(String::new()))
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Step<ToolReply<'a>> {
+        let reply = self.call_all(tool, vec![arguments])?;
+        reply.into_iter().next().ok_or_else(|| Stop::Say(String::new()))
     }
 
     /// What a tool gives for each of these, asked at once.
-    pub(super) fn call_all(&mut self, tool: &str, arguments: Vec<Value>) -> Step<Vec<Given<'a>>> {
+    pub(super) fn call_all(&mut self, tool: &str, arguments: Vec<Value>) -> Step<Vec<ToolReply<'a>>> {
         let Some(name) = self.tool(tool) else {
             return Err(Stop::Say(tell!(
                 self.language,
@@ -109,13 +109,13 @@ impl<'a> Talk<'a> {
                 "这需要工具 {tool}，但这里没有提供。"
             )));
         };
-        let known = |wanted: &Value| self.results.iter().find(|(tool, had, _)| **tool == *name && had == wanted);
-        let missing: Vec<&Value> = arguments.iter().filter(|wanted| known(wanted).is_none()).collect();
+        let found = |wanted: &Value| self.results.iter().find(|(tool, had, _)| **tool == *name && had == wanted);
+        let missing: Vec<&Value> = arguments.iter().filter(|wanted| found(wanted).is_none()).collect();
         if missing.is_empty() {
-            let given = arguments.iter().filter_map(|wanted| Some(known(wanted)?.2)).collect();
+            let reply = arguments.iter().filter_map(|wanted| Some(found(wanted)?.2)).collect();
             // They were said before these calls were made.
             self.thoughts.clear();
-            return Ok(given);
+            return Ok(reply);
         }
         // The place in the conversation makes the id unique within it, and the same each time.
         let at = self.request.messages.len();
@@ -129,10 +129,10 @@ impl<'a> Talk<'a> {
     }
 
     /// The reply that this comes to: with the plan if it is the first.
-    pub(super) fn spoken(&mut self, stop: Stop) -> Spoken {
+    pub(super) fn reply(&mut self, stop: Stop) -> ModelReply {
         let reasoning = self.thoughts.join("\n");
         match stop {
-            Stop::Say(text) => Spoken { reasoning, text, calls: Vec::new() },
+            Stop::Say(text) => ModelReply { reasoning, text, calls: Vec::new() },
             Stop::Call(calls) => {
                 let steps = self.plan.iter().enumerate().map(|(n, step)| format!("{}. {step}\n", n + 1));
                 let is_first = self.results.is_empty() && !self.plan.is_empty();
@@ -145,19 +145,19 @@ impl<'a> Talk<'a> {
                     ),
                     false => String::new(),
                 };
-                Spoken { reasoning, text, calls }
+                ModelReply { reasoning, text, calls }
             }
         }
     }
 }
 
 /// Each call with what came of it; one that nothing came of has failed.
-fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, Given<'_>)> {
-    let given = |id: &str| {
+fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, ToolReply<'_>)> {
+    let reply = |id: &str| {
         messages.iter().find_map(|message| match message {
             ChatMessage::Tool { call_id, content, is_error, .. } if **call_id == *id => {
                 // The flag may be lost on the way.
-                Some(Given { content, is_error: *is_error || content.starts_with("error:") })
+                Some(ToolReply { content, is_error: *is_error || content.starts_with("error:") })
             }
             _ => None,
         })
@@ -166,10 +166,10 @@ fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, Given<'_>)> {
         ChatMessage::Assistant { tool_calls, .. } => Some(tool_calls),
         ChatMessage::User { .. } | ChatMessage::Tool { .. } => None,
     });
-    let lost = Given { content: "error: the call has no result", is_error: true };
-    let known = calls.flatten().filter_map(|call| {
+    let lost = ToolReply { content: "error: the call has no result", is_error: true };
+    let found = calls.flatten().filter_map(|call| {
         let arguments = serde_json::from_str(&call.arguments).ok()?;
-        Some((&*call.name, arguments, given(&call.id).unwrap_or(lost)))
+        Some((&*call.name, arguments, reply(&call.id).unwrap_or(lost)))
     });
-    known.collect()
+    found.collect()
 }

@@ -6,10 +6,10 @@
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::{Value, json};
 
-use super::chat;
+use super::conversation::{Conversation, ModelReply, Stop};
 use super::intent::{self, Intent};
+use super::introduction;
 use super::language::{self, Language, tell};
-use super::talk::{Spoken, Stop, Talk};
 
 /// A role of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,35 +30,35 @@ pub(super) fn role(request: &ModelRequest) -> Option<Role> {
     }
 }
 
-/// What it says next in a role.
-pub(super) fn reply(request: &ModelRequest, role: Role) -> Spoken {
-    let told = request.messages.iter().find_map(|message| match message {
+/// The next reply in a role.
+pub(super) fn reply(request: &ModelRequest, role: Role) -> ModelReply {
+    let prompt = request.messages.iter().find_map(|message| match message {
         ChatMessage::User { text, .. } => Some(&**text),
         ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
     });
-    let told = Told(told.unwrap_or_default());
+    let prompt = RolePrompt(prompt.unwrap_or_default());
     match role {
-        Role::Planner => said(planned(&told)),
-        Role::Executor => executed(request, &told),
-        Role::Verifier => said(verified(&told)),
+        Role::Planner => text_reply(plan(&prompt)),
+        Role::Executor => execute(request, &prompt),
+        Role::Verifier => text_reply(verify(&prompt)),
     }
 }
 
-fn said(response: Value) -> Spoken {
-    Spoken { text: response.to_string(), ..Spoken::default() }
+fn text_reply(response: Value) -> ModelReply {
+    ModelReply { text: response.to_string(), ..ModelReply::default() }
 }
 
-/// What a role is told: sections with headings, in either language.
-struct Told<'a>(&'a str);
+/// The prompt of a role: sections with headings, in either language.
+struct RolePrompt<'a>(&'a str);
 
-/// A task of the plan, as it is shown.
-struct Shown<'a> {
+/// A task of the plan, as the prompt lists it.
+struct ListedTask<'a> {
     id: &'a str,
     status: &'a str,
     result: String,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RolePrompt<'a> {
     /// What stands below a heading.
     fn section(&self, headings: [&str; 2]) -> Option<&'a str> {
         let at = headings.iter().find_map(|heading| {
@@ -77,7 +77,7 @@ impl<'a> Told<'a> {
         language::of(alone(self.request()))
     }
 
-    fn tasks(&self) -> Vec<Shown<'a>> {
+    fn tasks(&self) -> Vec<ListedTask<'a>> {
         let plan = self.section(["The plan so far", "目前的计划"]).unwrap_or_default();
         let statuses = ["pending", "executing", "completed", "failed", "skipped"];
         let head = |line: &'a str| {
@@ -102,7 +102,7 @@ impl<'a> Told<'a> {
                 let line = line.strip_prefix("  ").unwrap_or(line);
                 line.strip_prefix("| ").unwrap_or(line)
             });
-            tasks.push(Shown { id, status, result: lines.collect::<Vec<_>>().join("\n") });
+            tasks.push(ListedTask { id, status, result: lines.collect::<Vec<_>>().join("\n") });
         }
         tasks
     }
@@ -123,9 +123,9 @@ impl<'a> Told<'a> {
 /// Words that end what is to be done in a description.
 const DONE_WHEN: [&str; 2] = [" Done when: ", " 完成标准："];
 
-fn planned(told: &Told<'_>) -> Value {
-    let language = told.language();
-    let improvements = told.section(["Improvements that the Verifier demands", "验证者要求的改进措施"]);
+fn plan(prompt: &RolePrompt<'_>) -> Value {
+    let language = prompt.language();
+    let improvements = prompt.section(["Improvements that the Verifier demands", "验证者要求的改进措施"]);
     if improvements.is_some() {
         let summary = tell!(
             language,
@@ -134,7 +134,7 @@ fn planned(told: &Told<'_>) -> Value {
         );
         return planner(summary, true, Vec::new());
     }
-    let parts = all_parts(told.request());
+    let parts = all_parts(prompt.request());
     let mut todos: Vec<Value> = Vec::new();
     let mut writes: Vec<String> = Vec::new();
     for (n, part) in (1..).zip(&parts) {
@@ -309,20 +309,22 @@ fn bare(part: &str) -> String {
     part.trim().trim_end_matches(['.', '。', '，', ',', ';', '；']).to_owned()
 }
 
-fn executed(request: &ModelRequest, told: &Told<'_>) -> Spoken {
-    let current = told.section(["The current task", "当前任务"]).unwrap_or_default();
+fn execute(request: &ModelRequest, prompt: &RolePrompt<'_>) -> ModelReply {
+    let current = prompt.section(["The current task", "当前任务"]).unwrap_or_default();
     let (id, description) = current.split_once(": ").unwrap_or(("", current));
     let asked = DONE_WHEN.iter().find_map(|mark| Some(description.split_once(mark)?.0)).unwrap_or(description);
-    let mut talk = Talk::about(request, asked, vec![told.request()]);
-    let intent = intent::of(asked, &talk.earlier);
-    let is_one_of_several = told.tasks().len() > 1;
-    let (answer, is_done) = match super::answer(&mut talk, &intent) {
-        Ok(_) if matches!(intent, Intent::Chat) && is_one_of_several => (chat::not_understood(talk.language, asked), false),
-        Ok(answer) => (answer, !matches!(intent, Intent::Chat | Intent::OtherTime { .. }) && !talk.has_failed()),
+    let mut conversation = Conversation::about(request, asked, vec![prompt.request()]);
+    let intent = intent::of(asked, &conversation.earlier);
+    let is_one_of_several = prompt.tasks().len() > 1;
+    let (answer, is_done) = match super::answer(&mut conversation, &intent) {
+        Ok(_) if matches!(intent, Intent::Chat) && is_one_of_several => {
+            (introduction::not_understood(conversation.language, asked), false)
+        }
+        Ok(answer) => (answer, !matches!(intent, Intent::Chat | Intent::OtherTime { .. }) && !conversation.has_failed()),
         Err(Stop::Say(answer)) => (answer, false),
-        Err(stop @ Stop::Call(_)) => return talk.spoken(stop),
+        Err(stop @ Stop::Call(_)) => return conversation.reply(stop),
     };
-    let statuses = told.tasks().into_iter().map(|task| {
+    let statuses = prompt.tasks().into_iter().map(|task| {
         let status = match (task.id == id, is_done) {
             (true, true) => "completed",
             (true, false) => "failed",
@@ -335,16 +337,16 @@ fn executed(request: &ModelRequest, told: &Told<'_>) -> Spoken {
         "type": "component", "component": "executor-response", "summary": answer, "taskCompleted": is_done,
         "shouldContinue": false, "nextAction": next, "todos": statuses.collect::<Vec<_>>(),
     });
-    Spoken { text: response.to_string(), ..talk.spoken(Stop::Say(String::new())) }
+    ModelReply { text: response.to_string(), ..conversation.reply(Stop::Say(String::new())) }
 }
 
-fn verified(told: &Told<'_>) -> Value {
-    let language = told.language();
-    let tasks = told.tasks();
+fn verify(prompt: &RolePrompt<'_>) -> Value {
+    let language = prompt.language();
+    let tasks = prompt.tasks();
     let judged: Vec<(bool, Vec<&str>)> = tasks
         .iter()
         .map(|task| {
-            let evidence = told.evidence(task.id);
+            let evidence = prompt.evidence(task.id);
             (task.status == "completed" && !evidence.is_empty(), evidence)
         })
         .collect();
@@ -437,7 +439,7 @@ mod tests {
 
     #[test]
     fn what_comes_after_a_write_waits_for_it() {
-        let plan = planned(&Told("read a.txt, then write out.txt: hello, and then how many files are here?"));
+        let plan = plan(&RolePrompt("read a.txt, then write out.txt: hello, and then how many files are here?"));
         let waits: Vec<_> = plan["todos"].as_array().unwrap().iter().map(|todo| todo["dependencies"].clone()).collect();
         assert_eq!(waits, [json!([]), json!(["task-1"]), json!(["task-2"])], "{plan:#}");
     }
@@ -459,16 +461,16 @@ mod tests {
 
     #[test]
     fn the_plan_is_read_as_it_is_shown() {
-        let told = Told(
+        let prompt = RolePrompt(
             "## The user's request\n\nread a.txt\n\n## The plan so far\n\n- task-1 [completed] (priority 1) Read a.txt\n  result:\n  | two\n  | lines [x]\n\
              - task-2 [failed] (priority 2; after task-1) Write\n  result: no\n\n## What happened\n\n[c1] (task-1) read_file {} returned: x\n\
              [c2] (task-2) write_file {} FAILED: no\n[m1] (task-2) the executor said: no\n\nJudge each task, then the whole.",
         );
-        let tasks: Vec<_> = told.tasks().iter().map(|task| (task.id, task.status, task.result.clone())).collect();
+        let tasks: Vec<_> = prompt.tasks().iter().map(|task| (task.id, task.status, task.result.clone())).collect();
         assert_eq!(tasks, [("task-1", "completed", "two\nlines [x]".to_owned()), ("task-2", "failed", "no".to_owned())]);
-        assert_eq!(told.evidence("task-1"), ["c1"]);
-        assert_eq!(told.evidence("task-2"), ["m1"]);
-        let judged = verified(&told);
+        assert_eq!(prompt.evidence("task-1"), ["c1"]);
+        assert_eq!(prompt.evidence("task-2"), ["m1"]);
+        let judged = verify(&prompt);
         assert_eq!((&judged["allCompleted"], &judged["improvements"]), (&json!(false), &json!(["task-2: no"])));
     }
 }

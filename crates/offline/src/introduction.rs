@@ -1,16 +1,16 @@
-//! What is said to everything that is none of the other kinds: what this model is, what it can do, and how to set a real one.
+//! The reply to everything else: what this model is, what it can do, and how to configure a real one.
 
+use super::conversation::Conversation;
 use super::language::{Language, tell};
-use super::talk::Talk;
 
-pub(super) fn introduction(talk: &Talk<'_>) -> String {
-    let begin = match (talk.language, asks_who(talk.asked)) {
+pub(super) fn introduction(conversation: &Conversation<'_>) -> String {
+    let begin = match (conversation.language, asks_who(conversation.asked)) {
         (Language::English, true) => "Hello. No language model is set, so you talk to ",
         (Language::English, false) => "No language model is set, so I cannot answer that: I am ",
         (Language::Chinese, true) => "您好。没有设置语言模型，回答您的是 ",
         (Language::Chinese, false) => "没有设置语言模型，所以我回答不了这个问题：我是 ",
     };
-    format!("{begin}{}", rest(talk.language))
+    format!("{begin}{}", rest(conversation.language))
 }
 
 /// That a part of a request is left out.
