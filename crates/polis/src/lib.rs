@@ -90,7 +90,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Failure> {
-//! let model = ScriptedModel::new(|request| Line::text(&format!("look {}", request.messages.len())));
+//! let model = ScriptedModel::new(|request| ScriptedReply::text(&format!("look {}", request.messages.len())));
 //! assert_eq!(ask(&society(Careful, model).await, "Is it so?").await?, "look 3");
 //! # Ok(())
 //! # }

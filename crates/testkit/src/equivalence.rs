@@ -1,18 +1,18 @@
-//! Whether two logs tell the same story: equal apart from ids, times, and the order in which independent turns ran.
+//! Whether two logs are equivalent: equal apart from ids, times, and the order in which independent turns ran.
 
 use std::collections::BTreeMap;
 
 use polis_domain::{Event, Recorded, Spine, TurnId};
 use serde_json::Value;
 
-/// What happened, turn by turn: for each agent and depth, the sorted stories of its turns. What a person said about a write
+/// The events of each turn as text, sorted, by agent and depth. What a person said about a write
 /// in doubt, and attempts in vain, are left out: they are there only because something went wrong in between.
-pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
+pub fn normalized_turns(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
     let spine = Spine::from_iter(log);
     let mut turns: BTreeMap<TurnId, (String, Vec<(u32, String)>)> = BTreeMap::new();
     let mut rest = BTreeMap::<String, Vec<String>>::new();
     for recorded in log {
-        let is_aside = matches!(
+        let is_recovery = matches!(
             recorded.event,
             Event::EffectDoubted { .. }
                 | Event::EffectCleared { .. }
@@ -21,7 +21,7 @@ pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
                 | Event::TurnRevived { .. }
                 | Event::TurnRested { .. }
         );
-        if is_aside {
+        if is_recovery {
             continue;
         }
         let line = plain(&recorded.event);
@@ -50,15 +50,17 @@ pub fn story(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
     rest
 }
 
-/// The first difference between two stories, for people.
+/// The first difference between two logs, for people.
 pub fn difference(one: &[Recorded], other: &[Recorded]) -> Option<String> {
-    let (one, other) = (story(one), story(other));
+    let (one, other) = (normalized_turns(one), normalized_turns(other));
     let places: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
     places.into_iter().find_map(|place| {
         let none = Vec::new();
         let (a, b) = (one.get(place).unwrap_or(&none), other.get(place).unwrap_or(&none));
         let differs = a != b;
-        let only = |a: &[String], b: &[String]| a.iter().find(|story| !b.contains(story)).cloned().unwrap_or_default();
+        let only = |a: &[String], b: &[String]| {
+            a.iter().find(|normalized_turns| !b.contains(normalized_turns)).cloned().unwrap_or_default()
+        };
         let (a, b) = ((a.len(), only(a, b)), (b.len(), only(b, a)));
         let line = a.1.lines().zip(b.1.lines()).find(|(a, b)| a != b).unwrap_or((a.1.as_str(), b.1.as_str()));
         let cut = |text: &str| text.chars().take(400).collect::<String>();

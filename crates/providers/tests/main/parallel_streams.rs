@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use polis_domain::Finish;
 use polis_ports::{Delta, DeltaStream, Model};
 use polis_providers::{GuardedModel, HttpClient, Rate, RemoteModel, RemoteOptions};
-use polis_testkit::hostile::{Act, END, Hostile, chunk, head};
+use polis_testkit::hostile::{END, HostileServer, ServerAction, chunk, head};
 
 use crate::server::{SSE, hello};
 
@@ -22,18 +22,18 @@ fn text(stream: usize, n: usize) -> String {
 }
 
 /// Numbered deltas, each sent on its own.
-fn numbered(stream: usize) -> Vec<Act> {
-    let event = |json: String| Act::Send(chunk(format!("data: {json}\n\n").as_bytes()));
+fn numbered(stream: usize) -> Vec<ServerAction> {
+    let event = |json: String| ServerAction::Send(chunk(format!("data: {json}\n\n").as_bytes()));
     let deltas = (0..DELTAS).map(|n| event(format!(r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#, text(stream, n))));
-    let mut acts = vec![Act::Send(head(200, SSE))];
-    acts.extend(deltas);
-    acts.push(event(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#.to_owned()));
-    acts.push(event("[DONE]".to_owned()));
-    acts.push(Act::Send(END.to_vec()));
-    acts
+    let mut actions = vec![ServerAction::Send(head(200, SSE))];
+    actions.extend(deltas);
+    actions.push(event(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#.to_owned()));
+    actions.push(event("[DONE]".to_owned()));
+    actions.push(ServerAction::Send(END.to_vec()));
+    actions
 }
 
-async fn open(http: &HttpClient, server: &Hostile, stream: usize) -> DeltaStream {
+async fn open(http: &HttpClient, server: &HostileServer, stream: usize) -> DeltaStream {
     let remote = RemoteModel::new(http.clone(), RemoteOptions::new("test", server.url(stream), "small")).unwrap();
     GuardedModel::new("test", Arc::new(remote), Rate::default()).stream(hello()).await.unwrap()
 }
@@ -55,7 +55,7 @@ async fn read(mut stream: DeltaStream, most: usize) -> (Vec<String>, Option<Fini
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_streams_at_once_lose_nothing_keep_their_order_and_leave_no_connection() {
-    let server = Hostile::start(numbered).await.unwrap();
+    let server = HostileServer::start(numbered).await.unwrap();
     let all = async {
         let http = HttpClient::default();
         let streams = join_all((0..STREAMS).map(|number| open(&http, &server, number))).await;

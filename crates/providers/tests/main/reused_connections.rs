@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
-use polis_testkit::hostile::{Act, Hostile};
+use polis_testkit::hostile::{HostileServer, ServerAction};
 
 use crate::server::{SSE, ask, events, response};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A server that says hi, over the same connection as often as it is asked; at its second address it closes instead.
-async fn polite() -> Hostile {
+async fn polite() -> HostileServer {
     let hi = events(&[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]);
-    let acts = move |number| match number {
-        1 => vec![Act::Close],
-        _ => vec![Act::Send(response(200, SSE, hi.as_bytes(), 999))],
+    let actions = move |number| match number {
+        1 => vec![ServerAction::Close],
+        _ => vec![ServerAction::Send(response(200, SSE, hi.as_bytes(), 999))],
     };
-    Hostile::start(acts).await.unwrap()
+    HostileServer::start(actions).await.unwrap()
 }
 
-fn model(http: &HttpClient, server: &Hostile) -> RemoteModel {
+fn model(http: &HttpClient, server: &HostileServer) -> RemoteModel {
     RemoteModel::new(http.clone(), RemoteOptions::new("test", server.url(0), "small")).unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use polis_domain::{CallResult, EffectClass, Recorded, Usage};
 use polis_engine::{Cast, Options, Ports, Turn, TurnTool};
 use polis_ports::{ModelError, ToolSpec};
-use polis_testkit::{Line, ManualClock, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{ManualClock, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -33,15 +33,20 @@ impl TurnTool for Relay {
 async fn society() -> Society {
     let failed = Arc::new(AtomicBool::new(false));
     let model = ScriptedModel::new(move |request| {
-        let thought = world::thought(request);
+        let thought = world::model_reply(request);
         if thought.contains("twice") && !failed.swap(true, Ordering::Relaxed) {
-            return Line::error(ModelError::Cut { reason: "a cable".to_owned() });
+            return ScriptedReply::error(ModelError::Cut { reason: "a cable".to_owned() });
         }
-        Line::text(&thought).costing(Usage { input_tokens: 7, output_tokens: 3, cost_nanos: 2_000, ..Usage::default() })
+        ScriptedReply::text(&thought).costing(Usage {
+            input_tokens: 7,
+            output_tokens: 3,
+            cost_nanos: 2_000,
+            ..Usage::default()
+        })
     });
     let ports = Ports { toolbox: Arc::new(world::tools(|_, _| {})), ..Ports::new(MemoryLog::new()).with_model(model) };
     let ports = Ports { clock: Arc::new(ManualClock::at(polis_domain::Timestamp(1_700_000_000_000))), ..ports };
-    let cast = Cast::new().with(Programmed::NAME, Programmed).with_tool(Relay);
+    let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent).with_tool(Relay);
     Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap()
 }
 

@@ -1,12 +1,12 @@
-//! Chance from a seed.
+//! A random number generator with a seed.
 
 use polis_domain::mix;
 
 /// Draws the same numbers for the same seed, for ever.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(super) struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     /// Dice for a seed.
     pub(super) fn new(seed: u64) -> Self {
         Self(mix(seed))
