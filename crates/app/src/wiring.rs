@@ -13,7 +13,7 @@ use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
 use polis_server::{About, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
-use polis_telemetry::{Followed, Telemetry};
+use polis_telemetry::{FollowHandle, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
 
@@ -61,7 +61,7 @@ pub(crate) struct Opened {
     pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
-    followed: Option<Followed>,
+    followed: Option<FollowHandle>,
     /// Tells whoever watches it.
     live: Arc<LocalLive>,
     works: bool,

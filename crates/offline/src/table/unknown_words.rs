@@ -1,5 +1,5 @@
-//! The words of a question that were not understood. A word that may stand for a condition is never ignored: it could turn the answer
-//! into one about something else.
+//! The words of a question that were not understood. A word that may stand for a condition is never ignored: it could change
+//! what the answer is about.
 
 use crate::language::is_han;
 

@@ -23,7 +23,7 @@ impl TurnTool for Relay {
 
     async fn call(&self, turn: &mut Turn, _: &str) -> CallResult {
         match turn.ask(&"helper".into(), &Program(vec![think("relayed")]).text(), Duration::from_secs(60)).await {
-            Ok(said) => CallResult::good(said),
+            Ok(request) => CallResult::good(request),
             Err(failure) => CallResult::failed(failure.to_string()),
         }
     }
@@ -217,9 +217,9 @@ async fn a_request_that_a_person_comes_back_to_stands_below_its_first_time() {
     let mut want =
         ["request root", "turn root < request root", "chat < turn root < request root", "request root < request root"];
     want.sort();
-    let told = lines(&all(&society).await);
-    assert!(want.iter().all(|line| told.iter().any(|told| told == line)), "{told:?}");
-    assert!(told.iter().any(|line| line == second) && told.len() == 6, "{told:?}");
+    let spans_sent = lines(&all(&society).await);
+    assert!(want.iter().all(|line| spans_sent.iter().any(|spans_sent| spans_sent == line)), "{spans_sent:?}");
+    assert!(spans_sent.iter().any(|line| line == second) && spans_sent.len() == 6, "{spans_sent:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,14 +231,15 @@ async fn wherever_it_is_cut_the_rest_is_made_again_with_the_same_spans() {
     let log = log_of(&society).await;
     for cut in 0..=log.len() {
         let mut tracer = Tracer::new(ids(&society).await, "main", true);
-        let mut told = Vec::new();
+        let mut spans_sent = Vec::new();
         for recorded in &log[..cut] {
-            told.extend(trace(&mut tracer, &**society.log(), society.id(), recorded).await.into_iter().map(|span| span.json));
+            spans_sent
+                .extend(trace(&mut tracer, &**society.log(), society.id(), recorded).await.into_iter().map(|span| span.json));
         }
         let sent = log[..cut].last().map_or(Seq(0), |recorded| recorded.seq);
         let from = tracer.oldest().map_or(sent, |oldest| Seq(oldest.0 - 1));
-        told.extend(spans(&society, true, from, sent).await);
-        assert_eq!(told, whole, "cut after {cut}");
+        spans_sent.extend(spans(&society, true, from, sent).await);
+        assert_eq!(spans_sent, whole, "cut after {cut}");
     }
 }
 
@@ -265,19 +266,19 @@ async fn what_was_said_is_told_only_where_somebody_wants_it() {
     ask(&society, vec![think("a secret of mine"), call("look")]).await;
     let kept = spans(&society, false, Seq(0), Seq(0)).await.concat();
     assert!(!kept.contains("a secret of mine"));
-    let told = spans(&society, true, Seq(0), Seq(0)).await.concat();
+    let spans_sent = spans(&society, true, Seq(0), Seq(0)).await.concat();
     for key in ["gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"] {
-        assert!(told.contains(key) && !kept.contains(key), "{key}");
+        assert!(spans_sent.contains(key) && !kept.contains(key), "{key}");
     }
-    assert!(told.contains("a secret of mine"));
+    assert!(spans_sent.contains("a secret of mine"));
 }
 
 /// A collector that answers each request with the next status; the bodies that it heard, by their address.
 async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = Arc::<Mutex<Vec<_>>>::default();
-    let bodies = heard.clone();
+    let requests = Arc::<Mutex<Vec<_>>>::default();
+    let bodies = requests.clone();
     tokio::spawn(async move {
         for status in statuses {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -287,8 +288,8 @@ async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)
                 let count = stream.read(&mut some).await.unwrap();
                 assert!(count > 0, "the request breaks off");
                 all.extend_from_slice(&some[..count]);
-                let said = String::from_utf8_lossy(&all).into_owned();
-                let Some((head, body)) = said.split_once("\r\n\r\n") else { continue };
+                let request = String::from_utf8_lossy(&all).into_owned();
+                let Some((head, body)) = request.split_once("\r\n\r\n") else { continue };
                 let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
                 if body.len() >= length.unwrap() {
                     break (head.split(' ').nth(1).unwrap().to_owned(), serde_json::from_str(body).unwrap());
@@ -299,13 +300,13 @@ async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    (format!("http://{address}"), heard)
+    (format!("http://{address}"), requests)
 }
 
 #[tokio::test]
 async fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
     let society = society().await;
-    let (endpoint, heard) = collector(vec![503, 200, 200, 400, 200]).await;
+    let (endpoint, requests) = collector(vec![503, 200, 200, 400, 200]).await;
     let folder = tempfile::tempdir().unwrap();
     let telemetry = Telemetry::new(Settings {
         endpoint,
@@ -321,20 +322,20 @@ async fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
     let first = telemetry.follow(&society, opened).await.unwrap();
     ask(&society, vec![think("one")]).await;
     first.finish().await;
-    assert!(telemetry.0.is_told.load(Ordering::Relaxed), "it is said that nothing was taken");
+    assert!(telemetry.0.is_reported.load(Ordering::Relaxed), "it is said that nothing was taken");
     let opened = society.log().head(society.id()).await.unwrap();
     telemetry.follow(&society, opened).await.unwrap().finish().await;
     let second = telemetry.follow(&society, opened).await.unwrap();
     ask(&society, vec![think("two")]).await;
     second.finish().await;
     assert_eq!(telemetry.0.dropped.load(Ordering::Relaxed), 3, "a request, a turn and a call are refused for good");
-    let heard: Vec<_> = heard.lock().unwrap().iter().map(|(to, body)| (to.clone(), body.clone())).collect();
-    let to: Vec<_> = heard.iter().map(|(to, _)| to.as_str()).collect();
+    let requests: Vec<_> = requests.lock().unwrap().iter().map(|(to, body)| (to.clone(), body.clone())).collect();
+    let to: Vec<_> = requests.iter().map(|(to, _)| to.as_str()).collect();
     assert_eq!(to, ["/v1/traces", "/v1/traces", "/v1/metrics", "/v1/traces", "/v1/metrics"]);
-    assert_eq!(heard[0].1, heard[1].1, "the same spans again");
-    let spans = |n: usize| heard[n].1["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len();
+    assert_eq!(requests[0].1, requests[1].1, "the same spans again");
+    let spans = |n: usize| requests[n].1["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len();
     assert_eq!((spans(1), spans(3)), (3, 3));
-    let metrics = |n: usize| heard[n].1["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].to_string();
+    let metrics = |n: usize| requests[n].1["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].to_string();
     assert!(!metrics(2).contains("gen_ai.client.token.usage"), "what another process did is not counted again");
     assert!(metrics(4).contains(r#""asInt":"7""#) && metrics(4).contains("gen_ai.client.operation.duration"), "{}", metrics(4));
 }

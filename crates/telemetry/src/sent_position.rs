@@ -1,4 +1,4 @@
-//! How far a society's spans were sent: one small file each. Losing it costs spans, nothing else.
+//! The position in the log up to which a society's spans were sent: one small file each. Losing it costs spans, nothing else.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use polis_domain::{Seq, SocietyId};
 use serde::{Deserialize, Serialize};
 
-/// A place in the log.
+/// A position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct SentPosition {
     /// The seed of the society then. After a fork or a rewind it is another one, and the place means nothing.
     pub(crate) seed: u64,
     /// Whatever was under way at `sent` began after this.
@@ -17,7 +17,7 @@ pub(crate) struct Place {
     pub(crate) sent: Seq,
 }
 
-impl Place {
+impl SentPosition {
     /// The place of before, if there is one.
     pub(crate) fn read(folder: &Path, society: &SocietyId) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(file(folder, society)).ok()?).ok()

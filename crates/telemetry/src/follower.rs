@@ -14,11 +14,11 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
+use crate::exporter::{BadCollector, ExportError, OtlpExporter};
 use crate::ids::Ids;
 use crate::meters::Meters;
-use crate::place::Place;
-use crate::post::{BadCollector, Post, Unsent};
-use crate::tracer::{self, Finished, Tracer};
+use crate::sent_position::SentPosition;
+use crate::tracer::{self, FinishedSpan, Tracer};
 
 /// Most spans in a batch, and most bytes.
 const BATCH_SPANS: usize = 512;
@@ -32,7 +32,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long the rest may take when we stop.
-const FAREWELL: Duration = Duration::from_secs(1);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How many events back something may have begun. What began before is let go, so that a start never reads the whole log.
 const MOST_BEHIND: u64 = 1_000_000;
@@ -43,14 +43,14 @@ pub struct Telemetry(Arc<Shared>);
 
 struct Shared {
     settings: Settings,
-    post: Post,
-    /// Whether somebody was told that the collector does not answer.
-    is_told: AtomicBool,
+    exporter: OtlpExporter,
+    /// Whether it was logged that the collector does not answer.
+    is_reported: AtomicBool,
     dropped: AtomicU64,
 }
 
-/// A society that is followed until [`Followed::finish`].
-pub struct Followed {
+/// The handle of a society that is followed until [`FollowHandle::finish`].
+pub struct FollowHandle {
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -58,18 +58,18 @@ pub struct Followed {
 impl Telemetry {
     /// Telemetry for this collector. Nothing is sent yet.
     pub fn new(settings: Settings) -> Result<Self, BadCollector> {
-        let post = Post::new(&settings)?;
-        Ok(Self(Arc::new(Shared { settings, post, is_told: AtomicBool::new(false), dropped: AtomicU64::new(0) })))
+        let exporter = OtlpExporter::new(&settings)?;
+        Ok(Self(Arc::new(Shared { settings, exporter, is_reported: AtomicBool::new(false), dropped: AtomicU64::new(0) })))
     }
 
     /// Whether the collector answers; why not, if it does not.
     pub async fn check(&self) -> Result<(), String> {
-        self.0.post.check().await
+        self.0.exporter.check().await
     }
 
     /// Follows a society from where it was followed last. `opened` is where its log ended just before it was opened; of a
     /// society that was never followed, what ended before that is not told. None when it has ended already.
-    pub async fn follow(&self, society: &Society, opened: Seq) -> Option<Followed> {
+    pub async fn follow(&self, society: &Society, opened: Seq) -> Option<FollowHandle> {
         let (id, log) = (society.id().clone(), society.log().clone());
         let name = id.clone();
         let looked = society.look(move |spine| {
@@ -78,12 +78,12 @@ impl Telemetry {
         });
         let (ids, tasks, turn) = looked.await.ok()?;
         let folder = &self.0.settings.folder;
-        let place = match Place::read(folder, &id) {
+        let place = match SentPosition::read(folder, &id) {
             Some(place) if place.seed == ids.seed() => place,
             before => {
                 // After a rewind everything is new from the fork on.
                 let sent = if before.is_some() { ids.forked() } else { opened };
-                Place { seed: ids.seed(), from: beginning(&*log, &id, &tasks, turn, sent).await, sent }
+                SentPosition { seed: ids.seed(), from: beginning(&*log, &id, &tasks, turn, sent).await, sent }
             }
         };
         save(&place, folder, &id);
@@ -104,17 +104,17 @@ impl Telemetry {
         };
         let stop = CancellationToken::new();
         let task = tokio::spawn(follower.run(stop.clone()));
-        Some(Followed { stop, task: Mutex::new(Some(task)) })
+        Some(FollowHandle { stop, task: Mutex::new(Some(task)) })
     }
 }
 
-impl Followed {
+impl FollowHandle {
     /// Sends the rest, within a second. The society must have come to rest; what is not sent is sent after the next start.
     pub async fn finish(&self) {
         self.stop.cancel();
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut task) = task else { return };
-        if timeout(FAREWELL, &mut task).await.is_err() {
+        if timeout(FINISH_TIMEOUT, &mut task).await.is_err() {
             task.abort();
             // An error means that it was cut, which is what was wanted.
             let _ = task.await;
@@ -123,7 +123,7 @@ impl Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowHandle {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -181,13 +181,13 @@ impl Follower {
                 },
             }
         }
-        if let Err(error) = self.farewell().await {
+        if let Err(error) = self.finish_sending().await {
             tracing::debug!(%error, "the log cannot be read for telemetry; the rest is sent after the next start");
         }
     }
 
     /// What is left, as long as the collector takes it.
-    async fn farewell(&mut self) -> Result<(), LogError> {
+    async fn finish_sending(&mut self) -> Result<(), LogError> {
         let head = self.log.head(&self.id).await?;
         while self.seen < head {
             if self.is_full() {
@@ -209,7 +209,7 @@ impl Follower {
     async fn take(&mut self, recorded: &Recorded) {
         self.seen = recorded.seq;
         let finished = trace(&mut self.tracer, &*self.log, &self.id, recorded).await;
-        for Finished { json, chat } in finished {
+        for FinishedSpan { json, chat } in finished {
             if let Some(chat) = chat.filter(|_| recorded.seq > self.opened) {
                 self.meters.count(&chat);
             }
@@ -232,10 +232,10 @@ impl Follower {
     /// Sends the batch, if there is anything in it; how long to wait before the next one.
     async fn send(&mut self) -> Duration {
         if !self.batch.is_empty() {
-            match self.shared.post.spans(&self.batch).await {
+            match self.shared.exporter.spans(&self.batch).await {
                 Ok(rejected) => self.shared.drop_spans(rejected, "the collector rejected them"),
-                Err(Unsent::Refused(why)) => self.shared.drop_spans(self.batch.len() as u64, &why),
-                Err(Unsent::Later { why, after }) => {
+                Err(ExportError::Refused(why)) => self.shared.drop_spans(self.batch.len() as u64, &why),
+                Err(ExportError::Later { why, after }) => {
                     self.shared.tell(&why);
                     let pause = self.pause.map_or(FIRST_PAUSE, |before| (before * 2).min(LONGEST_PAUSE));
                     self.pause = Some(pause);
@@ -248,16 +248,16 @@ impl Follower {
         }
         self.sent = self.seen.max(self.sent);
         let from = self.tracer.oldest().map_or(self.seen, |oldest| Seq(oldest.0.saturating_sub(1)));
-        save(&Place { seed: self.tracer.seed(), from, sent: self.sent }, &self.shared.settings.folder, &self.id);
+        save(&SentPosition { seed: self.tracer.seed(), from, sent: self.sent }, &self.shared.settings.folder, &self.id);
         BATCH_WAIT
     }
 
     /// Sends the metrics. They are sums, so what is not taken now is part of what is sent next.
     async fn measure(&mut self) {
-        let metrics = self.meters.json(SystemClock.now(), self.tracer.under_way());
-        match self.shared.post.metrics(&metrics).await {
+        let metrics = self.meters.json(SystemClock.now(), self.tracer.open_counts());
+        match self.shared.exporter.metrics(&metrics).await {
             Ok(()) => {}
-            Err(Unsent::Refused(why) | Unsent::Later { why, .. }) => {
+            Err(ExportError::Refused(why) | ExportError::Later { why, .. }) => {
                 // Many collectors take traces alone.
                 tracing::debug!(%why, "the collector rejected metrics");
             }
@@ -268,7 +268,7 @@ impl Follower {
 impl Shared {
     /// Says once that nothing is taken.
     fn tell(&self, why: &str) {
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
             let collector = self.settings.endpoint.as_str();
             tracing::warn!(collector, why, "the telemetry collector does not accept data; spans stay in the log until it does");
         }
@@ -281,7 +281,7 @@ impl Shared {
     }
 }
 
-fn save(place: &Place, folder: &Path, id: &SocietyId) {
+fn save(place: &SentPosition, folder: &Path, id: &SocietyId) {
     if let Err(error) = place.write(folder, id) {
         tracing::warn!(%error, "the telemetry position cannot be stored; spans will be sent again");
     }
@@ -298,13 +298,13 @@ async fn beginning(log: &dyn Log, society: &SocietyId, tasks: &[ThreadId], turn:
 }
 
 /// Folds one event, with what must be known from before.
-async fn trace(tracer: &mut Tracer, log: &dyn Log, society: &SocietyId, recorded: &Recorded) -> Vec<Finished> {
+async fn trace(tracer: &mut Tracer, log: &dyn Log, society: &SocietyId, recorded: &Recorded) -> Vec<FinishedSpan> {
     let before = ThreadRange::through(Seq(recorded.seq.0.saturating_sub(1)));
     while let Some(thread) = tracer.lacks(recorded) {
         let Some(place) = place_of(log, society, &thread, before).await else { break };
         tracer.learn(thread, place);
     }
-    let is_first = match tracer.wonders(recorded) {
+    let is_first = match tracer.unknown_request(recorded) {
         None => true,
         Some(task) => {
             let newest = ThreadRange { newest: 1, ..before };
@@ -315,7 +315,7 @@ async fn trace(tracer: &mut Tracer, log: &dyn Log, society: &SocietyId, recorded
 }
 
 /// Where a sub-thread hangs, as the log has it.
-async fn place_of(log: &dyn Log, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Option<tracer::Place> {
+async fn place_of(log: &dyn Log, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Option<tracer::SubThreadPlace> {
     let events = log.read_thread(society, thread, range).await.ok()?;
     let parent = events.iter().find_map(|recorded| match &recorded.event {
         Event::ThreadOpened { parent, .. } => Some(parent.clone()),
@@ -324,7 +324,7 @@ async fn place_of(log: &dyn Log, society: &SocietyId, thread: &ThreadId, range: 
     let above = log.read_thread(society, &parent, range).await.ok()?;
     above.iter().find_map(|recorded| match &recorded.event {
         Event::ThreadLinked { index, slot, child, .. } if child == thread => {
-            Some(tracer::Place { parent: parent.clone(), index: *index, slot: slot.clone() })
+            Some(tracer::SubThreadPlace { parent: parent.clone(), index: *index, slot: slot.clone() })
         }
         _ => None,
     })

@@ -1,4 +1,4 @@
-//! The way to the collector: one pooled HTTP client, one request a batch. It retries nothing.
+//! The OTLP exporter: one pooled HTTP client, one request per batch. It retries nothing.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 #[error("{0}")]
 pub struct BadCollector(String);
 
-/// Why it was not taken.
+/// Why the collector did not accept a batch.
 #[derive(Debug)]
-pub(crate) enum Unsent {
+pub(crate) enum ExportError {
     /// It never will be.
     Refused(String),
     /// Perhaps later, and not before this.
     Later { why: String, after: Option<Duration> },
 }
 
-/// Where telemetry goes.
-pub(crate) struct Post {
+/// Sends telemetry to the collector.
+pub(crate) struct OtlpExporter {
     client: HttpClient,
     traces: Uri,
     metrics: Uri,
@@ -45,7 +45,7 @@ pub(crate) struct Post {
     scope: String,
 }
 
-impl Post {
+impl OtlpExporter {
     pub(crate) fn new(settings: &Settings) -> Result<Self, BadCollector> {
         let base = settings.endpoint.trim().trim_end_matches('/');
         let bad = || {
@@ -85,7 +85,7 @@ impl Post {
     }
 
     /// Sends spans; how many of them the collector did not want.
-    pub(crate) async fn spans(&self, spans: &[String]) -> Result<u64, Unsent> {
+    pub(crate) async fn spans(&self, spans: &[String]) -> Result<u64, ExportError> {
         let Self { resource, scope, .. } = self;
         let spans = spans.join(",");
         let body =
@@ -96,7 +96,7 @@ impl Post {
     }
 
     /// Sends metrics: a list, as JSON.
-    pub(crate) async fn metrics(&self, metrics: &str) -> Result<(), Unsent> {
+    pub(crate) async fn metrics(&self, metrics: &str) -> Result<(), ExportError> {
         let Self { resource, scope, .. } = self;
         let body = format!(
             r#"{{"resourceMetrics":[{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":{metrics}}}]}}]}}"#
@@ -108,12 +108,12 @@ impl Post {
     pub(crate) async fn check(&self) -> Result<(), String> {
         match self.send(&self.traces, r#"{"resourceSpans":[]}"#.to_owned()).await {
             Ok(_) => Ok(()),
-            Err(Unsent::Refused(why) | Unsent::Later { why, .. }) => Err(why),
+            Err(ExportError::Refused(why) | ExportError::Later { why, .. }) => Err(why),
         }
     }
 
-    async fn send(&self, to: &Uri, body: String) -> Result<Value, Unsent> {
-        let later = |why: String| Unsent::Later { why, after: None };
+    async fn send(&self, to: &Uri, body: String) -> Result<Value, ExportError> {
+        let later = |why: String| ExportError::Later { why, after: None };
         let mut request = Request::new(body.into());
         (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (Method::POST, to.clone(), self.headers.clone());
         let response = self.client.send(request).await.map_err(|error| later(error.to_string()))?;
@@ -129,10 +129,10 @@ impl Post {
         let why = format!("it answered {}", head.status);
         // What is wrong with the batch does not get better; what is wrong with us or with it may.
         if matches!(head.status, StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY) {
-            return Err(Unsent::Refused(why));
+            return Err(ExportError::Refused(why));
         }
         let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        Err(Unsent::Later { why, after: after.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)) })
+        Err(ExportError::Later { why, after: after.map(|seconds| Duration::from_secs(seconds).min(MAX_RETRY_AFTER)) })
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
                 folder: "x".into(),
             };
             assert!(!format!("{settings:?}").contains("secret"), "{settings:?}");
-            Post::new(&settings).map(|post| post.traces.to_string()).map_err(|error| error.to_string())
+            OtlpExporter::new(&settings).map(|post| post.traces.to_string()).map_err(|error| error.to_string())
         };
         let fine = ("authorization", "Bearer secret");
         assert_eq!(check("http://127.0.0.1:4318/", fine), Ok("http://127.0.0.1:4318/v1/traces".to_owned()));
@@ -161,12 +161,12 @@ mod tests {
         for bad in ["", "h:4318", "ftp://h", "http://", "http://h/?a=b"] {
             assert!(check(bad, fine).unwrap_err().contains("is not the address of a collector"), "{bad}");
         }
-        let said = check("https://me:secret@h", fine).unwrap_err();
-        assert!(said.contains("use the headers") && !said.contains("secret"), "{said}");
+        let message = check("https://me:secret@h", fine).unwrap_err();
+        assert!(message.contains("use the headers") && !message.contains("secret"), "{message}");
         for bad in [("a b", "secret"), ("a", "secret\n")] {
-            let said = check("http://h", bad).err().unwrap_or_default();
-            assert!(bad.0 == "a" || said.contains("cannot be sent"), "{said}");
-            assert!(!said.contains("secret"), "{said}");
+            let message = check("http://h", bad).err().unwrap_or_default();
+            assert!(bad.0 == "a" || message.contains("cannot be sent"), "{message}");
+            assert!(!message.contains("secret"), "{message}");
         }
     }
 }
