@@ -420,7 +420,7 @@ pub(crate) fn cast(config: &Config) -> Cast {
     let parts = RoleParts::new(ROLE).with_sops(sops).with_workflow(workflow.clone());
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
-    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::Remote);
+    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::A2aAgent);
     with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 

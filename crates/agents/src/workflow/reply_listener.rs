@@ -1,4 +1,4 @@
-//! Hears a role's reply while it is written and tells whoever watches: todos as they are planned, the summary as it grows.
+//! Listens to a role's reply while it streams and publishes it to the watcher: todos as they are planned, the summary as it grows.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use polis_ports::ComponentChunk;
 use super::backend::{Activity, StreamCallbacks, Watcher};
 use super::{AgentAction, AgentType, Chunk, ReplyReader};
 
-/// What is seen of one reply.
-pub(super) struct Listening {
+/// Publishes one reply.
+pub(super) struct ReplyListener {
     watcher: Watcher,
     agent: AgentType,
     component: Arc<str>,
@@ -18,7 +18,7 @@ pub(super) struct Listening {
     is_thinking: bool,
 }
 
-impl Listening {
+impl ReplyListener {
     pub(super) fn new(watcher: Watcher, agent: &AgentType, component: &str, action: AgentAction) -> Self {
         let reader = ReplyReader::new(component);
         Self { watcher, agent: agent.clone(), component: component.into(), action, reader, is_thinking: false }
@@ -29,7 +29,7 @@ impl Listening {
     }
 }
 
-impl StreamCallbacks for Listening {
+impl StreamCallbacks for ReplyListener {
     fn on_content(&mut self, text: &str) {
         self.is_thinking = false;
         let Self { watcher, agent, component, action, reader, .. } = self;

@@ -1,4 +1,4 @@
-//! Texts cut to fit, so that what is told and kept stays within bounds however long replies and results are.
+//! Truncates texts, so that messages and lists stay within bounds however long replies and results are.
 
 use std::borrow::Cow;
 

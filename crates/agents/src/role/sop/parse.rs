@@ -1,9 +1,9 @@
-//! Reads a procedure from Markdown: front matter that says when, and a list of steps. Everything that is wrong is told at once.
+//! Parses a procedure from Markdown: front matter that says when it applies, and a list of steps. Reports all faults together.
 
 use serde_json::{Map, Value};
 
 use super::pattern::Pattern;
-use super::words::{self, Terms};
+use super::step_options::{self, StepOptions};
 use super::{Sop, SopFault, addressed};
 use crate::role::action::WORK;
 use crate::role::plan::InternalStep;
@@ -154,7 +154,7 @@ impl Reader {
                 self.fault(line, format!("`{{{place}}}` is not in every pattern of `when`"), remedy);
             }
         }
-        let (text, Terms { timeout_ms, on_failure, together }) = match words::read(text) {
+        let (text, StepOptions { timeout_ms, on_failure, together }) = match step_options::read(text) {
             Ok(read) => read,
             Err(wrong) => {
                 self.fault(line, wrong, "see the list of words in docs/sops.md");

@@ -1,7 +1,7 @@
-//! Proof of done: what the verifier may cite, and whether what it says is done is shown by something that happened.
+//! The evidence that the verifier may cite, and the check that every task it calls done is backed by some of it.
 
-use super::fit::{head, one_line, quoted, share};
-use super::substance::says_nothing;
+use super::empty_summary::says_nothing;
+use super::truncate::{head, one_line, quoted, share};
 use super::{AgentType, Component, TaskJudgement};
 use super::{Plan, Todo, TodoStatus, Unreadable, VerifierResponse};
 

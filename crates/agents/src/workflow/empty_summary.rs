@@ -1,4 +1,4 @@
-//! Whether a summary has anything in it. It is no judge of truth or use: it only finds texts that say of the work that it is done
+//! Detects summaries without content. It does not judge truth or use: it only finds texts that say of the work that it is done
 //! and nothing else, by what is left when such words are taken away. Whether a task is done is never read from words.
 
 /// Most characters of a text without anything in it. A longer one says something, if only by its length.

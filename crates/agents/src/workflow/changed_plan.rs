@@ -1,4 +1,4 @@
-//! A plan that a person has changed, read as strictly as a planner's.
+//! Parses a plan that a person has changed, as strictly as a planner's.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ const FIELDS: [&str; 10] =
     ["id", "title", "description", "priority", "dependencies", "writes", "status", "isCurrent", "lastResult", "result"];
 
 /// The todos that a person wants instead: a list, or an object that has one. The error says what is wrong, each with its place.
-pub(super) fn edited(arguments: &str) -> Result<Vec<Todo>, String> {
+pub(super) fn parse_changed_plan(arguments: &str) -> Result<Vec<Todo>, String> {
     let value: Value = serde_json::from_str(arguments).map_err(|error| format!("it is no JSON: {error}"))?;
     let mut reading = Reading::of(TodoList::NAME);
     let list = match &value {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_changed_plan_is_read_as_strictly_as_a_planners() {
-        for (arguments, said) in [
+        for (arguments, expected) in [
             ("{", "it is no JSON"),
             ("7", "write {\"todos\""),
             ("{}", "todos: is missing"),
@@ -62,10 +62,10 @@ mod tests {
             ),
             (r#"[7]"#, "todos[0]: must be an object, but is 7"),
         ] {
-            let error = edited(arguments).unwrap_err();
-            assert!(error.contains(said), "{arguments}: {error}");
+            let error = parse_changed_plan(arguments).unwrap_err();
+            assert!(error.contains(expected), "{arguments}: {error}");
         }
         let good = r#"{"todos":[{"id":"a","title":"A","description":"x","priority":1,"dependencies":[],"status":"pending"}]}"#;
-        assert_eq!(edited(good).unwrap()[0].description, "x");
+        assert_eq!(parse_changed_plan(good).unwrap()[0].description, "x");
     }
 }

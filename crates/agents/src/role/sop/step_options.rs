@@ -1,11 +1,11 @@
-//! What stands in brackets at the end of a step, in plain words: how long to wait, what to do when it fails, what begins together.
+//! The options in brackets at the end of a step, in plain words: timeout, what to do on failure, what runs in parallel.
 
 use super::addressed;
 use crate::role::plan::OnFailure;
 
-/// What the words of a step come to.
+/// The options of a step.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(super) struct StepOptions {
     pub(super) timeout_ms: Option<u64>,
     pub(super) on_failure: Vec<OnFailure>,
     pub(super) together: bool,
@@ -23,22 +23,22 @@ const MAX_SECONDS: u64 = 30 * 86_400;
 
 /// The step without its brackets, and what they say. Brackets in which nothing is understood are part of the step; the error is
 /// what is not understood beside something that is.
-pub(super) fn read(step: &str) -> Result<(&str, Terms), String> {
-    let Some((text, clauses)) = bracket(step) else { return Ok((step, Terms::default())) };
-    let mut terms = Terms::default();
+pub(super) fn read(step: &str) -> Result<(&str, StepOptions), String> {
+    let Some((text, clauses)) = bracket(step) else { return Ok((step, StepOptions::default())) };
+    let mut options = StepOptions::default();
     let mut strange = Vec::new();
     let mut understood = 0;
     for clause in clauses.split([';', '；']).map(str::trim).filter(|clause| !clause.is_empty()) {
-        match one(clause, &mut terms) {
+        match one(clause, &mut options) {
             Ok(true) => understood += 1,
             Ok(false) => strange.push(clause),
             Err(wrong) => return Err(wrong),
         }
     }
     match (understood, strange.first()) {
-        (0, _) => Ok((step, Terms::default())),
+        (0, _) => Ok((step, StepOptions::default())),
         (_, Some(strange)) => Err(format!("`{strange}` is not understood")),
-        (_, None) => Ok((text.trim_end(), terms)),
+        (_, None) => Ok((text.trim_end(), options)),
     }
 }
 
@@ -51,23 +51,23 @@ fn bracket(step: &str) -> Option<(&str, &str)> {
 }
 
 /// Takes one clause in; false when it says nothing that is known.
-fn one(clause: &str, terms: &mut Terms) -> Result<bool, String> {
+fn one(clause: &str, options: &mut StepOptions) -> Result<bool, String> {
     let lower = clause.to_lowercase();
     if ["at the same time", "together", "同时"].contains(&&*lower) {
-        terms.together = true;
+        options.together = true;
         return Ok(true);
     }
     let stripped = |words: &[&str]| words.iter().find_map(|word| lower.strip_prefix(word).map(|_| &clause[word.len()..]));
     if let Some(rest) = stripped(&["if it fails", "on failure", "如果失败", "失败时", "失败后"]) {
         let rest = rest.trim_start_matches([':', '：', ',', '，', ' ']);
-        terms.on_failure = policies(rest)?;
+        options.on_failure = policies(rest)?;
         return Ok(true);
     }
     let time = stripped(&["within", "限时"]).map(str::to_owned);
     let time = time.or_else(|| lower.strip_suffix('内').map(|rest| rest.trim_end_matches("之").to_owned()));
     match time {
         Some(time) => {
-            terms.timeout_ms = Some(seconds(&time)? * 1_000);
+            options.timeout_ms = Some(seconds(&time)? * 1_000);
             Ok(true)
         }
         None => Ok(false),
@@ -143,14 +143,14 @@ mod tests {
     #[test]
     fn plain_words_say_how_long_and_what_then() {
         let editor = || OnFailure::Another("editor".into());
-        for (step, text, terms) in [
-            ("Write it.", "Write it.", Terms::default()),
-            ("Write it (see the handbook).", "Write it (see the handbook).", Terms::default()),
-            ("Write it (within 10 minutes)", "Write it", Terms { timeout_ms: Some(600_000), ..Terms::default() }),
+        for (step, text, options) in [
+            ("Write it.", "Write it.", StepOptions::default()),
+            ("Write it (see the handbook).", "Write it (see the handbook).", StepOptions::default()),
+            ("Write it (within 10 minutes)", "Write it", StepOptions { timeout_ms: Some(600_000), ..StepOptions::default() }),
             (
                 "Write it. (within 2 h; if it fails: retry twice, then ask @editor, then do it yourself; at the same time)",
                 "Write it.",
-                Terms {
+                StepOptions {
                     timeout_ms: Some(7_200_000),
                     on_failure: vec![OnFailure::Retry(2), editor(), OnFailure::Myself],
                     together: true,
@@ -159,12 +159,12 @@ mod tests {
             (
                 "写草稿（10 分钟内；失败时：重试两次，然后请 @editor；同时）",
                 "写草稿",
-                Terms { timeout_ms: Some(600_000), on_failure: vec![OnFailure::Retry(2), editor()], together: true },
+                StepOptions { timeout_ms: Some(600_000), on_failure: vec![OnFailure::Retry(2), editor()], together: true },
             ),
-            ("写（失败时：停止）", "写", Terms { on_failure: vec![OnFailure::Fail], ..Terms::default() }),
-            ("写（30秒内）。", "写", Terms { timeout_ms: Some(30_000), ..Terms::default() }),
+            ("写（失败时：停止）", "写", StepOptions { on_failure: vec![OnFailure::Fail], ..StepOptions::default() }),
+            ("写（30秒内）。", "写", StepOptions { timeout_ms: Some(30_000), ..StepOptions::default() }),
         ] {
-            assert_eq!(read(step), Ok((text, terms)), "{step}");
+            assert_eq!(read(step), Ok((text, options)), "{step}");
         }
     }
 

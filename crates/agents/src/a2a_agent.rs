@@ -1,4 +1,4 @@
-//! An agent that lives elsewhere and speaks A2A: a message to it is sent on, and what comes of it is the answer.
+//! An agent that stands for a remote A2A agent: it forwards each message and answers with the result of the task.
 //!
 //! It is code alone. Each step is a call of a tool that only code calls (`_a2a_card`, `_a2a_send`, `_a2a_wait`, each with the
 //! name of the agent's role), so that after a crash a message is not sent as another one and a task is found again.
@@ -13,11 +13,11 @@ const CONTEXT: &str = "a2aContextId";
 /// Most questions that are answered within one message.
 const MOST_QUESTIONS: usize = 32;
 
-/// Sends messages on to the agent of others whose name its role has.
+/// Forwards messages to the remote agent whose name its role has.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Remote;
+pub struct A2aAgent;
 
-impl Agent for Remote {
+impl Agent for A2aAgent {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let name = turn.role().map(|role| role.id.to_string()).unwrap_or_default();
         let main = SubThreadPath::main();
@@ -36,19 +36,19 @@ impl Agent for Remote {
                 return Ok(Response::new(answer));
             }
             let wait = json!({ "endpoint": endpoint, "taskId": sent["taskId"], "streaming": card["streaming"] });
-            let told = call(turn, &name, "wait", &wait).await?;
-            let words = told["text"].as_str().unwrap_or_default();
-            match told["state"].as_str().unwrap_or_default() {
-                "completed" if words.trim().is_empty() => return Ok(Response::new("It is done; nothing was said about it.")),
-                "completed" => return Ok(Response::new(words)),
+            let task = call(turn, &name, "wait", &wait).await?;
+            let text = task["text"].as_str().unwrap_or_default();
+            match task["state"].as_str().unwrap_or_default() {
+                "completed" if text.trim().is_empty() => return Ok(Response::new("It is done; nothing was said about it.")),
+                "completed" => return Ok(Response::new(text)),
                 "input_required" => {
-                    let said = turn.ask_person(&format!("{name} asks: {words}"), &[], None).await?;
-                    message = json!({ "endpoint": endpoint, "text": &*said, "taskId": sent["taskId"] });
-                    if told["approvalId"].is_string() {
-                        message["approvalId"] = told["approvalId"].clone();
+                    let answer = turn.ask_person(&format!("{name} asks: {text}"), &[], None).await?;
+                    message = json!({ "endpoint": endpoint, "text": &*answer, "taskId": sent["taskId"] });
+                    if task["approvalId"].is_string() {
+                        message["approvalId"] = task["approvalId"].clone();
                     }
                 }
-                state => return Err(Failure::new("remote_failed", format!("{name} ended the task as {state}: {words}"))),
+                state => return Err(Failure::new("remote_failed", format!("{name} ended the task as {state}: {text}"))),
             }
         }
         Err(Failure::new("remote_failed", format!("{name} asked more than {MOST_QUESTIONS} questions")))
