@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use article_creation::ArticleCreationAgent;
 use polis::domain::{Event, Seq};
-use polis::{Cast, Log, Options, Ports, Role, Sent, Society};
+use polis::prelude::*;
+use polis::{Log, Sent};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis_testkit::kill::KillGate;
 use polis_testkit::{GatedLog, ScriptedModel};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use polis::Tool;
 use polis::domain::ToolCall;
-use polis::{Failure, Tool, Turn};
+use polis::prelude::*;
 use polis_tools::{SearchFiles, ToolRegistry, Workspace};
 use serde_json::json;
 

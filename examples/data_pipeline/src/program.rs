@@ -10,10 +10,11 @@ use std::time::Duration;
 use data_pipeline::{DataPipelineAgent, Interpreter, TableReportAgent, tools};
 use polis::domain::MessageKind;
 use polis::ports::Hasher;
+use polis::prelude::*;
 use polis::providers::vendors;
 use polis::store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis::tools::sandbox::Sandbox;
-use polis::{Artifact, Cast, Envelope, Event, Options, Ports, Recorded, Role, Sent, Seq, Society, SubThreadPath};
+use polis::{Envelope, Event, Recorded, Sent, Seq, SubThreadPath};
 
 const USAGE: &str = "usage: data_pipeline [TABLE.csv] [--ask TEXT] [--data DIR] [--model VENDOR/NAME] [--interpreter PROGRAM]
   TABLE.csv      the table; without one, an unfinished request goes on

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use article_creation::ArticleCreationAgent;
 use polis::domain::Sender;
-use polis::{Cast, Event, Recorded, Society};
+use polis::prelude::*;
+use polis::{Event, Recorded};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open, society};
 
 use crate::editor;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use polis::domain::Outcome;
-use polis::{Event, Ports, Seq};
+use polis::prelude::*;
+use polis::{Event, Seq};
 use polis_testkit::crash::at_every_commit_in;
 use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedReply};
 

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use data_pipeline::{DataPipelineAgent, TableReportAgent, tools};
 use polis::domain::{CallResult, Ruling};
 use polis::ports::{CallContext, Caller, ToolError};
+use polis::prelude::*;
 use polis::tools::sandbox::Sandbox;
-use polis::{Artifact, Cast, Failure, Message, Ports, Society, SubThreadPath, ToolSpec, Toolbox};
+use polis::{SubThreadPath, ToolSpec, Toolbox};
 use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ask, open};
 use tempfile::TempDir;
 

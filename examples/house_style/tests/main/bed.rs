@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use house_style::Reviewer;
 use polis::ports::{ChatMessage, ModelRequest};
+use polis::prelude::*;
 use polis::workflow::{Language, PromptManager, Workflow};
-use polis::{Cast, Ports, Society};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply};
 use serde_json::{Value, json};
 
