@@ -1,4 +1,4 @@
-//! The conversation so far as the model is shown it, compressed before it is too long (D10, D11).
+//! The conversation that the model sees, compressed before it is too long (D10, D11).
 
 use polis_domain::{Artifact, Failure, Meta, RoleLimits, Sender, Task};
 use polis_engine::{Context, Turn};
@@ -50,7 +50,7 @@ impl Default for ContextLimits {
 
 /// How full a context is (R188).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fullness {
+pub struct ContextUsage {
     /// Messages that are shown.
     pub current_count: usize,
     /// Messages that should be shown at most.
@@ -61,7 +61,7 @@ pub struct Fullness {
     pub window: Option<u64>,
 }
 
-impl Fullness {
+impl ContextUsage {
     pub(crate) fn of(context: &Context, limits: &ContextLimits, window: Option<u64>) -> Self {
         let current_count = context.messages.len();
         Self { current_count, max_count: limits.max_context_messages, tokens: context.tokens(), window }
@@ -85,8 +85,8 @@ impl Fullness {
         window.saturating_mul(FULL_PERCENT) / 100
     }
 
-    /// What the agent is told while there is still room.
-    fn told_early(&self) -> String {
+    /// The notice for the agent while there is still room.
+    fn early_notice(&self) -> String {
         let Self { current_count, max_count, tokens, .. } = self;
         let most = self.window.map(|window| format!(" of {}", Self::most(window))).unwrap_or_default();
         format!(
@@ -95,8 +95,8 @@ impl Fullness {
         )
     }
 
-    /// What the agent is told.
-    fn told(&self) -> String {
+    /// The notice for the agent when it is time to compress.
+    fn notice(&self) -> String {
         let Self { current_count, max_count, tokens, .. } = self;
         let window = self.window.map(|window| format!(" of {window}")).unwrap_or_default();
         format!(
@@ -106,7 +106,7 @@ impl Fullness {
     }
 }
 
-/// What the model is shown: what belongs into its instructions, and the messages.
+/// What the model sees: notes for its instructions, and the messages.
 pub(crate) struct Conversation {
     pub(crate) notes: String,
     pub(crate) messages: Vec<ChatMessage>,
@@ -122,23 +122,23 @@ pub(crate) async fn conversation(turn: &mut Turn, limits: &ContextLimits) -> Res
     // More than are wise, so that nothing is left out unsaid where it could not be compressed.
     let most = limits.max_context_messages.saturating_mul(4);
     let mut context = turn.context(most).await?;
-    let mut fullness = Fullness::of(&context, limits, turn.window());
-    if fullness.warning() && limits.compress && turn.may_compress() && compress(turn, &context, limits).await.is_ok() {
+    let mut context_usage = ContextUsage::of(&context, limits, turn.window());
+    if context_usage.warning() && limits.compress && turn.may_compress() && compress(turn, &context, limits).await.is_ok() {
         context = turn.context(most).await?;
-        fullness = Fullness::of(&context, limits, turn.window());
+        context_usage = ContextUsage::of(&context, limits, turn.window());
     }
     let mut notes: Vec<_> = context.summaries.iter().map(|summary| format!("{SUMMARY} {summary}")).collect();
-    notes.extend(match (fullness.warning(), fullness.is_near()) {
-        (true, _) => Some(fullness.told()),
-        (false, true) => Some(fullness.told_early()),
+    notes.extend(match (context_usage.warning(), context_usage.is_near()) {
+        (true, _) => Some(context_usage.notice()),
+        (false, true) => Some(context_usage.early_notice()),
         (false, false) => None,
     });
-    Ok(Conversation { notes: notes.join("\n\n"), messages: said(&context) })
+    Ok(Conversation { notes: notes.join("\n\n"), messages: chat_messages(&context) })
 }
 
 /// Has the model summarise all but the newest messages, and puts that in their place. Gives how many it stands for.
 pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &ContextLimits) -> Result<usize, Failure> {
-    let mut messages = said(context);
+    let mut messages = chat_messages(context);
     // The newest ones stay as they are; the last of them is what this turn is to answer.
     messages.truncate(messages.len().saturating_sub(limits.keep_recent_count + 1));
     if messages.is_empty() {
@@ -157,12 +157,12 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     turn.compress_context(reply.text.trim(), limits.keep_recent_count).await
 }
 
-fn said(context: &Context) -> Vec<ChatMessage> {
-    let said = context.messages.iter().map(|(_, message)| match message.sender {
+fn chat_messages(context: &Context) -> Vec<ChatMessage> {
+    let chat_messages = context.messages.iter().map(|(_, message)| match message.sender {
         Sender::User => ChatMessage::user(with_artifacts(&message.text, &message.meta)),
         Sender::Bot => ChatMessage::assistant(message.text.clone()),
     });
-    said.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
+    chat_messages.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
 }
 
 /// What was said, who said it where it was another agent, and what was sent along.

@@ -1,19 +1,19 @@
 //! The agents that ship with Polis. They are written like anybody's: on the engine's programming model, nothing else.
 
+mod a2a_agent;
 mod conversation;
 mod converse;
 mod plan;
-mod remote;
 pub mod role;
 mod role_file;
 mod root;
 pub mod society;
 pub mod workflow;
 
-pub use conversation::{ContextLimits, Fullness};
+pub use a2a_agent::A2aAgent;
+pub use conversation::{ContextLimits, ContextUsage};
 pub use converse::Converse;
 pub use plan::PlanTool;
-pub use remote::Remote;
 pub use role::RoleAgent;
 pub use role_file::{BadRoleFile, ROLES_FOLDER, read_role, role_file, role_files};
 pub use root::{ROOT_PROMPT, root_role};

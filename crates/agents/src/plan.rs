@@ -65,12 +65,12 @@ impl TurnTool for PlanTool {
 
     async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult {
         let plan = match serde_json::from_str::<Arguments>(arguments) {
-            Ok(arguments) if arguments.is_empty() => return CallResult::good(shown(&turn.plan().await)),
+            Ok(arguments) if arguments.is_empty() => return CallResult::good(render(&turn.plan().await)),
             Ok(arguments) => arguments.applied(turn).await,
             Err(error) => Err(format!("the arguments cannot be used: {error}")),
         };
         let set = match plan.and_then(checked) {
-            Ok(plan) => turn.set_plan(plan.clone()).await.map(|()| shown(&plan)).map_err(|failure| failure.to_string()),
+            Ok(plan) => turn.set_plan(plan.clone()).await.map(|()| render(&plan)).map_err(|failure| failure.to_string()),
             Err(reason) => Err(reason),
         };
         set.map_or_else(CallResult::failed, CallResult::good)
@@ -124,6 +124,6 @@ fn fits(step: &Step) -> bool {
     !step.text.trim().is_empty() && short(&step.text) && step.result.as_deref().is_none_or(short)
 }
 
-fn shown(plan: &Plan) -> String {
+fn render(plan: &Plan) -> String {
     if plan.steps.is_empty() { "There is no plan.".to_owned() } else { plan.to_string().trim_end().to_owned() }
 }

@@ -6,7 +6,7 @@ use polis_agents::{ContextLimits, Converse};
 use polis_domain::{Effect, Event, MessageKind, Role, ThreadId, Timestamp};
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
-use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel};
+use polis_testkit::{ManualClock, MemoryLog, ScriptedModel, ScriptedReply};
 
 type Asked = Arc<Mutex<Vec<ModelRequest>>>;
 
@@ -32,7 +32,11 @@ impl Bed {
         let (asked, summary) = (self.asked.clone(), self.summary);
         let model = ScriptedModel::new(move |request| {
             asked.lock().unwrap().push(request.clone());
-            if is_summary(request) { Line::text(summary) } else { Line::text("an answer of some length, so that it counts") }
+            if is_summary(request) {
+                ScriptedReply::text(summary)
+            } else {
+                ScriptedReply::text("an answer of some length, so that it counts")
+            }
         });
         let model = match self.window {
             Some(window) => model.seeing(window),

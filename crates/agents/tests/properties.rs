@@ -7,7 +7,7 @@ use polis_agents::{ContextLimits, Converse};
 use polis_domain::Role;
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
-use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel, ask};
+use polis_testkit::{ManualClock, MemoryLog, ScriptedModel, ScriptedReply, ask};
 use proptest::prelude::*;
 
 const PROMPT: &str = "Be kind.";
@@ -21,9 +21,9 @@ async fn open(limits: ContextLimits, asked: Asked, keep: usize) -> Society {
         match request.messages.last() {
             Some(ChatMessage::User { text, .. }) if &**text == "compress" => {
                 let arguments = format!(r#"{{"summary":"the gist","keepRecentCount":{keep}}}"#);
-                Line::call("c", "compress_context", &arguments)
+                ScriptedReply::call("c", "compress_context", &arguments)
             }
-            _ => Line::text(ANSWER),
+            _ => ScriptedReply::text(ANSWER),
         }
     });
     let cast = with_society_tools(Cast::new().with("root", Converse { context: limits, ..Converse::default() }), "root");

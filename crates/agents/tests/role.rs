@@ -12,7 +12,7 @@ use polis_agents::{PlanTool, RoleAgent};
 use polis_domain::{AgentId, Event, Failure, Message, MessageKind, Plan, Recorded, Response, Role, StepStatus, SubThreadPath};
 use polis_engine::{Agent, Cast, InteractionUnit, Ports, Society, StateHandler, SubThreadAgent, SubThreads, Turn, Units};
 use polis_ports::{ChatMessage, ModelRequest};
-use polis_testkit::{Line, MemoryLog, ScriptedModel, crash, open};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, crash, open};
 use serde_json::{Map, Value, json};
 
 /// A root that makes the roles of its colleagues before it does what its role says.
@@ -69,14 +69,14 @@ impl Agent for Circular {
 }
 
 /// What the model says: what it was asked last, and the plan or judgement where that is wanted.
-fn script(request: &ModelRequest) -> Line {
+fn script(request: &ModelRequest) -> ScriptedReply {
     let last = match request.messages.last() {
         Some(ChatMessage::User { text, .. }) => text.to_string(),
         Some(ChatMessage::Tool { content, .. }) => content.to_string(),
         _ => String::new(),
     };
     if request.system.starts_with("Say how the task") {
-        return Line::text(if last.contains("hard") { "`complex`" } else { "simple." });
+        return ScriptedReply::text(if last.contains("hard") { "`complex`" } else { "simple." });
     }
     if request.format.is_some() {
         let steps = json!({ "steps": [
@@ -85,9 +85,9 @@ fn script(request: &ModelRequest) -> Line {
             { "type": "REQUEST_COLLABORATION", "target": "stranger", "description": "own after all" },
             { "type": "EXECUTE_ACTION", "description": "put it together" },
         ]});
-        return Line::text(&format!("Here it is:\n```json\n{steps}\n```"));
+        return ScriptedReply::text(&format!("Here it is:\n```json\n{steps}\n```"));
     }
-    Line::text(&format!("model: {last}"))
+    ScriptedReply::text(&format!("model: {last}"))
 }
 
 struct Bed {

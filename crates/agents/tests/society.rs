@@ -9,7 +9,7 @@ use polis_agents::{Converse, PlanTool};
 use polis_domain::{AgentId, Children, Effect, Event, MessageKind, Org, OrgStatus, Recorded, Role};
 use polis_engine::{Cast, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
-use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open};
 use serde_json::{Value, json};
 
 fn cast() -> Cast {
@@ -38,10 +38,10 @@ fn scripted(calls: Vec<(&'static str, Value)>) -> ScriptedModel {
     ScriptedModel::new(move |request| {
         let done = results(request);
         match (who(request), calls.get(done.len())) {
-            ("root", Some((tool, arguments))) => Line::call(&format!("c{}", done.len()), tool, &arguments.to_string()),
-            ("root", None) => Line::text(&done.join("\n")),
-            ("slow", _) => Line::text("at last").after(Duration::from_secs(60)),
-            (name, _) => Line::text(&format!("{name} did it")),
+            ("root", Some((tool, arguments))) => ScriptedReply::call(&format!("c{}", done.len()), tool, &arguments.to_string()),
+            ("root", None) => ScriptedReply::text(&done.join("\n")),
+            ("slow", _) => ScriptedReply::text("at last").after(Duration::from_secs(60)),
+            (name, _) => ScriptedReply::text(&format!("{name} did it")),
         }
     })
 }
@@ -194,11 +194,13 @@ fn noting(seen: Seen) -> ScriptedModel {
         let tools = request.tools.iter().map(|tool| tool.name.to_string()).collect();
         seen.lock().unwrap().push((name.clone(), tools));
         match (&*name, step) {
-            ("narrow", 0) => Line::call("a", "spawn_agent", r#"{"roleId":"wide","agentId":"child"}"#),
-            ("narrow", 1) => Line::call("b", "request_collaboration", r#"{"requests":[{"to":"child","text":"list"}]}"#)
-                .and_call("c", "plan", "{}"),
-            ("child", 0) => Line::call("d", "list_agents", "{}"),
-            _ => Line::text(&results(request).join("\n")),
+            ("narrow", 0) => ScriptedReply::call("a", "spawn_agent", r#"{"roleId":"wide","agentId":"child"}"#),
+            ("narrow", 1) => {
+                ScriptedReply::call("b", "request_collaboration", r#"{"requests":[{"to":"child","text":"list"}]}"#)
+                    .and_call("c", "plan", "{}")
+            }
+            ("child", 0) => ScriptedReply::call("d", "list_agents", "{}"),
+            _ => ScriptedReply::text(&results(request).join("\n")),
         }
     })
 }
@@ -231,9 +233,9 @@ async fn an_agent_that_compresses_sees_its_summary_at_once() {
             _ => None,
         });
         if last.as_deref() == Some("compress") && results(request).is_empty() {
-            return Line::call("c", "compress_context", r#"{"summary":"we talked","keepRecentCount":2}"#);
+            return ScriptedReply::call("c", "compress_context", r#"{"summary":"we talked","keepRecentCount":2}"#);
         }
-        Line::text("an answer of some length, so that a summary can be shorter than it is")
+        ScriptedReply::text("an answer of some length, so that a summary can be shorter than it is")
     });
     let society = open(cast(), Ports::new(MemoryLog::new()).with_model(model)).await;
     for text in ["one", "two", "three", "compress"] {
@@ -283,13 +285,17 @@ async fn agents_that_write_to_each_other_end_within_tens_of_calls_and_the_person
         for answers in [true, false] {
             let count = Arc::new(AtomicUsize::new(0));
             let model = ScriptedModel::new(move |request| match (next_of(ring, who(request)), results(request).last()) {
-                (Some(_), Some(result)) if answers => Line::text(result),
+                (Some(_), Some(result)) if answers => ScriptedReply::text(result),
                 (Some(to), _) => {
                     let n = count.fetch_add(1, Ordering::Relaxed);
                     let word: String = format!("{n}").chars().map(|digit| ((digit as u8 - b'0') + b'a') as char).collect();
-                    Line::call("c", "send_message", &json!({ "to": to, "text": format!("{word}, your turn") }).to_string())
+                    ScriptedReply::call(
+                        "c",
+                        "send_message",
+                        &json!({ "to": to, "text": format!("{word}, your turn") }).to_string(),
+                    )
                 }
-                (None, _) => Line::text("hello"),
+                (None, _) => ScriptedReply::text("hello"),
             });
             let (events, calls, told) = run_out(ring, ring[0], model).await;
             assert!(calls < 33 * ring.len(), "{ring:?} made {calls} calls");
@@ -309,13 +315,13 @@ async fn a_manager_asks_ten_workers_three_times_each_and_nobody_is_stopped() {
         "boss" => {
             let rounds = results(request).len();
             if rounds == 3 {
-                return Line::text(&format!("done: {}", results(request).join(" ").matches("worked").count()));
+                return ScriptedReply::text(&format!("done: {}", results(request).join(" ").matches("worked").count()));
             }
             let requests: Vec<_> =
                 (0..10).map(|n| json!({ "to": format!("w{n}"), "text": format!("part {rounds}") })).collect();
-            Line::call("c", "request_collaboration", &json!({ "requests": requests }).to_string())
+            ScriptedReply::call("c", "request_collaboration", &json!({ "requests": requests }).to_string())
         }
-        _ => Line::text("worked"),
+        _ => ScriptedReply::text("worked"),
     });
     let names: Vec<String> = std::iter::once("boss".to_owned()).chain((0..10).map(|n| format!("w{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -335,13 +341,13 @@ async fn a_task_that_is_delegated_six_deep_comes_back() {
     let model = ScriptedModel::new(|request| {
         let place = CHAIN.iter().position(|name| *name == who(request));
         match (place, results(request).last()) {
-            (Some(6), _) => Line::text("bottom"),
+            (Some(6), _) => ScriptedReply::text("bottom"),
             (Some(place), None) => {
                 let asked = json!({ "requests": [{ "to": CHAIN[place + 1], "text": "deeper" }] });
-                Line::call("c", "request_collaboration", &asked.to_string())
+                ScriptedReply::call("c", "request_collaboration", &asked.to_string())
             }
-            (Some(_), Some(result)) if result.contains("bottom") => Line::text("bottom, passed up"),
-            _ => Line::text("lost"),
+            (Some(_), Some(result)) if result.contains("bottom") => ScriptedReply::text("bottom, passed up"),
+            _ => ScriptedReply::text("lost"),
         }
     });
     let (events, _, told) = run_out(&CHAIN, "d0", model).await;
@@ -357,11 +363,11 @@ async fn a_task_that_is_delegated_six_deep_comes_back() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_nobody_reads_comes_back_with_the_reason() {
     let model = ScriptedModel::new(|request| match who(request) {
-        "slow" => Line::text("at last").after(Duration::from_secs(600)),
+        "slow" => ScriptedReply::text("at last").after(Duration::from_secs(600)),
         "writer" if results(request).is_empty() && request.messages.len() == 1 => {
-            Line::call("c", "send_message", r#"{"to":"slow","text":"read this"}"#)
+            ScriptedReply::call("c", "send_message", r#"{"to":"slow","text":"read this"}"#)
         }
-        _ => Line::text("ok"),
+        _ => ScriptedReply::text("ok"),
     });
     let log = Arc::new(MemoryLog::new());
     let society = open(cast(), Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) }).await;

@@ -12,7 +12,7 @@ use polis_agents::{PlanTool, RoleAgent, root_role};
 use polis_domain::{Event, MessageKind, Org, OrgStatus, Outcome, Plan, Recorded, Seq, SocietyId, Spine, StepStatus, Timestamp};
 use polis_engine::{Branch, Cast, Options, Ports, Sent, Society, fork, replay};
 use polis_ports::{ChatMessage, Log, ModelRequest};
-use polis_testkit::{Line, ManualClock, MemoryLog, ScriptedModel, crash};
+use polis_testkit::{ManualClock, MemoryLog, ScriptedModel, ScriptedReply, crash};
 use serde_json::{Value, json};
 
 const REQUEST: &str = "Have somebody write about bees and somebody else check it.";
@@ -47,7 +47,7 @@ fn founding() -> Vec<Vec<(&'static str, Value)>> {
     ]
 }
 
-fn script(request: &ModelRequest) -> Line {
+fn script(request: &ModelRequest) -> ScriptedReply {
     let name = request.system.split("Your name here is `").nth(1).and_then(|rest| rest.split('`').next()).unwrap_or("root");
     let said = |message: &ChatMessage| match message {
         ChatMessage::User { text, .. } => Some(text.to_string()),
@@ -57,18 +57,18 @@ fn script(request: &ModelRequest) -> Line {
     let rounds = request.messages.iter().filter(|message| matches!(message, ChatMessage::Assistant { .. })).count();
     match (name, &*last) {
         ("root", _) => match founding().get(rounds) {
-            Some(calls) => calls.iter().enumerate().fold(Line::default(), |line, (n, (tool, arguments))| {
+            Some(calls) => calls.iter().enumerate().fold(ScriptedReply::default(), |line, (n, (tool, arguments))| {
                 line.and_call(&format!("c{rounds}.{n}"), tool, &arguments.to_string())
             }),
-            None => Line::text(ANSWER),
+            None => ScriptedReply::text(ANSWER),
         },
-        ("writer", "draft bees") => Line::text("Bees fly."),
-        ("writer", text) if text.starts_with("Check") => Line::text("checked by the writer"),
-        ("writer", "put it together") => Line::text("Bees. They fly."),
+        ("writer", "draft bees") => ScriptedReply::text("Bees fly."),
+        ("writer", text) if text.starts_with("Check") => ScriptedReply::text("checked by the writer"),
+        ("writer", "put it together") => ScriptedReply::text("Bees. They fly."),
         // Too late for whoever asks, and soon enough to be there before it is sent away.
-        ("checker", text) if text.contains("Check the draft") => Line::text("late").after(Duration::from_secs(1_200)),
+        ("checker", text) if text.contains("Check the draft") => ScriptedReply::text("late").after(Duration::from_secs(1_200)),
         // What was done so far is told as well, so that the source is named there too.
-        ("checker", text) if text.contains("Name a source") => Line::text("a book about bees"),
+        ("checker", text) if text.contains("Name a source") => ScriptedReply::text("a book about bees"),
         other => panic!("nobody expects {other:?}"),
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! `SOCIETY=NAME` lives another society than `main`, such as a fork of it.
 //!
-//! It dies as [`Death`] says. The world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
+//! It dies as [`KillGate`] says. The world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
 //! request that was acknowledged.
 
 use std::fs::{self, OpenOptions};
@@ -22,8 +22,8 @@ use polis_domain::{
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{CallContext, Log, LogError};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_testkit::kill::Death;
-use polis_testkit::{GatedLog, Line, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role, world};
+use polis_testkit::kill::KillGate;
+use polis_testkit::{GatedLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools, worker_role, world};
 
 fn main() -> anyhow::Result<()> {
     let dir = PathBuf::from(std::env::args().nth(1).ok_or_else(|| anyhow::anyhow!("usage: kill_target DIR"))?);
@@ -36,12 +36,12 @@ fn main() -> anyhow::Result<()> {
 
 async fn live(dir: PathBuf) -> anyhow::Result<()> {
     let log = LocalLog::open(&dir.join("data"))?;
-    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::from_environment() });
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: KillGate::from_environment() });
     let ledger = dir.join("ledger");
     let done = ledger.clone();
     let ports = Ports {
         log: log.clone(),
-        model: Arc::new(ScriptedModel::new(|request| Line::text(&world::thought(request)))),
+        model: Arc::new(ScriptedModel::new(|request| ScriptedReply::text(&world::model_reply(request)))),
         toolbox: Arc::new(world::tools(move |class, key| note(&ledger, &format!("{class:?} {key}")))),
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
@@ -57,7 +57,7 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
     }
     loop {
         let was_done = |key: &str| fs::read_to_string(&done).is_ok_and(|ledger| ledger.lines().any(|line| line.ends_with(key)));
-        world::attend(&society, was_done).await;
+        world::resolve_open_decisions(&society, was_done).await;
         if is_done(&*log, programs().len()).await? {
             break;
         }
@@ -73,7 +73,7 @@ fn name() -> SocietyId {
 }
 
 fn cast() -> Cast {
-    Cast::new().with(Programmed::NAME, Programmed).with_tool(PlanTool)
+    Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent).with_tool(PlanTool)
 }
 
 fn options() -> Options {
@@ -83,7 +83,7 @@ fn options() -> Options {
 /// One request, three levels deep a call that a person is asked about. What is really done stands in `ledger`.
 async fn wait_deep(dir: &Path) -> anyhow::Result<()> {
     let log = LocalLog::open(&dir.join("data"))?;
-    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: Death::from_environment() });
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: KillGate::from_environment() });
     let ledger = dir.join("ledger");
     let mark = move |arguments: &str, _: &CallContext| {
         note(&ledger, arguments);

@@ -15,7 +15,7 @@ use polis_providers::Rate;
 use polis_providers::vendors::{VENDORS, Vendor};
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
-use polis_tools::{Rule, Then};
+use polis_tools::{Rule, RuleAction};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -442,9 +442,9 @@ impl ConfigFile {
     pub(crate) fn rules(&mut self) -> Vec<Rule> {
         let rule = |PolicyEntry { tool, server, agent, role, arguments, then, why, tainted }| {
             let then = match then {
-                PolicyAction::Allow => Then::Allow,
-                PolicyAction::Ask => Then::Ask,
-                PolicyAction::Deny => Then::Deny,
+                PolicyAction::Allow => RuleAction::Allow,
+                PolicyAction::Ask => RuleAction::Ask,
+                PolicyAction::Deny => RuleAction::Deny,
             };
             Rule { tool, server, agent, role, arguments, then, why, tainted }
         };

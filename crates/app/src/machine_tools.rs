@@ -1,14 +1,14 @@
 //! The tools that touch the machine and the network, as far as `[tools]` in `polis.toml` offers them.
 
 use polis_ports::Tool;
-use polis_tools::{Allowed, FetchUrl, Protected};
+use polis_tools::{AllowedAddresses, FetchUrl, ProtectedPaths};
 
 use crate::config::Config;
 use crate::error::CliError;
 use crate::out;
 
 /// The tools that are offered. Protected paths are protected from commands too.
-pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<Box<dyn Tool>>, CliError> {
+pub(crate) async fn tools(config: &Config, protected: &ProtectedPaths) -> Result<Vec<Box<dyn Tool>>, CliError> {
     let bad = |what: String| CliError::usage("bad_config", what);
     let allowed = check(config).map_err(bad)?;
     recover(config);
@@ -23,7 +23,7 @@ pub(crate) async fn tools(config: &Config, protected: &Protected) -> Result<Vec<
 }
 
 /// The addresses that may be fetched, or what is wrong with `[tools]`.
-pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
+pub(crate) fn check(config: &Config) -> Result<AllowedAddresses, String> {
     let bad = |what: String| format!("in [tools] of polis.toml {what}");
     if let Some(relative) = config.tools.readable.iter().find(|folder| config.tools.commands && !folder.is_absolute()) {
         return Err(bad(format!("`readable` has {}, which is not an absolute path", relative.display())));
@@ -35,15 +35,15 @@ pub(crate) fn check(config: &Config) -> Result<Allowed, String> {
             return Err(bad(format!("`memory_mb` is {memory}, too little to start a shell; the minimum is {least}")));
         }
     }
-    Allowed::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
+    AllowedAddresses::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
 }
 
 /// Why each command needs approval on this machine, if it does.
 #[cfg(target_os = "linux")]
-fn approval_reason(offered: &Result<polis_tools::sandbox::Offers, String>) -> Option<String> {
+fn approval_reason(offered: &Result<polis_tools::sandbox::SandboxFeatures, String>) -> Option<String> {
     match offered {
-        Ok(offers) if offers.may_run_unattended() => None,
-        Ok(offers) => Some(format!("This machine cannot confine commands well enough: {offers}.")),
+        Ok(features) if features.may_run_unattended() => None,
+        Ok(features) => Some(format!("This machine cannot confine commands well enough: {features}.")),
         Err(reason) => Some(format!("This machine cannot confine commands: {reason}.")),
     }
 }
@@ -82,23 +82,23 @@ fn limits(config: &Config) -> polis_tools::sandbox::Limits {
 }
 
 #[cfg(target_os = "linux")]
-async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool>, String> {
+async fn commands(config: &Config, protected: &ProtectedPaths) -> Result<Box<dyn Tool>, String> {
     use polis_tools::sandbox::Sandbox;
-    use polis_tools::{Commands, RunCommand};
+    use polis_tools::{CommandOptions, RunCommand};
 
     let (tools, limits) = (&config.tools, limits(config));
-    let commands = Commands {
+    let commands = CommandOptions {
         protected: protected.clone(),
         journal: Some(config.data.join(JOURNAL)),
         readable: tools.readable.clone(),
         environment: tools.environment.clone(),
         network: tools.network,
         limits: limits.clone(),
-        ..Commands::new(&config.workspace)
+        ..CommandOptions::new(&config.workspace)
     };
     let sandbox = Sandbox::default();
-    let offered = match sandbox.offers_under(&limits).await {
-        Err(reason) if sandbox.offers().await.is_ok() => {
+    let offered = match sandbox.features_under(&limits).await {
+        Err(reason) if sandbox.features().await.is_ok() => {
             return Err(format!("in [tools] of polis.toml the limits are too low to run any command: {reason}"));
         }
         offered => offered,
@@ -108,7 +108,7 @@ async fn commands(config: &Config, protected: &Protected) -> Result<Box<dyn Tool
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
+async fn commands(_: &Config, _: &ProtectedPaths) -> Result<Box<dyn Tool>, String> {
     Err("in [tools] of polis.toml `commands` is true, but commands run only on Linux".to_owned())
 }
 
@@ -116,11 +116,11 @@ async fn commands(_: &Config, _: &Protected) -> Result<Box<dyn Tool>, String> {
 #[cfg(target_os = "linux")]
 pub(crate) async fn sandbox(config: &Config) -> Result<String, String> {
     let limits = if config.tools.commands { limits(config) } else { polis_tools::sandbox::Limits::default() };
-    let offered = polis_tools::sandbox::Sandbox::default().offers_under(&limits).await;
+    let offered = polis_tools::sandbox::Sandbox::default().features_under(&limits).await;
     let state = if config.tools.commands { "commands are offered" } else { "commands are not offered ([tools] in polis.toml)" };
     match offered {
-        Ok(offers) if offers.may_run_unattended() => Ok(format!("{offers}; {state}")),
-        Ok(offers) => Ok(format!("{offers}: too little to run commands unattended; {state}")),
+        Ok(features) if features.may_run_unattended() => Ok(format!("{features}; {state}")),
+        Ok(features) => Ok(format!("{features}: too little to run commands unattended; {state}")),
         Err(reason) if config.tools.commands => Err(format!("{reason}; {state}, but none can run")),
         Err(reason) => Ok(format!("none: {reason}; {state}")),
     }
@@ -134,13 +134,13 @@ pub(crate) async fn sandbox(_: &Config) -> Result<String, String> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use polis_tools::sandbox::Offers;
+    use polis_tools::sandbox::SandboxFeatures;
 
     use super::*;
 
     #[test]
     fn where_too_little_holds_commands_each_needs_a_word() {
-        let offers = |landlock, namespaces| Ok(Offers { landlock, seccomp: true, namespaces, process_limit: true });
+        let offers = |landlock, namespaces| Ok(SandboxFeatures { landlock, seccomp: true, namespaces, process_limit: true });
         assert_eq!([approval_reason(&offers(Some(3), true)), approval_reason(&offers(Some(6), false))], [None, None]);
         for weak in [offers(None, true), offers(Some(5), false), Err("no kernel".to_owned())] {
             assert!(approval_reason(&weak).is_some_and(|why| why.contains("commands")), "{weak:?}");

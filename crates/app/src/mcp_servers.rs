@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polis_domain::EffectClass;
-use polis_tools::mcp::{OAuth, Reach, ServerSettings, StartGuard, variable_names};
+use polis_tools::mcp::{OAuth, ServerSettings, ServerTransport, StartGuard, variable_names};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -91,9 +91,9 @@ impl McpServerSection {
         if name.trim().is_empty() {
             return Err("needs a name");
         }
-        let reach = match (command, url) {
-            (Some(command), None) if headers.is_empty() => Reach::Command { command, args, env, cwd },
-            (None, Some(url)) if args.is_empty() && env.is_empty() && cwd.is_none() => Reach::Http { url, headers },
+        let transport = match (command, url) {
+            (Some(command), None) if headers.is_empty() => ServerTransport::Command { command, args, env, cwd },
+            (None, Some(url)) if args.is_empty() && env.is_empty() && cwd.is_none() => ServerTransport::Http { url, headers },
             (Some(_), None) => return Err("has a `command`, so it cannot have `headers`"),
             (None, Some(_)) => return Err("has a `url`, so it cannot have `args`, `env` or `cwd`"),
             (Some(_), Some(_)) => return Err("has both a `command` and a `url`"),
@@ -104,22 +104,23 @@ impl McpServerSection {
             Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS => Duration::from_secs_f64(seconds),
             Some(_) => return Err("has a `timeout_seconds` that is not above 0 and at most 86400"),
         };
-        let oauth = match (oauth, &reach) {
+        let oauth = match (oauth, &transport) {
             (None, _) => OAuth::default(),
-            (Some(_), Reach::Command { .. }) => return Err("has a `command`, so it cannot have `oauth`"),
-            (Some(it), Reach::Http { .. }) if it.client_secret.is_some() && it.client_id.is_none() => {
+            (Some(_), ServerTransport::Command { .. }) => return Err("has a `command`, so it cannot have `oauth`"),
+            (Some(it), ServerTransport::Http { .. }) if it.client_secret.is_some() && it.client_id.is_none() => {
                 return Err("has a `client_secret` without a `client_id`");
             }
-            (Some(OAuthSection { client_id, client_secret, client_metadata_url, scopes, port }), Reach::Http { .. }) => {
-                OAuth { client_id, client_secret, client_metadata_url, scopes, port }
-            }
+            (
+                Some(OAuthSection { client_id, client_secret, client_metadata_url, scopes, port }),
+                ServerTransport::Http { .. },
+            ) => OAuth { client_id, client_secret, client_metadata_url, scopes, port },
         };
         let pure = tools.iter().filter(|(_, entry)| entry.pure).map(|(tool, _)| tool.clone()).collect();
         let effects = tools.into_iter().filter_map(|(tool, entry)| Some((tool, entry.effect?))).collect();
         let start_guard = StartGuard::default();
         Ok(ServerSettings {
             name: name.to_owned(),
-            reach,
+            transport,
             enabled,
             trusted,
             timeout,
@@ -167,7 +168,7 @@ pub(crate) fn read_user_file(user: &Path) -> Result<Vec<ServerSettings>, CliErro
 /// Has a server of the user's own file work in the folder of that file: in a stranger's folder its program could load what lies
 /// there, such as `node_modules/.bin` or a module.
 pub(crate) fn set_working_dir(server: &mut ServerSettings, file: &Path) {
-    if let Reach::Command { cwd: cwd @ None, .. } = &mut server.reach {
+    if let ServerTransport::Command { cwd: cwd @ None, .. } = &mut server.transport {
         *cwd = file.parent().map(Path::to_owned);
     }
 }
@@ -188,7 +189,7 @@ pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[St
         withheld(&who, &name);
         server.enabled = false;
     }
-    let Reach::Command { command, args, env, cwd } = &server.reach else { return };
+    let ServerTransport::Command { command, args, env, cwd } = &server.transport else { return };
     let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
     let trust = trust.clone();
     // Asked at each start: an agent may have written meanwhile, and the user may have trusted what it wrote.
@@ -200,7 +201,7 @@ pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[St
 
 /// What agents may not write because a server loads it that trust does not bind.
 pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -> (Vec<&'static str>, Vec<PathBuf>) {
-    let Reach::Command { command, args, env, cwd } = &server.reach else { return Default::default() };
+    let ServerTransport::Command { command, args, env, cwd } = &server.transport else { return Default::default() };
     if !server.enabled || trust.trusts_everything() {
         return Default::default();
     }
@@ -213,9 +214,11 @@ pub(crate) fn closed(server: &ServerSettings, workspace: &Path, trust: &Trust) -
 fn texts(server: &ServerSettings) -> Vec<&String> {
     let OAuth { client_id, client_secret, client_metadata_url, .. } = &server.oauth;
     let mut texts: Vec<&String> = [client_id, client_secret, client_metadata_url].into_iter().flatten().collect();
-    match &server.reach {
-        Reach::Command { command, args, env, .. } => texts.extend(std::iter::once(command).chain(args).chain(env.values())),
-        Reach::Http { url, headers } => texts.extend(std::iter::once(url).chain(headers.values())),
+    match &server.transport {
+        ServerTransport::Command { command, args, env, .. } => {
+            texts.extend(std::iter::once(command).chain(args).chain(env.values()))
+        }
+        ServerTransport::Http { url, headers } => texts.extend(std::iter::once(url).chain(headers.values())),
     }
     texts
 }
@@ -271,12 +274,12 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ServerSettings>, CliE
                  or set `disabled` to true"
             )));
         }
-        let reach = match (it.command, it.url) {
-            (Some(command), _) => Reach::Command { command, args: it.args, env: it.env, cwd: it.cwd },
-            (None, Some(url)) => Reach::Http { url, headers: it.headers },
+        let transport = match (it.command, it.url) {
+            (Some(command), _) => ServerTransport::Command { command, args: it.args, env: it.env, cwd: it.cwd },
+            (None, Some(url)) => ServerTransport::Http { url, headers: it.headers },
             (None, None) => return Err(bad(format!("the MCP server `{name}` needs a `command` or a `url`"))),
         };
-        Ok(ServerSettings { enabled: it.enabled && !it.disabled, ..ServerSettings::new(name, reach) })
+        Ok(ServerSettings { enabled: it.enabled && !it.disabled, ..ServerSettings::new(name, transport) })
     };
     file.mcp_servers.0.into_iter().map(one).collect()
 }
@@ -321,10 +324,10 @@ mod tests {
         }, "other": 1 }"#;
         let servers = parse(text, Path::new(FILE)).unwrap();
         let headers = [("Authorization".to_owned(), "Bearer ${KEY}".to_owned())].into();
-        let web = ServerSettings::new("web", Reach::Http { url: "https://h/mcp".to_owned(), headers });
+        let web = ServerSettings::new("web", ServerTransport::Http { url: "https://h/mcp".to_owned(), headers });
         let (args, env) = (vec!["-y".to_owned(), "x".to_owned()], [("A".to_owned(), "b".to_owned())].into());
-        let files = ServerSettings::new("files", Reach::Command { command: "npx".to_owned(), args, env, cwd: None });
-        let off = ServerSettings { enabled: false, ..ServerSettings::new("off", Reach::command("x", [""; 0])) };
+        let files = ServerSettings::new("files", ServerTransport::Command { command: "npx".to_owned(), args, env, cwd: None });
+        let off = ServerSettings { enabled: false, ..ServerSettings::new("off", ServerTransport::command("x", [""; 0])) };
         assert_eq!(servers, [web, files, off]);
         assert_eq!(parse("{}", Path::new(FILE)).unwrap(), []);
         assert_eq!(parse(&text.replace("mcpServers", "servers"), Path::new(FILE)).unwrap().len(), 3);

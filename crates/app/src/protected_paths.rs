@@ -1,10 +1,10 @@
 //! Says where the data, the configuration and the instructions of this Polis are. What agents may do there is decided by
-//! [`Protected`], for file tools and commands alike.
+//! [`ProtectedPaths`], for file tools and commands alike.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use polis_tools::Protected;
+use polis_tools::ProtectedPaths;
 
 /// What agents may not write, and what they may not even read. The workspace must exist; the rest need not.
 pub(crate) fn protected(
@@ -13,10 +13,10 @@ pub(crate) fn protected(
     settings: &[PathBuf],
     scripts: &[PathBuf],
     packages: &[PathBuf],
-) -> io::Result<Protected> {
+) -> io::Result<ProtectedPaths> {
     let here = std::env::current_dir()?.canonicalize()?;
     let hidden = settings.iter().map(PathBuf::as_path).chain([data]).map(|path| real(&here, path));
-    let list = Protected::new(workspace.canonicalize()?).with_hidden(hidden);
+    let list = ProtectedPaths::new(workspace.canonicalize()?).with_hidden(hidden);
     let list = list.with_scripts(scripts.iter().map(|path| real(&here, path)));
     let loaded = packages.iter().map(|path| real(&here, path));
     Ok(list.with_loaded(loaded).with_base(here.clone()))

@@ -13,9 +13,9 @@ use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
-use polis_telemetry::{Followed, Telemetry};
+use polis_telemetry::{FollowHandle, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
-use polis_tools::{Rule, Ruled, Then, Workbench, Workspace, built_ins};
+use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
 
 use crate::config::{CassetteMode, Config};
 use crate::error::CliError;
@@ -61,7 +61,7 @@ pub(crate) struct OpenSociety {
     pub(crate) artifacts: LocalArtifacts,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
-    followed: Option<Followed>,
+    followed: Option<FollowHandle>,
     /// Publishes live events to watchers.
     live: Arc<LocalLive>,
     works: bool,
@@ -275,9 +275,9 @@ pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
 /// A rule as it is shown.
 fn rule(Rule { tool, server, agent, role, arguments, then, why, tainted }: &Rule) -> PolicyRule {
     let then = match then {
-        Then::Allow => PolicyThen::Allow,
-        Then::Ask => PolicyThen::Ask,
-        Then::Deny => PolicyThen::Deny,
+        RuleAction::Allow => PolicyThen::Allow,
+        RuleAction::Ask => PolicyThen::Ask,
+        RuleAction::Deny => PolicyThen::Deny,
     };
     let (tool, server, agent, role) = (tool.clone(), server.clone(), agent.clone(), role.clone());
     PolicyRule { tool, server, agent, role, arguments: arguments.clone(), then, why: why.clone(), tainted: *tainted }
@@ -388,7 +388,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast(config).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
-        let ruled = Ruled::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
+        let ruled = PolicyToolbox::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
         ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
         Arc::new(ruled)
     };
@@ -414,7 +414,7 @@ fn trust_folder(config: &Config) -> Option<PathBuf> {
 }
 
 fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>, CliError> {
-    let bench = Workbench::new(tools).map_err(|error| CliError::new("duplicate_tool", error.to_string()))?;
+    let bench = ToolRegistry::new(tools).map_err(|error| CliError::new("duplicate_tool", error.to_string()))?;
     Ok(Arc::new(bench))
 }
 
@@ -426,7 +426,7 @@ pub(crate) fn cast(config: &Config) -> Cast {
     let parts = RoleParts::new(ROLE).with_sops(sops).with_workflow(workflow.clone());
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
-    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::Remote);
+    let cast = cast.with(remotes::BEHAVIOUR, polis_agents::A2aAgent);
     with_society_tools(cast.with_tool(PlanTool), ROLE)
 }
 

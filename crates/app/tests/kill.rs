@@ -11,8 +11,8 @@ use polis_domain::{Effect, Event, ListedArtifact, Outcome, Recorded, Seq, Spine}
 use polis_engine::{Branch, SystemClock, fork};
 use polis_ports::{Artifacts, Log};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_testkit::alike;
-use polis_testkit::kill::{PATIENCE, Remains, Target, wait};
+use polis_testkit::equivalence;
+use polis_testkit::kill::{PATIENCE, RestartedRun, Target, wait};
 
 #[test]
 fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
@@ -99,7 +99,7 @@ fn a_society_forked_at_each_tenth_event_comes_to_its_end_twice() {
         assert!(main.success(), "forked at {at}: the society ended with {main}");
         let (ours, theirs) = (read(dir.path()), read_society(dir.path(), "other"));
         assert_eq!(ours[..shared], theirs[..shared], "forked at {at}");
-        assert_eq!(alike::difference(&story, &ours), None, "forked at {at}");
+        assert_eq!(equivalence::difference(&story, &ours), None, "forked at {at}");
         artifacts_are_whole(dir.path(), &theirs).unwrap();
         let mut writes = BTreeSet::new();
         let done = lines(dir.path(), "ledger").into_iter().filter(|line| line.starts_with("Write"));
@@ -116,7 +116,7 @@ fn fork_here(dir: &Path) -> usize {
     runtime.block_on(fork(&log, &SystemClock, &branch, 3)).unwrap().at.0 as usize
 }
 
-fn check(undisturbed: &[Recorded], &Remains { dir, log, .. }: &Remains<'_>) -> Result<(), String> {
+fn check(undisturbed: &[Recorded], &RestartedRun { dir, log, .. }: &RestartedRun<'_>) -> Result<(), String> {
     artifacts_are_whole(dir, log)?;
     for accepted in lines(dir, "accepted") {
         let is_it = |recorded: &&Recorded| recorded.event.envelope().is_some_and(|envelope| envelope.id.as_str() == accepted);
@@ -129,7 +129,7 @@ fn check(undisturbed: &[Recorded], &Remains { dir, log, .. }: &Remains<'_>) -> R
     if let Some(twice) = done.into_iter().find(|line| !writes.insert(line.clone())) {
         return Err(format!("a write happened twice: {twice}"));
     }
-    match alike::difference(undisturbed, log) {
+    match equivalence::difference(undisturbed, log) {
         Some(difference) => Err(format!("the log differs from the undisturbed one {difference}")),
         None => Ok(()),
     }

@@ -13,7 +13,9 @@ use polis_client::Client;
 use polis_domain::{CallResult, EffectClass};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_server::{Access, HostSettings, Listener, PolicyRule, PolicyThen, Security, SocietyState, Token, Vendor};
-use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{
+    MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools, worker_role,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -30,13 +32,13 @@ impl Both {
     async fn start() -> Self {
         let ports = Ports {
             log: Arc::new(MemoryLog::new()),
-            model: Arc::new(ScriptedModel::new(|_| Line::text("a thought"))),
+            model: Arc::new(ScriptedModel::new(|_| ScriptedReply::text("a thought"))),
             toolbox: Arc::new(ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult::good("noted"))),
             live: Arc::new(LocalLive::remembering()),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(MemoryArtifacts::limited(1 << 20)),
         };
-        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let vendor = Vendor { name: "v".to_owned(), needs: Some("a key".to_owned()), key: None, address: None };
         let rule = PolicyRule {

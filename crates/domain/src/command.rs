@@ -102,8 +102,8 @@ pub enum Command {
         /// From the person to an agent.
         envelope: Arc<Envelope>,
     },
-    /// A turn states effects before they happen.
-    Begin {
+    /// A turn declares effects before they happen.
+    DeclareEffects {
         /// The turn that asks for them.
         turn: TurnId,
         /// The number of the first of these effects.

@@ -202,7 +202,7 @@ impl fmt::Display for TurnId {
 /// The id of an effect, written `turn.n`. It identifies a call, a wait or an approval permanently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EffectId {
-    /// The turn that stated it.
+    /// The turn that declared it.
     pub turn: TurnId,
     /// Its number within the turn, from 0.
     pub n: u32,

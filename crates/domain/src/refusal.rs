@@ -125,7 +125,7 @@ pub enum Refusal {
     /// The turn is not parked.
     #[error("turn {0} is not parked")]
     NotParked(TurnId),
-    /// The effect has ended or was never stated.
+    /// The effect has ended or was never declared.
     #[error("effect {0} is not open: it has its result already, or never began")]
     NotOpen(EffectId),
     /// The effect is open, but not in a state that this command ends.
@@ -151,12 +151,12 @@ pub enum Refusal {
     /// The number of the effect is not the next one.
     #[error("effect {got} is out of order; the next one of its turn is number {expected}")]
     OutOfOrder {
-        /// The effect stated.
+        /// The effect declared.
         got: EffectId,
         /// The next number.
         expected: u32,
     },
-    /// Only `decide` itself may state this effect.
+    /// Only `decide` itself may declare this effect.
     #[error("a turn cannot ask for a grant; it asks a model, and the society asks the person when a budget is used up")]
     NotYours,
     /// Reservations of other calls may use up the rest of a budget.

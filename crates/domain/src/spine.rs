@@ -350,7 +350,7 @@ pub struct OpenEffect {
     pub stage: Stage,
     /// When the wait times out.
     pub deadline: Option<Timestamp>,
-    /// For a call whose result may be reused: its key, and the position at which it was stated.
+    /// For a call whose result may be reused: its key, and the position at which it was declared.
     pub recallable: Option<Box<(Digest, Seq)>>,
     /// Whether it is a call of a tool that runs inside the turn.
     pub own: bool,
@@ -596,7 +596,7 @@ impl OpenEffect {
         matches!(&self.kind, OpenKind::Tool(class) if *class != EffectClass::Read) && !self.own
     }
 
-    /// An effect that has just been stated.
+    /// An effect that has just been declared.
     pub(crate) fn new(n: u32, effect: &Effect, scopes: Vec<BudgetScope>, at: Seq) -> Self {
         let kind = match effect {
             Effect::Model { reserve, .. } => OpenKind::Model(Box::new(Reserved { amount: *reserve, scopes })),

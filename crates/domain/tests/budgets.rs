@@ -209,7 +209,7 @@ fn asks(society: &Society, agent: &str, reserve: u64) -> Command {
     let turn = society.spine.agents[&AgentId::from(agent)].turn.unwrap();
     let reserve = Spent { tokens: reserve, requests: 1, ..Spent::default() };
     let model = Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve, tools: None, aside: false };
-    Command::Begin { turn, n: society.spine.turns[&turn].next, effects: vec![model] }
+    Command::DeclareEffects { turn, n: society.spine.turns[&turn].next, effects: vec![model] }
 }
 
 fn replies(society: &Society, agent: &str, tokens: u64) -> Command {

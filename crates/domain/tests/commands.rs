@@ -193,7 +193,7 @@ impl<'a> Chooser<'a> {
         let turn = &self.spine.turns[&id];
         let n = if self.one_in(20) { turn.next + 1 } else { turn.next };
         let effects = (0..=self.roll(3) as u32).map(|i| self.effect(turn, EffectId { turn: id, n: n + i })).collect();
-        Some(Command::Begin { turn: id, n, effects })
+        Some(Command::DeclareEffects { turn: id, n, effects })
     }
 
     fn effect(&mut self, turn: &Turn, id: EffectId) -> Effect {
@@ -544,7 +544,7 @@ impl<'a> Chooser<'a> {
             1 => Command::Send { envelope: Arc::new(self.envelope(AgentId::user(), AgentId::user())) },
             2 => Command::Send { envelope: Arc::new(forged) },
             3 => Command::Send { envelope: Arc::new(self.envelope(AgentId::root(), AgentId::root())) },
-            4 => Command::Begin { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
+            4 => Command::DeclareEffects { turn, n: id.n, effects: vec![call(EffectClass::Read)] },
             5 => Command::End { id, outcome: result("late"), spent: None, at: NOON },
             6 => Command::Act { id, acts: vec![Act::Send { envelope: Arc::new(forged) }], at: None },
             7 => Command::Doubt { id },
@@ -556,7 +556,11 @@ impl<'a> Chooser<'a> {
             13 => match self.running() {
                 Some(turn) => {
                     let n = self.spine.turns[&turn].next;
-                    Command::Begin { turn, n, effects: vec![Effect::Grant { lacking: Vec::new(), calls: BTreeMap::new() }] }
+                    Command::DeclareEffects {
+                        turn,
+                        n,
+                        effects: vec![Effect::Grant { lacking: Vec::new(), calls: BTreeMap::new() }],
+                    }
                 }
                 None => Command::Resume { turn },
             },

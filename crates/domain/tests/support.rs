@@ -171,7 +171,7 @@ pub(crate) fn asking_until(id: EffectId, from: &str, to: &str, deadline: Option<
 }
 
 pub(crate) fn begin(id: EffectId, effects: Vec<Effect>) -> Command {
-    Command::Begin { turn: id.turn, n: id.n, effects }
+    Command::DeclareEffects { turn: id.turn, n: id.n, effects }
 }
 
 pub(crate) fn ask(id: EffectId, from: &str, to: &str) -> Command {

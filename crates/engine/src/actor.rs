@@ -549,7 +549,7 @@ fn frees_budget(event: &Event) -> bool {
 /// The turn that issued a command; none for commands from outside.
 fn turn_of(command: &Command) -> Option<TurnId> {
     match command {
-        Command::Begin { turn, .. }
+        Command::DeclareEffects { turn, .. }
         | Command::Settle { turn, .. }
         | Command::Crash { turn, .. }
         | Command::Park { turn, .. } => Some(*turn),

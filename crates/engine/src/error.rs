@@ -5,6 +5,7 @@ use polis_ports::LogError;
 
 /// Why a command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommandError {
     /// The command is not allowed in the present state. Trying again without a change gives the same refusal.
     #[error(transparent)]
@@ -40,6 +41,7 @@ impl From<LogError> for CommandError {
 
 /// Why a society could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Its log cannot be read or written.
     #[error(transparent)]

@@ -37,6 +37,7 @@ pub struct Forked {
 
 /// Why a fork was not made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForkError {
     /// A name has characters that are not allowed.
     #[error(

@@ -224,7 +224,7 @@ fn difference(
                 None => Some((None, "it was settled and cannot be settled now".to_owned())),
             }
         }
-        Rerun::Issued(Command::Begin { n, effects, .. }) => {
+        Rerun::Issued(Command::DeclareEffects { n, effects, .. }) => {
             let kind = effects.first().map_or("nothing", |effect| effect.kind());
             Some((Some(n), format!("effect {n} is {kind} now, and there was none in the log")))
         }

@@ -7,9 +7,9 @@ use num_rational::BigRational;
 
 pub(super) use parse::Expression;
 
+use super::conversation::Conversation;
 use super::language::tell;
-use super::talk::Talk;
-use evaluate::{Trouble, evaluate};
+use evaluate::{EvaluationError, evaluate};
 
 /// The expression that a request is, if it is nothing else.
 pub(super) fn expression(asked: &str) -> Option<Expression> {
@@ -17,28 +17,32 @@ pub(super) fn expression(asked: &str) -> Option<Expression> {
 }
 
 /// What an expression comes to, reckoned exactly and checked a second way.
-pub(super) fn answer(talk: &mut Talk<'_>, expression: &Expression) -> String {
-    let language = talk.language;
+pub(super) fn answer(conversation: &mut Conversation<'_>, expression: &Expression) -> String {
+    let language = conversation.language;
     let written = expression.to_string();
-    talk.think(tell!(language, "This is arithmetic: {written}. It needs no tool.", "这是算术：{written}，不需要工具。"));
+    conversation.think(tell!(
+        language,
+        "This is arithmetic: {written}. It needs no tool.",
+        "这是算术：{written}，不需要工具。"
+    ));
     let mut steps = Vec::new();
     let value = match evaluate(expression, &mut steps) {
         Ok(value) => value,
-        Err(trouble) => return failed(talk, &written, &trouble),
+        Err(trouble) => return failed(conversation, &written, &trouble),
     };
     for step in steps {
-        talk.think(step);
+        conversation.think(step);
     }
-    let (shown, is_exact) = evaluate::shown(&value);
+    let (decimal, is_exact) = evaluate::decimal(&value);
     let about = evaluate::roughly(expression);
     let is_checked = about.is_finite() && evaluate::is_near(&value, about);
     if is_checked {
-        talk.think(tell!(language, "Checked in floating point: about {about}.", "用浮点数核对：约 {about}。"));
+        conversation.think(tell!(language, "Checked in floating point: about {about}.", "用浮点数核对：约 {about}。"));
     }
     match (is_exact, fraction(&value)) {
-        (true, _) => format!("{written} = {shown}"),
-        (false, Some(fraction)) => format!("{written} = {fraction} ≈ {shown}"),
-        (false, None) => format!("{written} ≈ {shown}"),
+        (true, _) => format!("{written} = {decimal}"),
+        (false, Some(fraction)) => format!("{written} = {fraction} ≈ {decimal}"),
+        (false, None) => format!("{written} ≈ {decimal}"),
     }
 }
 
@@ -48,24 +52,24 @@ fn fraction(value: &BigRational) -> Option<String> {
     (fraction.len() <= 20).then_some(fraction)
 }
 
-fn failed(talk: &Talk<'_>, written: &str, trouble: &Trouble) -> String {
+fn failed(conversation: &Conversation<'_>, written: &str, trouble: &EvaluationError) -> String {
     match trouble {
-        Trouble::DivisionByZero => {
-            tell!(talk.language, "{written} has no result: it divides by zero.", "{written} 没有结果：除数是零。")
+        EvaluationError::DivisionByZero => {
+            tell!(conversation.language, "{written} has no result: it divides by zero.", "{written} 没有结果：除数是零。")
         }
-        Trouble::TooLarge => tell!(
-            talk.language,
+        EvaluationError::TooLarge => tell!(
+            conversation.language,
             "{written} is too large to write out: more than {} digits.",
             "{written} 太大了，写不下：超过 {} 位数字。",
             evaluate::MAX_DIGITS
         ),
-        Trouble::NotReal => tell!(
-            talk.language,
+        EvaluationError::NotReal => tell!(
+            conversation.language,
             "{written} has no real result: a root of a negative number.",
             "{written} 没有实数结果：负数不能开这个方。"
         ),
-        Trouble::Exponent => tell!(
-            talk.language,
+        EvaluationError::Exponent => tell!(
+            conversation.language,
             "{written}: I can only take powers with whole exponents, or one half for the square root.",
             "{written}：我只会整数次方，以及 0.5 次方（平方根）。"
         ),
@@ -81,8 +85,8 @@ mod tests {
             messages: vec![polis_ports::ChatMessage::user(asked)],
             ..polis_ports::ModelRequest::default()
         };
-        let mut talk = Talk::new(&request);
-        let got = expression(asked).map(|expression| answer(&mut talk, &expression));
+        let mut conversation = Conversation::new(&request);
+        let got = expression(asked).map(|expression| answer(&mut conversation, &expression));
         assert_eq!(got.as_deref(), want, "{asked}");
     }
 

@@ -3,14 +3,14 @@
 
 use serde_json::json;
 
+use super::conversation::{Conversation, Step, Stop};
 use super::files::{self, Counts, Entry};
 use super::folder::{called, capital, is_missing_file, kinds, listed};
 use super::language::{Language, few, is_han, tell};
-use super::talk::{Step, Stop, Talk};
 
 /// What is to be counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountTarget {
     Files,
     Folders,
     Lines,
@@ -35,25 +35,30 @@ pub(super) fn plan(language: Language, place: &str) -> Vec<String> {
     ]
 }
 
-pub(super) fn count(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>) -> Step<String> {
-    let steps = plan(talk.language, place);
-    talk.plan(steps);
+pub(super) fn count(
+    conversation: &mut Conversation<'_>,
+    what: &CountTarget,
+    place: &str,
+    pattern: Option<&str>,
+) -> Step<String> {
+    let steps = plan(conversation.language, place);
+    conversation.plan(steps);
     match what {
-        Counted::Occurrences(word) => occurrences(talk, word, place, pattern),
-        Counted::Files | Counted::Folders => entries(talk, what, place, pattern),
-        Counted::Lines | Counted::Words | Counted::Chars => text(talk, what, place, pattern),
+        CountTarget::Occurrences(word) => occurrences(conversation, word, place, pattern),
+        CountTarget::Files | CountTarget::Folders => entries(conversation, what, place, pattern),
+        CountTarget::Lines | CountTarget::Words | CountTarget::Chars => text(conversation, what, place, pattern),
     }
 }
 
-fn entries(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>) -> Step<String> {
-    let language = talk.language;
+fn entries(conversation: &mut Conversation<'_>, what: &CountTarget, place: &str, pattern: Option<&str>) -> Step<String> {
+    let language = conversation.language;
     let name = called(language, place);
-    talk.think(tell!(language, "I list {name} with everything below it.", "列出{name}以及其中的所有内容。"));
-    let listing = listed(talk, place, true, pattern, false)?;
+    conversation.think(tell!(language, "I list {name} with everything below it.", "列出{name}以及其中的所有内容。"));
+    let listing = listed(conversation, place, true, pattern, false)?;
     let folders = listing.entries.iter().filter(|entry| entry.path.ends_with('/')).count();
     let name = capital(&name);
     let fitting = pattern.map_or_else(String::new, |pattern| tell!(language, " that fit `{pattern}`", "（符合 `{pattern}`）"));
-    if *what == Counted::Folders {
+    if *what == CountTarget::Folders {
         return Ok(tell!(
             language,
             "{name} has {folders} folders in it, at any depth.",
@@ -128,40 +133,40 @@ fn left_out(language: Language, listing: &files::Listing) -> String {
     ignored + &cut
 }
 
-fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>) -> Step<String> {
-    let language = talk.language;
+fn text(conversation: &mut Conversation<'_>, what: &CountTarget, place: &str, pattern: Option<&str>) -> Step<String> {
+    let language = conversation.language;
     let name = called(language, place);
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "list_files can count the text of each file in {name}.",
         "list_files 能统计{name}中每个文件的文字。"
     ));
-    let listing = listed(talk, place, true, pattern, true)?;
+    let listing = listed(conversation, place, true, pattern, true)?;
     let counted: Vec<(&Entry, Counts)> = listing.files().filter_map(|entry| Some((entry, entry.counts?))).collect();
     let others = listing.files().count() - counted.len();
     let sum = counted.iter().fold(Counts::default(), |sum, (_, counts)| sum.plus(*counts));
     if counted.is_empty() {
         return Ok(tell!(language, "{} holds no text files.", "{}里没有文本文件。", capital(&name)));
     }
-    let check = again(talk, &counted)?;
+    let check = again(conversation, &counted)?;
     let pick = |counts: Counts| match what {
-        Counted::Words => counts.words,
-        Counted::Chars => counts.chars,
+        CountTarget::Words => counts.words,
+        CountTarget::Chars => counts.chars,
         _ => counts.lines,
     };
     let unit = match what {
-        Counted::Words => tell!(language, "words", "个词"),
-        Counted::Chars => tell!(language, "characters", "个字符"),
+        CountTarget::Words => tell!(language, "words", "个词"),
+        CountTarget::Chars => tell!(language, "characters", "个字符"),
         _ => tell!(language, "lines", "行"),
     };
     let total = pick(sum);
     let many = match (language, what) {
         (Language::Chinese, _) => format!("{total} {unit}"),
-        (Language::English, Counted::Words) => few(total, "word"),
-        (Language::English, Counted::Chars) => few(total, "character"),
+        (Language::English, CountTarget::Words) => few(total, "word"),
+        (Language::English, CountTarget::Chars) => few(total, "character"),
         (Language::English, _) => few(total, "line"),
     };
-    let whole = sum.told(language);
+    let whole = sum.describe(language);
     let head = match &counted[..] {
         [(only, _)] if only.path == place => {
             tell!(language, "`{place}` has {many} ({whole}).", "`{place}` 有 {many}（{whole}）。")
@@ -202,21 +207,25 @@ fn text(talk: &mut Talk<'_>, what: &Counted, place: &str, pattern: Option<&str>)
 }
 
 /// Reads one of the files and counts for itself.
-fn again(talk: &mut Talk<'_>, counted: &[(&Entry, Counts)]) -> Step<String> {
-    let language = talk.language;
+fn again(conversation: &mut Conversation<'_>, counted: &[(&Entry, Counts)]) -> Step<String> {
+    let language = conversation.language;
     let small = counted.iter().filter(|(entry, _)| entry.bytes.is_some_and(|bytes| bytes <= MAX_AGAIN_BYTES));
     let Some((entry, counts)) = small.max_by_key(|(entry, _)| entry.bytes) else { return Ok(String::new()) };
-    if talk.tool("read_file").is_none() {
+    if conversation.tool("read_file").is_none() {
         return Ok(String::new());
     }
     let path = &entry.path;
-    talk.think(tell!(language, "To check, I read `{path}` and count it myself.", "为了核对，我读一遍 `{path}` 自己数。"));
-    Ok(match files::read(talk, path)? {
+    conversation.think(tell!(
+        language,
+        "To check, I read `{path}` and count it myself.",
+        "为了核对，我读一遍 `{path}` 自己数。"
+    ));
+    Ok(match files::read(conversation, path)? {
         Ok(text) if Counts::of(&text.text) == *counts => tell!(
             language,
             "Checked: I read `{path}` and counted the same: {}.",
             "核对：我读了 `{path}`，自己数出来也是 {}。",
-            counts.told(language)
+            counts.describe(language)
         ),
         Ok(text) => tell!(
             language,
@@ -229,16 +238,16 @@ fn again(talk: &mut Talk<'_>, counted: &[(&Entry, Counts)]) -> Step<String> {
     })
 }
 
-fn occurrences(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&str>) -> Step<String> {
-    let language = talk.language;
+fn occurrences(conversation: &mut Conversation<'_>, word: &str, place: &str, pattern: Option<&str>) -> Step<String> {
+    let language = conversation.language;
     let name = called(language, place);
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "search_files finds “{word}” in {name} and counts it.",
         "用 search_files 在{name}里查找“{word}”并计数。"
     ));
-    let found = searched(talk, word, place, pattern, true)?;
-    let Found { times, lines, files, .. } = found;
+    let found = run_search(conversation, word, place, pattern, true)?;
+    let SearchResult { times, lines, files, .. } = found;
     let (many_times, many_lines, many_files) = (few(times, "time"), few(lines, "line"), few(files, "file"));
     let mut answer = tell!(
         language,
@@ -246,7 +255,7 @@ fn occurrences(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&st
         "“{word}”在{name}里出现了 {times} 次，分布在 {lines} 行、{files} 个文件中（不分大小写）。"
     );
     if found.times == 0 {
-        let inside = searched(talk, word, place, pattern, false)?;
+        let inside = run_search(conversation, word, place, pattern, false)?;
         if inside.times > 0 {
             answer.push_str(&tell!(
                 language,
@@ -266,19 +275,19 @@ fn occurrences(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&st
             answer.push_str(&tell!(language, "\nChecked: the files add up to {sum}.", "\n核对：各文件相加为 {sum}。"));
         }
     } else if let Some((path, _)) = found.hits.first().and_then(|hit| hit.split_once(':')) {
-        let check = recount(talk, path, word, found.times)?;
+        let check = recount(conversation, path, word, found.times)?;
         answer.push_str(&check);
     }
     Ok(answer)
 }
 
 /// Reads the one file that has the word and counts there.
-fn recount(talk: &mut Talk<'_>, path: &str, word: &str, times: usize) -> Step<String> {
-    let language = talk.language;
-    if talk.tool("read_file").is_none() {
+fn recount(conversation: &mut Conversation<'_>, path: &str, word: &str, times: usize) -> Step<String> {
+    let language = conversation.language;
+    if conversation.tool("read_file").is_none() {
         return Ok(String::new());
     }
-    let Ok(text) = files::read(talk, path)? else { return Ok(String::new()) };
+    let Ok(text) = files::read(conversation, path)? else { return Ok(String::new()) };
     let counted = text.text.lines().map(|line| times_in(line, word)).sum::<usize>();
     Ok(match counted == times && text.of_lines.is_none() {
         true => tell!(
@@ -307,12 +316,16 @@ fn times_in(line: &str, word: &str) -> usize {
     times
 }
 
-pub(super) fn search(talk: &mut Talk<'_>, word: &str, place: &str) -> Step<String> {
-    let language = talk.language;
+pub(super) fn search(conversation: &mut Conversation<'_>, word: &str, place: &str) -> Step<String> {
+    let language = conversation.language;
     let name = called(language, place);
-    talk.think(tell!(language, "search_files looks for “{word}” in {name}.", "用 search_files 在{name}里查找“{word}”。"));
-    let found = searched(talk, word, place, None, false)?;
-    let Found { times, lines, files, .. } = found;
+    conversation.think(tell!(
+        language,
+        "search_files looks for “{word}” in {name}.",
+        "用 search_files 在{name}里查找“{word}”。"
+    ));
+    let found = run_search(conversation, word, place, None, false)?;
+    let SearchResult { times, lines, files, .. } = found;
     let (many_times, many_lines, many_files) = (few(times, "time"), few(lines, "line"), few(files, "file"));
     let head = tell!(
         language,
@@ -329,7 +342,7 @@ pub(super) fn search(talk: &mut Talk<'_>, word: &str, place: &str) -> Step<Strin
 }
 
 /// What a search came to.
-struct Found {
+struct SearchResult {
     hits: Vec<String>,
     per_file: Vec<(String, usize)>,
     times: usize,
@@ -337,8 +350,14 @@ struct Found {
     files: usize,
 }
 
-fn searched(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&str>, whole_word: bool) -> Step<Found> {
-    let language = talk.language;
+fn run_search(
+    conversation: &mut Conversation<'_>,
+    word: &str,
+    place: &str,
+    pattern: Option<&str>,
+    whole_word: bool,
+) -> Step<SearchResult> {
+    let language = conversation.language;
     let mut arguments = json!({ "text": word, "path": place, "ignore_case": true });
     if whole_word {
         arguments["whole_word"] = json!(true);
@@ -346,18 +365,18 @@ fn searched(talk: &mut Talk<'_>, word: &str, place: &str, pattern: Option<&str>,
     if let Some(pattern) = pattern {
         arguments["pattern"] = json!(pattern);
     }
-    let given = talk.call("search_files", arguments)?;
+    let given = conversation.call("search_files", arguments)?;
     let refusal = files::reason(given.content);
     if given.is_error && is_missing_file(place, refusal) {
-        let found = files::find(talk, place)?.path;
+        let found = files::find(conversation, place)?.path;
         if found != place {
-            return searched(talk, word, &found, pattern, whole_word);
+            return run_search(conversation, word, &found, pattern, whole_word);
         }
     }
     if given.is_error {
         return Err(Stop::Say(tell!(language, "I cannot search `{place}`: {refusal}.", "无法搜索 `{place}`：{refusal}。")));
     }
-    let mut found = Found { hits: Vec::new(), per_file: Vec::new(), times: 0, lines: 0, files: 0 };
+    let mut found = SearchResult { hits: Vec::new(), per_file: Vec::new(), times: 0, lines: 0, files: 0 };
     for line in given.content.lines() {
         if let Some(totals) = line.strip_prefix("[total: ") {
             let numbers: Vec<usize> = totals.split([' ', ';', ']']).filter_map(|word| word.parse().ok()).collect();

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::conversation::{Conversation, Step, Stop};
 use super::language::{Language, few, tell};
-use super::talk::{Step, Stop, Talk};
 
 /// Most pages of a file that are read; about three megabytes.
 const MAX_PAGES: usize = 60;
@@ -51,7 +51,7 @@ impl Counts {
     }
 
     /// All three, for a person to read.
-    pub(super) fn told(self, language: Language) -> String {
+    pub(super) fn describe(self, language: Language) -> String {
         let Self { lines, words, chars } = self;
         match language {
             Language::English => format!("{}, {}, {}", few(lines, "line"), few(words, "word"), few(chars, "character")),
@@ -91,14 +91,14 @@ pub(super) struct Text {
 }
 
 /// Lists a folder to its end, or says what the tool said.
-pub(super) fn list(talk: &mut Talk<'_>, arguments: &Value) -> Step<Result<Listing, String>> {
+pub(super) fn list(conversation: &mut Conversation<'_>, arguments: &Value) -> Step<Result<Listing, String>> {
     let mut listing = Listing::default();
     for _ in 0..MAX_LISTS {
         let mut arguments = arguments.clone();
         if !listing.entries.is_empty() {
             arguments["offset"] = json!(listing.entries.len());
         }
-        let given = talk.call("list_files", arguments)?;
+        let given = conversation.call("list_files", arguments)?;
         if given.is_error {
             return Ok(Err(reason(given.content).to_owned()));
         }
@@ -121,8 +121,8 @@ pub(super) fn list(talk: &mut Talk<'_>, arguments: &Value) -> Step<Result<Listin
 
 fn entry(line: &str) -> Entry {
     let parsed = line.strip_suffix(')').and_then(|line| line.rsplit_once(" ("));
-    let Some((path, told)) = parsed else { return Entry { path: line.to_owned(), bytes: None, counts: None } };
-    let numbers: Vec<u64> = told.split(", ").filter_map(|part| part.split(' ').next()?.parse().ok()).collect();
+    let Some((path, details)) = parsed else { return Entry { path: line.to_owned(), bytes: None, counts: None } };
+    let numbers: Vec<u64> = details.split(", ").filter_map(|part| part.split(' ').next()?.parse().ok()).collect();
     let counts = match numbers[..] {
         [_, lines, words, chars] => Some(Counts { lines, words, chars }),
         _ => None,
@@ -131,20 +131,20 @@ fn entry(line: &str) -> Entry {
 }
 
 /// Reads a file to its end, or as far as it may; or says what the tool said.
-pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<Result<Text, String>> {
-    let first = talk.call("read_file", json!({ "path": path }))?;
+pub(super) fn read(conversation: &mut Conversation<'_>, path: &str) -> Step<Result<Text, String>> {
+    let first = conversation.call("read_file", json!({ "path": path }))?;
     if first.is_error {
         return Ok(Err(reason(first.content).to_owned()));
     }
-    let Some(cut) = Cut::of(first.content) else {
+    let Some(cut) = FilePart::of(first.content) else {
         let text = if first.content == "[the file is empty]" { "" } else { first.content };
         return Ok(Ok(Text { text: text.to_owned(), of_lines: None }));
     };
     let Some(last) = cut.last else {
         return Ok(Ok(Text { text: cut.text.to_owned(), of_lines: Some(cut.total) }));
     };
-    let language = talk.language;
-    talk.think(tell!(
+    let language = conversation.language;
+    conversation.think(tell!(
         language,
         "The file has {} lines and came only up to line {last}, so I read on in several parts.",
         "文件有 {} 行，只给到第 {last} 行，所以我分几次读下去。",
@@ -163,19 +163,19 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<Result<Text, String>
     let mut texts = vec![(1, cut.text)];
     while !parts.is_empty() {
         let arguments = parts.iter().map(|(start, end)| json!({ "path": path, "start_line": start, "end_line": end }));
-        let given = talk.call_all("read_file", arguments.collect())?;
+        let given = conversation.call_all("read_file", arguments.collect())?;
         let mut left = Vec::new();
         for ((start, end), given) in parts.iter().zip(given) {
             if given.is_error {
                 return Ok(Err(reason(given.content).to_owned()));
             }
-            match Cut::of(given.content) {
+            match FilePart::of(given.content) {
                 None => texts.push((*start, given.content)),
-                Some(Cut { text, last: Some(last), .. }) => {
+                Some(FilePart { text, last: Some(last), .. }) => {
                     texts.push((*start, text));
                     left.push((last + 1, *end));
                 }
-                Some(Cut { text, last: None, .. }) => {
+                Some(FilePart { text, last: None, .. }) => {
                     texts.push((*start, text));
                     is_whole = false;
                 }
@@ -183,7 +183,7 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<Result<Text, String>
         }
         parts = left;
         if !parts.is_empty() {
-            talk.think(tell!(
+            conversation.think(tell!(
                 language,
                 "Some parts were cut again, so I ask for the rest of them.",
                 "有几段又被截断了，我把剩下的补读完。"
@@ -196,14 +196,14 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<Result<Text, String>
 }
 
 /// A part of a file with the tool's note that it is one.
-struct Cut<'a> {
+struct FilePart<'a> {
     text: &'a str,
     /// The last line of the part; none where one line alone is too long.
     last: Option<usize>,
     total: usize,
 }
 
-impl<'a> Cut<'a> {
+impl<'a> FilePart<'a> {
     fn of(content: &'a str) -> Option<Self> {
         let note = content.rsplit('\n').next()?.strip_suffix(']')?;
         let text = &content[..content.len() - note.len() - 1];
@@ -221,59 +221,59 @@ impl<'a> Cut<'a> {
 }
 
 /// The file that a name means: itself, or the one that is called nearly so. Says so if there is none.
-pub(super) fn find(talk: &mut Talk<'_>, wanted: &str) -> Step<Entry> {
-    let language = talk.language;
-    if talk.tool("list_files").is_none() {
-        return Ok(Entry { path: wanted.to_owned(), bytes: None, counts: None });
+pub(super) fn find(conversation: &mut Conversation<'_>, requested: &str) -> Step<Entry> {
+    let language = conversation.language;
+    if conversation.tool("list_files").is_none() {
+        return Ok(Entry { path: requested.to_owned(), bytes: None, counts: None });
     }
-    let refusal = match list(talk, &json!({ "path": wanted }))? {
+    let refusal = match list(conversation, &json!({ "path": requested }))? {
         Ok(listing) => match &listing.entries[..] {
-            [only] if only.path == wanted.trim_start_matches("./") => return Ok(only.clone()),
-            _ => return Ok(Entry { path: wanted.to_owned(), bytes: None, counts: None }),
+            [only] if only.path == requested.trim_start_matches("./") => return Ok(only.clone()),
+            _ => return Ok(Entry { path: requested.to_owned(), bytes: None, counts: None }),
         },
         Err(refusal) => refusal,
     };
     if !refusal.contains("does not exist") && !refusal.contains("no folder") {
-        return Err(Stop::Say(tell!(language, "I cannot use `{wanted}`: {refusal}", "无法使用 `{wanted}`：{refusal}")));
+        return Err(Stop::Say(tell!(language, "I cannot use `{requested}`: {refusal}", "无法使用 `{requested}`：{refusal}")));
     }
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
-        "`{wanted}` is not there, so I look for what is called nearly so.",
-        "`{wanted}` 不存在，我看看有没有名字相近的。"
+        "`{requested}` is not there, so I look for what is called nearly so.",
+        "`{requested}` 不存在，我看看有没有名字相近的。"
     ));
-    let listing = list(talk, &json!({ "recursive": true }))?.unwrap_or_default();
+    let listing = list(conversation, &json!({ "recursive": true }))?.unwrap_or_default();
     let files: Vec<&Entry> = listing.files().collect();
-    let same: Vec<&&Entry> = files.iter().filter(|entry| is_same(wanted, &entry.path)).collect();
+    let same: Vec<&&Entry> = files.iter().filter(|entry| is_same(requested, &entry.path)).collect();
     if let [only] = same[..] {
         let path = &only.path;
-        talk.think(tell!(language, "`{path}` must be meant.", "指的应该是 `{path}`。"));
+        conversation.think(tell!(language, "`{path}` must be meant.", "指的应该是 `{path}`。"));
         return Ok((**only).clone());
     }
-    Err(Stop::Say(missing(language, wanted, &files)))
+    Err(Stop::Say(missing(language, requested, &files)))
 }
 
 /// Whether a path is the wanted one, written a little differently: another case, another folder, words run into it.
-fn is_same(wanted: &str, path: &str) -> bool {
-    let (wanted, path) = (wanted.to_lowercase(), path.to_lowercase());
+fn is_same(requested: &str, path: &str) -> bool {
+    let (requested, path) = (requested.to_lowercase(), path.to_lowercase());
     let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
-    wanted == path
-        || name(&wanted) == name(&path)
-        || (wanted.ends_with(&path) && !wanted.is_ascii())
-        || path.ends_with(&wanted) && !path.is_ascii()
+    requested == path
+        || name(&requested) == name(&path)
+        || (requested.ends_with(&path) && !requested.is_ascii())
+        || path.ends_with(&requested) && !path.is_ascii()
 }
 
-fn missing(language: Language, wanted: &str, files: &[&Entry]) -> String {
+fn missing(language: Language, requested: &str, files: &[&Entry]) -> String {
     let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_lowercase();
     let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let far = |entry: &&&Entry| match (name(wanted), name(&entry.path)) {
-        (wanted, name) if stem(&wanted) == stem(&name) => 1,
-        (wanted, name) => distance(&wanted, &name),
+    let far = |entry: &&&Entry| match (name(requested), name(&entry.path)) {
+        (requested, name) if stem(&requested) == stem(&name) => 1,
+        (requested, name) => distance(&requested, &name),
     };
     // One slip in three messages.
-    let allowed = stem(&name(wanted)).chars().count().div_ceil(3).min(3);
+    let allowed = stem(&name(requested)).chars().count().div_ceil(3).min(3);
     let is_near = |entry: &&&Entry| {
         let slips = far(entry);
-        slips <= allowed && slips < stem(&name(wanted)).chars().count().max(2)
+        slips <= allowed && slips < stem(&name(requested)).chars().count().max(2)
     };
     let near: Vec<_> = {
         let mut near: Vec<_> = files.iter().filter(is_near).collect();
@@ -283,14 +283,14 @@ fn missing(language: Language, wanted: &str, files: &[&Entry]) -> String {
     match near.is_empty() {
         true => tell!(
             language,
-            "There is no file `{wanted}`. I looked through {} files and none is called nearly so.",
-            "没有文件 `{wanted}`。我看了 {} 个文件，没有名字相近的。",
+            "There is no file `{requested}`. I looked through {} files and none is called nearly so.",
+            "没有文件 `{requested}`。我看了 {} 个文件，没有名字相近的。",
             files.len()
         ),
         false => tell!(
             language,
-            "There is no file `{wanted}`. Did you mean {}?",
-            "没有文件 `{wanted}`。您是指 {} 吗？",
+            "There is no file `{requested}`. Did you mean {}?",
+            "没有文件 `{requested}`。您是指 {} 吗？",
             near.join(&tell!(language, " or ", " 或 "))
         ),
     }
@@ -352,17 +352,17 @@ mod tests {
             is_same("Sales.CSV", "sales.csv") && is_same("sales.csv", "data/sales.csv") && is_same("看看销售.csv", "销售.csv")
         );
         assert!(!is_same("sale.csv", "sales.csv"));
-        let near = |wanted: &str, path: &str| {
+        let near = |requested: &str, path: &str| {
             let entry = Entry { path: path.to_owned(), bytes: Some(1), counts: None };
-            missing(Language::English, wanted, &[&entry]).contains("Did you mean")
+            missing(Language::English, requested, &[&entry]).contains("Did you mean")
         };
-        for (wanted, path) in [("salse.csv", "data/sales.csv"), ("report.txt", "report.md"), ("sale.csv", "sales.csv")] {
-            assert!(near(wanted, path), "{wanted} {path}");
+        for (requested, path) in [("salse.csv", "data/sales.csv"), ("report.txt", "report.md"), ("sale.csv", "sales.csv")] {
+            assert!(near(requested, path), "{requested} {path}");
         }
-        for (wanted, path) in
+        for (requested, path) in
             [("missing.csv", "big.csv"), ("cn.csv", "big.csv"), ("notes.md", "sales.md"), ("orders.csv", "sales.csv")]
         {
-            assert!(!near(wanted, path), "{wanted} {path}");
+            assert!(!near(requested, path), "{requested} {path}");
         }
         assert_eq!((distance("sale", "sales"), distance("", "ab"), distance("销售", "消售")), (1, 2, 1));
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::conversation::{Conversation, Step, Stop};
 use super::files::{self, Entry, Listing};
 use super::language::{Language, few, tell};
-use super::talk::{Step, Stop, Talk};
 
 /// Most entries that are named.
 const MAX_SHOWN: usize = 40;
@@ -15,16 +15,16 @@ pub(super) fn plan(language: Language, place: &str) -> Vec<String> {
     vec![tell!(language, "list {}", "列出{}", called(language, place))]
 }
 
-pub(super) fn list(talk: &mut Talk<'_>, place: &str, pattern: Option<&str>) -> Step<String> {
-    let language = talk.language;
+pub(super) fn list(conversation: &mut Conversation<'_>, place: &str, pattern: Option<&str>) -> Step<String> {
+    let language = conversation.language;
     let place_called = called(language, place);
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "I am to say what is in {place_called}: that is a call of list_files.",
         "要看{place_called}里有什么：调用 list_files。"
     ));
     // What fits a pattern may lie anywhere below.
-    let listing = listed(talk, place, pattern.is_some(), pattern, false)?;
+    let listing = listed(conversation, place, pattern.is_some(), pattern, false)?;
     let folders = listing.entries.iter().filter(|entry| entry.path.ends_with('/')).count();
     let files = listing.files().count();
     let names = listing.entries.iter().take(MAX_SHOWN).map(|entry| match entry.bytes {
@@ -46,8 +46,14 @@ pub(super) fn list(talk: &mut Talk<'_>, place: &str, pattern: Option<&str>) -> S
 }
 
 /// Lists a folder, or says why that cannot be done and what there is instead.
-pub(super) fn listed(talk: &mut Talk<'_>, place: &str, recursive: bool, pattern: Option<&str>, counts: bool) -> Step<Listing> {
-    let language = talk.language;
+pub(super) fn listed(
+    conversation: &mut Conversation<'_>,
+    place: &str,
+    recursive: bool,
+    pattern: Option<&str>,
+    counts: bool,
+) -> Step<Listing> {
+    let language = conversation.language;
     let mut arguments = json!({ "path": place });
     if recursive {
         arguments["recursive"] = json!(true);
@@ -58,10 +64,10 @@ pub(super) fn listed(talk: &mut Talk<'_>, place: &str, recursive: bool, pattern:
     if counts {
         arguments["counts"] = json!(true);
     }
-    match files::list(talk, &arguments)? {
+    match files::list(conversation, &arguments)? {
         Ok(listing) => Ok(listing),
         Err(refusal) if is_missing_file(place, &refusal) => {
-            let found = files::find(talk, place)?.path;
+            let found = files::find(conversation, place)?.path;
             if found == place {
                 return Err(Stop::Say(tell!(
                     language,
@@ -69,16 +75,20 @@ pub(super) fn listed(talk: &mut Talk<'_>, place: &str, recursive: bool, pattern:
                     "无法使用 `{place}`：{refusal}。"
                 )));
             }
-            listed(talk, &found, recursive, pattern, counts)
+            listed(conversation, &found, recursive, pattern, counts)
         }
         Err(refusal) if place != "." && refusal.contains("does not exist") => {
-            talk.think(tell!(language, "There is no `{place}`, so I see what there is.", "没有 `{place}`，我看看有什么。"));
-            let all = files::list(talk, &json!({ "recursive": true }))?.unwrap_or_default();
+            conversation.think(tell!(
+                language,
+                "There is no `{place}`, so I see what there is.",
+                "没有 `{place}`，我看看有什么。"
+            ));
+            let all = files::list(conversation, &json!({ "recursive": true }))?.unwrap_or_default();
             let folders: Vec<&str> =
                 all.entries.iter().filter_map(|entry| entry.path.strip_suffix('/')).take(MAX_SHOWN).collect();
             let same = |path: &&&str| path.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case(place));
             if let Some(other) = folders.iter().find(same) {
-                return listed(talk, other, recursive, pattern, counts);
+                return listed(conversation, other, recursive, pattern, counts);
             }
             Err(Stop::Say(match folders.is_empty() {
                 true => tell!(

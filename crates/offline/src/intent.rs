@@ -1,7 +1,7 @@
 //! What a person wants, as far as this model understands it. Looks at words only; what is there is seen later.
 
 use super::arithmetic::{self, Expression};
-use super::count::Counted;
+use super::count::CountTarget;
 use super::mentions::{self, Mention};
 use super::table;
 use super::time::{self, Place};
@@ -21,7 +21,7 @@ pub(super) enum Intent {
         pattern: Option<String>,
     },
     Count {
-        what: Counted,
+        what: CountTarget,
         place: String,
         pattern: Option<String>,
     },
@@ -85,7 +85,7 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Intent {
         None => folder(asked, &paths),
     };
     if let Some(word) = occurrences(asked, &lower, &paths) {
-        return Intent::Count { what: Counted::Occurrences(word), place: place(), pattern: pattern(asked, &lower) };
+        return Intent::Count { what: CountTarget::Occurrences(word), place: place(), pattern: pattern(asked, &lower) };
     }
     let is_about_files =
         has("file|files|folder|folders|directory|directories|lines|words|characters|文件|文件夹|目录|行|字|单词|字符|图片");
@@ -175,22 +175,22 @@ fn folder(asked: &str, paths: &[Mention]) -> String {
     named.or_else(|| mentions::folder(asked)).unwrap_or_else(|| ".".to_owned())
 }
 
-fn counted(lower: &str, file: Option<&Mention>) -> Counted {
+fn counted(lower: &str, file: Option<&Mention>) -> CountTarget {
     let has = |words: &str| words.split('|').any(|word| contains_word(lower, word));
     if has("words|word|单词|词") {
-        Counted::Words
+        CountTarget::Words
     } else if has("characters|chars|字符|字数|个字|多少字") {
-        Counted::Chars
+        CountTarget::Chars
     } else if has("lines|line|行") {
-        Counted::Lines
+        CountTarget::Lines
     } else if has("folders|directories|子目录|多少文件夹|多少个文件夹|几个文件夹|多少个目录|多少目录")
         && !has("files|个文件，|文件和")
     {
-        Counted::Folders
+        CountTarget::Folders
     } else if file.is_some() {
-        Counted::Lines
+        CountTarget::Lines
     } else {
-        Counted::Files
+        CountTarget::Files
     }
 }
 
@@ -342,12 +342,12 @@ pub(super) fn contains_word(lower: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn counting(what: Counted, place: &str, pattern: Option<&str>) -> Intent {
+    fn counting(what: CountTarget, place: &str, pattern: Option<&str>) -> Intent {
         Intent::Count { what, place: place.to_owned(), pattern: pattern.map(str::to_owned) }
     }
 
     fn occurring(word: &str, place: &str) -> Intent {
-        counting(Counted::Occurrences(word.to_owned()), place, None)
+        counting(CountTarget::Occurrences(word.to_owned()), place, None)
     }
 
     #[test]
@@ -367,15 +367,15 @@ mod tests {
             ("总结一下报告.txt", sum("报告.txt")),
             ("summarize this folder", sum(".")),
             ("概括 docs 目录", sum("docs")),
-            ("how many files are in docs?", counting(Counted::Files, "docs", None)),
-            ("count the files here by kind", counting(Counted::Files, ".", None)),
-            ("how many markdown files are there", counting(Counted::Files, ".", Some("*.md"))),
-            ("how many .rs files are in src", counting(Counted::Files, "src", Some("*.rs"))),
-            ("count the lines in src", counting(Counted::Lines, "src", None)),
-            ("how many words are in notes.txt", counting(Counted::Words, "notes.txt", None)),
-            ("当前目录有多少个文件", counting(Counted::Files, ".", None)),
-            ("src 目录里一共有多少行代码", counting(Counted::Lines, "src", None)),
-            ("notes.txt有多少字", counting(Counted::Chars, "notes.txt", None)),
+            ("how many files are in docs?", counting(CountTarget::Files, "docs", None)),
+            ("count the files here by kind", counting(CountTarget::Files, ".", None)),
+            ("how many markdown files are there", counting(CountTarget::Files, ".", Some("*.md"))),
+            ("how many .rs files are in src", counting(CountTarget::Files, "src", Some("*.rs"))),
+            ("count the lines in src", counting(CountTarget::Lines, "src", None)),
+            ("how many words are in notes.txt", counting(CountTarget::Words, "notes.txt", None)),
+            ("当前目录有多少个文件", counting(CountTarget::Files, ".", None)),
+            ("src 目录里一共有多少行代码", counting(CountTarget::Lines, "src", None)),
+            ("notes.txt有多少字", counting(CountTarget::Chars, "notes.txt", None)),
             ("how often does \"milk\" occur in notes", occurring("milk", "notes")),
             ("how many times does milk appear in notes.txt?", occurring("milk", "notes.txt")),
             ("count occurrences of Milk in this folder", occurring("Milk", ".")),

@@ -107,7 +107,7 @@ pub(super) fn words(text: &str) -> u32 {
 }
 
 /// The text in pieces of about a word or two each, as a model would stream it.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn chunks(text: &str) -> impl Iterator<Item = String> {
     const PIECE_CHARS: usize = 12;
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -156,8 +156,8 @@ mod tests {
             "一二三四五六七八九十一二三四五六",
             "averyveryverylongword and on",
         ] {
-            assert_eq!(pieces(text).collect::<String>(), text);
-            assert!(pieces(text).all(|piece| piece.chars().count() <= 12));
+            assert_eq!(chunks(text).collect::<String>(), text);
+            assert!(chunks(text).all(|piece| piece.chars().count() <= 12));
         }
         assert_eq!(words("two words 四个汉字"), 4);
     }

@@ -5,22 +5,22 @@
 //! The kinds and their grammar are in `docs/offline-model.md`.
 
 mod arithmetic;
-mod chat;
+mod conversation;
 mod count;
 mod files;
 mod folder;
 mod intent;
+mod introduction;
 mod language;
 mod mentions;
 mod number;
 mod numerals;
 mod read_write;
-mod shape;
+mod structured_output;
 mod summary;
 mod table;
-mod talk;
-mod team;
 mod time;
+mod workflow_roles;
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ use futures_util::{StreamExt, stream};
 use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest, estimate_tokens};
 
+use conversation::{Conversation, ModelReply, Stop};
 use intent::Intent;
-use talk::{Spoken, Stop, Talk};
 
 /// The name under which the model can be asked for.
 pub const NAME: &str = "offline";
@@ -85,46 +85,52 @@ impl Model for Offline {
 }
 
 /// What it says next to a conversation.
-fn reply(request: &ModelRequest) -> Spoken {
-    if let Some(role) = team::role(request) {
-        return team::reply(request, role);
+fn reply(request: &ModelRequest) -> ModelReply {
+    if let Some(role) = workflow_roles::role(request) {
+        return workflow_roles::reply(request, role);
     }
-    let asked = Talk::new(request).asked;
-    let parts = team::parts(asked);
-    let mut talk = Talk::new(request);
-    let intent = intent::of(talk.asked, &talk.earlier);
+    let asked = Conversation::new(request).asked;
+    let parts = workflow_roles::parts(asked);
+    let mut conversation = Conversation::new(request);
+    let intent = intent::of(conversation.asked, &conversation.earlier);
     let done = match &parts[..] {
-        [_, _, ..] => each(&mut talk, &parts),
-        _ => answer(&mut talk, &intent),
+        [_, _, ..] => each(&mut conversation, &parts),
+        _ => answer(&mut conversation, &intent),
     };
     let stop = match done {
         Ok(answer) | Err(Stop::Say(answer)) => {
-            let left_out = team::unknown(asked).into_iter().map(|part| chat::not_understood(talk.language, &part));
+            let left_out = workflow_roles::unknown(asked)
+                .into_iter()
+                .map(|part| introduction::not_understood(conversation.language, &part));
             let answer: Vec<_> = std::iter::once(answer).chain(left_out).collect();
-            Stop::Say(language::signed(talk.language, &answer.join("\n\n")))
+            Stop::Say(language::signed(conversation.language, &answer.join("\n\n")))
         }
         Err(calls) => calls,
     };
-    let mut spoken = talk.spoken(stop);
-    if let Some(format) = request.format.as_deref().filter(|_| spoken.calls.is_empty()) {
-        let known = shape::Known { asked: talk.asked, answer: &spoken.text, plan: &plan(&intent, talk.language) };
-        spoken.text = shape::filled(&format.schema, &known).to_string();
+    let mut reply = conversation.reply(stop);
+    if let Some(format) = request.format.as_deref().filter(|_| reply.calls.is_empty()) {
+        let content = structured_output::ReplyContent {
+            asked: conversation.asked,
+            answer: &reply.text,
+            plan: &plan(&intent, conversation.language),
+        };
+        reply.text = structured_output::fill_schema(&format.schema, &content).to_string();
     }
-    spoken
+    reply
 }
 
 /// Does the parts of a request one after another, each as if it had been asked for alone.
-fn each<'a>(talk: &mut Talk<'a>, parts: &'a [String]) -> Result<String, Stop> {
-    let whole = std::mem::replace(&mut talk.asked, &parts[0]);
-    talk.earlier.insert(0, whole);
+fn each<'a>(conversation: &mut Conversation<'a>, parts: &'a [String]) -> Result<String, Stop> {
+    let whole = std::mem::replace(&mut conversation.asked, &parts[0]);
+    conversation.earlier.insert(0, whole);
     let mut answers = Vec::new();
     for part in parts {
-        talk.asked = part;
-        let intent = intent::of(part, &talk.earlier);
-        match answer(talk, &intent) {
+        conversation.asked = part;
+        let intent = intent::of(part, &conversation.earlier);
+        match answer(conversation, &intent) {
             Ok(answer) | Err(Stop::Say(answer)) => answers.push(answer),
             Err(calls) => {
-                talk.plan(parts.to_vec());
+                conversation.plan(parts.to_vec());
                 return Err(calls);
             }
         }
@@ -132,24 +138,24 @@ fn each<'a>(talk: &mut Talk<'a>, parts: &'a [String]) -> Result<String, Stop> {
     Ok(answers.join("\n\n"))
 }
 
-/// Does what is wished as far as the tools have answered; a intent that needs them further stops with the calls.
-fn answer(talk: &mut Talk<'_>, intent: &Intent) -> Result<String, Stop> {
+/// Follows an intent as far as there are tool results; one that needs more stops with the calls.
+fn answer(conversation: &mut Conversation<'_>, intent: &Intent) -> Result<String, Stop> {
     match intent {
-        Intent::Read { path } => read_write::read(talk, path),
-        Intent::Write { path, text } => read_write::write(talk, path, text),
-        Intent::List { place, pattern } => folder::list(talk, place, pattern.as_deref()),
-        Intent::Count { what, place, pattern } => count::count(talk, what, place, pattern.as_deref()),
-        Intent::Search { text, place } => count::search(talk, text, place),
-        Intent::Summarise { place } => summary::summarise(talk, place),
-        Intent::Table { path, question } => table::analyse(talk, path.as_deref(), question),
-        Intent::Arithmetic { expression } => Ok(arithmetic::answer(talk, expression)),
-        Intent::Time { places } => time::tell(talk, places),
-        Intent::OtherTime { word } => Ok(time::refusal(talk.language, word)),
-        Intent::Chat => Ok(chat::introduction(talk)),
+        Intent::Read { path } => read_write::read(conversation, path),
+        Intent::Write { path, text } => read_write::write(conversation, path, text),
+        Intent::List { place, pattern } => folder::list(conversation, place, pattern.as_deref()),
+        Intent::Count { what, place, pattern } => count::count(conversation, what, place, pattern.as_deref()),
+        Intent::Search { text, place } => count::search(conversation, text, place),
+        Intent::Summarise { place } => summary::summarise(conversation, place),
+        Intent::Table { path, question } => table::analyse(conversation, path.as_deref(), question),
+        Intent::Arithmetic { expression } => Ok(arithmetic::answer(conversation, expression)),
+        Intent::Time { places } => time::tell(conversation, places),
+        Intent::OtherTime { word } => Ok(time::refusal(conversation.language, word)),
+        Intent::Chat => Ok(introduction::introduction(conversation)),
     }
 }
 
-/// The steps that a intent takes, as to-dos; one that needs no tools has none.
+/// The steps of an intent, as todos; one that needs no tools has none.
 fn plan(intent: &Intent, language: language::Language) -> Vec<String> {
     match intent {
         Intent::Read { path } => read_write::reading_plan(language, path),
@@ -163,22 +169,22 @@ fn plan(intent: &Intent, language: language::Language) -> Vec<String> {
     }
 }
 
-fn deltas(request: &ModelRequest, spoken: Spoken) -> Vec<Delta> {
+fn deltas(request: &ModelRequest, reply: ModelReply) -> Vec<Delta> {
     let mut deltas = vec![Delta::Model(NAME.into())];
-    deltas.extend(language::pieces(&spoken.reasoning).map(Delta::Reasoning));
-    deltas.extend(language::pieces(&spoken.text).map(Delta::Content));
-    let mut written = estimate_tokens(&spoken.text);
-    let finish = if spoken.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
-    for (index, call) in (0..).zip(spoken.calls) {
-        written += estimate_tokens(&call.name) + estimate_tokens(&call.arguments);
+    deltas.extend(language::chunks(&reply.reasoning).map(Delta::Reasoning));
+    deltas.extend(language::chunks(&reply.text).map(Delta::Content));
+    let mut output_tokens = estimate_tokens(&reply.text);
+    let finish = if reply.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    for (index, call) in (0..).zip(reply.calls) {
+        output_tokens += estimate_tokens(&call.name) + estimate_tokens(&call.arguments);
         let (id, name) = (Some(call.id), Some(call.name));
         deltas.push(Delta::ToolCall { index, id, name, arguments: String::new() });
         let more = |arguments| Delta::ToolCall { index, id: None, name: None, arguments };
-        deltas.extend(language::pieces(&call.arguments).map(more));
+        deltas.extend(language::chunks(&call.arguments).map(more));
     }
-    let reasoning_tokens = estimate_tokens(&spoken.reasoning);
+    let reasoning_tokens = estimate_tokens(&reply.reasoning);
     let input_tokens = request.estimate().input_tokens;
-    let usage = Usage { input_tokens, output_tokens: written + reasoning_tokens, reasoning_tokens, ..Usage::default() };
+    let usage = Usage { input_tokens, output_tokens: output_tokens + reasoning_tokens, reasoning_tokens, ..Usage::default() };
     deltas.extend([Delta::Usage(usage), Delta::Done(finish)]);
     deltas
 }

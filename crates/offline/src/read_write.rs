@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use super::conversation::{Conversation, Step};
 use super::files::{self, Counts, reason};
 use super::language::{Language, tell};
-use super::talk::{Step, Talk};
 
 /// Most lines that are read out.
 const MAX_LINES: usize = 30;
@@ -21,25 +21,29 @@ pub(super) fn writing_plan(language: Language, path: &str) -> Vec<String> {
     ]
 }
 
-pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<String> {
-    let language = talk.language;
-    talk.think(tell!(language, "I am to read `{path}`: that is a call of read_file.", "要读 `{path}`：调用 read_file。"));
-    let (path, text) = match files::read(talk, path)? {
+pub(super) fn read(conversation: &mut Conversation<'_>, path: &str) -> Step<String> {
+    let language = conversation.language;
+    conversation.think(tell!(
+        language,
+        "I am to read `{path}`: that is a call of read_file.",
+        "要读 `{path}`：调用 read_file。"
+    ));
+    let (path, text) = match files::read(conversation, path)? {
         Ok(text) => (path.to_owned(), text),
         Err(refusal) if refusal.contains("does not exist") => {
-            let found = files::find(talk, path)?.path;
-            match files::read(talk, &found)? {
+            let found = files::find(conversation, path)?.path;
+            match files::read(conversation, &found)? {
                 Ok(text) => (found, text),
                 Err(refusal) => return Ok(refused(language, &found, &refusal)),
             }
         }
         Err(refusal) => return Ok(refused(language, path, &refusal)),
     };
-    let counts = Counts::of(&text.text).told(language);
-    let shown: String = text.text.lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect::<String>();
-    let shown: String = shown.chars().take(MAX_CHARS).collect();
-    let is_all = shown.trim_end() == text.text.trim_end().replace("\r\n", "\n");
-    let fence = if shown.contains("```") { "````" } else { "```" };
+    let counts = Counts::of(&text.text).describe(language);
+    let excerpt: String = text.text.lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect::<String>();
+    let excerpt: String = excerpt.chars().take(MAX_CHARS).collect();
+    let is_all = excerpt.trim_end() == text.text.trim_end().replace("\r\n", "\n");
+    let fence = if excerpt.contains("```") { "````" } else { "```" };
     let head = tell!(language, "I read `{path}` with read_file: {counts}.", "我用 read_file 读了 `{path}`：{counts}。");
     if text.text.trim().is_empty() {
         return Ok(head);
@@ -48,46 +52,50 @@ pub(super) fn read(talk: &mut Talk<'_>, path: &str) -> Step<String> {
         true => String::new(),
         false => tell!(language, " It begins:", "开头是："),
     };
-    Ok(format!("{head}{body}\n{fence}\n{}\n{fence}", shown.trim_end()))
+    Ok(format!("{head}{body}\n{fence}\n{}\n{fence}", excerpt.trim_end()))
 }
 
 fn refused(language: Language, path: &str, refusal: &str) -> String {
     tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")
 }
 
-pub(super) fn write(talk: &mut Talk<'_>, path: &str, text: &str) -> Step<String> {
-    let language = talk.language;
+pub(super) fn write(conversation: &mut Conversation<'_>, path: &str, text: &str) -> Step<String> {
+    let language = conversation.language;
     let plan = writing_plan(language, path);
-    if talk.tool("read_file").is_some() {
-        talk.plan(plan);
+    if conversation.tool("read_file").is_some() {
+        conversation.plan(plan);
     }
-    talk.think(tell!(language, "I am to write `{path}`, and I will look at it afterwards.", "要写 `{path}`，写完再看一遍。"));
-    let written = talk.call("write_file", json!({ "path": path, "content": text }))?;
+    conversation.think(tell!(
+        language,
+        "I am to write `{path}`, and I will look at it afterwards.",
+        "要写 `{path}`，写完再看一遍。"
+    ));
+    let written = conversation.call("write_file", json!({ "path": path, "content": text }))?;
     if written.is_error {
         return Ok(tell!(language, "I could not write `{path}`: {}.", "没能写入 `{path}`：{}。", reason(written.content)));
     }
-    let said = written.content;
-    if talk.tool("read_file").is_none() {
-        return Ok(tell!(language, "The tool write_file says: {said}.", "工具 write_file 的回答是：{said}。"));
+    let result = written.content;
+    if conversation.tool("read_file").is_none() {
+        return Ok(tell!(language, "The tool write_file says: {result}.", "工具 write_file 的回答是：{result}。"));
     }
-    Ok(match files::read(talk, path)? {
+    Ok(match files::read(conversation, path)? {
         Ok(read) if read.text == text => tell!(
             language,
-            "Done: {said}. I read it again, and it holds exactly that.",
-            "完成：{said}。我又读了一遍，内容完全一致。"
+            "Done: {result}. I read it again, and it holds exactly that.",
+            "完成：{result}。我又读了一遍，内容完全一致。"
         ),
         Ok(read) if read.of_lines.is_some() => {
-            tell!(language, "Done: {said}. It is too long for me to compare.", "完成：{said}。内容太长，没有逐字核对。")
+            tell!(language, "Done: {result}. It is too long for me to compare.", "完成：{result}。内容太长，没有逐字核对。")
         }
         Ok(_) => tell!(
             language,
-            "The tool says: {said}. But when I read `{path}` again it held something else.",
-            "工具说：{said}。但再读 `{path}` 时，内容不一样。"
+            "The tool says: {result}. But when I read `{path}` again it held something else.",
+            "工具说：{result}。但再读 `{path}` 时，内容不一样。"
         ),
         Err(refusal) => tell!(
             language,
-            "The tool says: {said}. I could not read it again: {refusal}.",
-            "工具说：{said}。但没能再读一遍：{refusal}。"
+            "The tool says: {result}. I could not read it again: {refusal}.",
+            "工具说：{result}。但没能再读一遍：{refusal}。"
         ),
     })
 }

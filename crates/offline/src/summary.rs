@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::conversation::{Conversation, Step};
 use super::count::plan as counting_plan;
 use super::files::{self, Counts, Text};
 use super::folder::{called, capital, kinds, listed};
 use super::language::{Language, few, is_han, tell};
-use super::talk::{Step, Talk};
 
 const MAX_HEADINGS: usize = 8;
 const MAX_SENTENCES: usize = 3;
@@ -40,23 +40,23 @@ fn is_file(place: &str) -> bool {
     place.rsplit('/').next().is_some_and(|name| name.contains('.') && name != ".")
 }
 
-pub(super) fn summarise(talk: &mut Talk<'_>, place: &str) -> Step<String> {
-    let steps = plan(talk.language, place);
-    talk.plan(steps);
-    if is_file(place) { file(talk, place) } else { folder(talk, place) }
+pub(super) fn summarise(conversation: &mut Conversation<'_>, place: &str) -> Step<String> {
+    let steps = plan(conversation.language, place);
+    conversation.plan(steps);
+    if is_file(place) { file(conversation, place) } else { folder(conversation, place) }
 }
 
-fn file(talk: &mut Talk<'_>, wanted: &str) -> Step<String> {
-    let language = talk.language;
-    talk.think(tell!(
+fn file(conversation: &mut Conversation<'_>, requested: &str) -> Step<String> {
+    let language = conversation.language;
+    conversation.think(tell!(
         language,
-        "First I see whether `{wanted}` is there and how large it is.",
-        "先看看 `{wanted}` 在不在、有多大。"
+        "First I see whether `{requested}` is there and how large it is.",
+        "先看看 `{requested}` 在不在、有多大。"
     ));
-    let entry = files::find(talk, wanted)?;
+    let entry = files::find(conversation, requested)?;
     let path = &entry.path;
-    talk.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
-    let text = match files::read(talk, path)? {
+    conversation.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
+    let text = match files::read(conversation, path)? {
         Ok(text) => text,
         Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
     };
@@ -107,9 +107,9 @@ fn gist(language: Language, text: &str) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     if !headings.is_empty() {
-        let shown: Vec<_> = headings.iter().take(MAX_HEADINGS).copied().collect();
+        let items: Vec<_> = headings.iter().take(MAX_HEADINGS).copied().collect();
         let more = if headings.len() > MAX_HEADINGS { " …" } else { "" };
-        gist.push_str(&tell!(language, "\n\nIts headings: {}{more}", "\n\n标题：{}{more}", shown.join(" · ")));
+        gist.push_str(&tell!(language, "\n\nIts headings: {}{more}", "\n\n标题：{}{more}", items.join(" · ")));
     }
     let weights = weights(text);
     let sentences = weighty(text, &weights);
@@ -120,10 +120,10 @@ fn gist(language: Language, text: &str) -> String {
     let mut frequent: Vec<(&String, &usize)> = weights.iter().filter(|(_, count)| **count > 1).collect();
     frequent.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
     if !frequent.is_empty() {
-        let shown: Vec<_> = frequent.iter().take(MAX_WORDS).map(|(word, count)| format!("{word} ({count})")).collect();
+        let items: Vec<_> = frequent.iter().take(MAX_WORDS).map(|(word, count)| format!("{word} ({count})")).collect();
         let gap = if gist.ends_with('\n') { "\n" } else { "\n\n" };
         gist.push_str(gap);
-        gist.push_str(&tell!(language, "Frequent words: {}", "常见词：{}", shown.join(", ")));
+        gist.push_str(&tell!(language, "Frequent words: {}", "常见词：{}", items.join(", ")));
     }
     gist
 }
@@ -208,15 +208,15 @@ fn cut(sentence: &str) -> String {
     }
 }
 
-fn folder(talk: &mut Talk<'_>, place: &str) -> Step<String> {
-    let language = talk.language;
+fn folder(conversation: &mut Conversation<'_>, place: &str) -> Step<String> {
+    let language = conversation.language;
     let name = called(language, place);
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "I list {name} with everything below it and count the text.",
         "列出{name}里的所有内容并统计文字。"
     ));
-    let listing = listed(talk, place, true, None, true)?;
+    let listing = listed(conversation, place, true, None, true)?;
     let files: Vec<_> = listing.files().collect();
     let folders = listing.entries.iter().filter(|entry| entry.path.ends_with('/')).count();
     let bytes: u64 = files.iter().filter_map(|entry| entry.bytes).sum();
@@ -232,29 +232,33 @@ fn folder(talk: &mut Talk<'_>, place: &str) -> Step<String> {
         capital(&name)
     );
     let kinds = kinds(files.iter().copied());
-    let shown = kinds.iter().take(MAX_HEADINGS).map(|(kind, count, _)| {
+    let items = kinds.iter().take(MAX_HEADINGS).map(|(kind, count, _)| {
         let kind = if kind.is_empty() { tell!(language, "no ending", "无扩展名") } else { format!(".{kind}") };
         format!("{count} {kind}")
     });
-    let shown: Vec<_> = shown.collect();
-    if !shown.is_empty() {
-        answer.push_str(&tell!(language, "\n- kinds: {}", "\n- 类型：{}", shown.join(", ")));
+    let items: Vec<_> = items.collect();
+    if !items.is_empty() {
+        answer.push_str(&tell!(language, "\n- kinds: {}", "\n- 类型：{}", items.join(", ")));
     }
     let mut largest = files.clone();
     largest.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.path.cmp(&b.path)));
-    let shown: Vec<_> =
+    let items: Vec<_> =
         largest.iter().take(3).map(|entry| format!("`{}` ({})", entry.path, entry.bytes.unwrap_or_default())).collect();
-    if !shown.is_empty() {
-        answer.push_str(&tell!(language, "\n- largest, in bytes: {}", "\n- 最大的文件（字节）：{}", shown.join(", ")));
+    if !items.is_empty() {
+        answer.push_str(&tell!(language, "\n- largest, in bytes: {}", "\n- 最大的文件（字节）：{}", items.join(", ")));
     }
     let about = files.iter().filter(|entry| entry.counts.is_some()).find(|entry| {
         let name = entry.path.rsplit('/').next().unwrap_or_default().to_lowercase();
         name.starts_with("readme") || name.starts_with("index.md")
     });
-    if let Some(about) = about.filter(|_| talk.tool("read_file").is_some()) {
+    if let Some(about) = about.filter(|_| conversation.tool("read_file").is_some()) {
         let path = &about.path;
-        talk.think(tell!(language, "`{path}` may say what it is about, so I read it.", "`{path}` 可能说明了内容，我读一下。"));
-        if let Ok(text) = files::read(talk, path)? {
+        conversation.think(tell!(
+            language,
+            "`{path}` may say what it is about, so I read it.",
+            "`{path}` 可能说明了内容，我读一下。"
+        ));
+        if let Ok(text) = files::read(conversation, path)? {
             let weights = weights(&text.text);
             let first = weighty(&text.text, &weights).into_iter().next();
             if let Some(first) = first {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
+use super::conversation::{Conversation, Step};
 use super::language::{Language, tell};
 use super::table;
-use super::talk::{Step, Talk};
 
 /// A place that a person named, and its zone as far as we know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,22 +221,26 @@ pub(super) fn plan(language: Language, places: &[Place]) -> Vec<String> {
     }
 }
 
-pub(super) fn tell(talk: &mut Talk<'_>, places: &[Place]) -> Step<String> {
-    let language = talk.language;
-    talk.think(tell!(language, "I know no time by myself, so I ask the tool now.", "我自己不知道时间，所以用工具 now 查询。"));
+pub(super) fn tell(conversation: &mut Conversation<'_>, places: &[Place]) -> Step<String> {
+    let language = conversation.language;
+    conversation.think(tell!(
+        language,
+        "I know no time by myself, so I ask the tool now.",
+        "我自己不知道时间，所以用工具 now 查询。"
+    ));
     if places.is_empty() {
-        let given = talk.call("now", json!({}))?;
-        return Ok(match Told::parse(given.content).filter(|_| !given.is_error) {
-            Some(told) => tell!(language, "It is {}.", "现在是 {}。", told.in_words(language)),
+        let given = conversation.call("now", json!({}))?;
+        return Ok(match LocalTime::parse(given.content).filter(|_| !given.is_error) {
+            Some(told) => tell!(language, "It is {}.", "现在是 {}。", told.describe(language)),
             None => tell!(language, "The tool now says: {}", "工具 now 的回答是：{}", given.content),
         });
     }
     let arguments = places.iter().map(|place| json!({ "zone": place.zone.unwrap_or(&place.name) }));
-    let given = talk.call_all("now", arguments.collect())?;
+    let given = conversation.call_all("now", arguments.collect())?;
     let lines = places.iter().zip(given).map(|(place, given)| {
         let name = &place.name;
-        match Told::parse(given.content).filter(|_| !given.is_error) {
-            Some(told) => tell!(language, "In {name} it is {}.", "{name}现在是 {}。", told.in_words(language)),
+        match LocalTime::parse(given.content).filter(|_| !given.is_error) {
+            Some(told) => tell!(language, "In {name} it is {}.", "{name}现在是 {}。", told.describe(language)),
             None => tell!(
                 language,
                 "I cannot tell the time in {name}. The tool now says: {}",
@@ -249,7 +253,7 @@ pub(super) fn tell(talk: &mut Talk<'_>, places: &[Place]) -> Step<String> {
 }
 
 /// `2023-11-15T07:13:20+09:00 Asia/Tokyo Wednesday`, taken apart.
-struct Told<'a> {
+struct LocalTime<'a> {
     date: &'a str,
     time: &'a str,
     offset: &'a str,
@@ -257,7 +261,7 @@ struct Told<'a> {
     weekday: &'a str,
 }
 
-impl<'a> Told<'a> {
+impl<'a> LocalTime<'a> {
     fn parse(content: &'a str) -> Option<Self> {
         let words: Vec<&str> = content.split_whitespace().collect();
         let (moment, zone, weekday) = match words[..] {
@@ -270,7 +274,7 @@ impl<'a> Told<'a> {
         Some(Self { date, time, offset: &rest[8..], zone, weekday })
     }
 
-    fn in_words(&self, language: Language) -> String {
+    fn describe(&self, language: Language) -> String {
         let Self { date, time, offset, zone, weekday } = self;
         let zone = zone.map_or(format!("UTC{offset}"), |zone| format!("{zone}, UTC{offset}"));
         let short = time.get(..5).unwrap_or(time);

@@ -15,10 +15,13 @@
 //! | `offline` | the model that needs no key, among the `providers` |
 //! | `tools` | `polis::tools`: files, commands in a sandbox, web pages, MCP servers |
 //!
+//! [`prelude`] has what most agents and programs import: `use polis::prelude::*;`.
+//!
 //! # A first society
 //!
 //! ```
-//! use polis::{Cast, Converse, Options, Ports, Role, Society};
+//! use polis::Converse;
+//! use polis::prelude::*;
 //! use polis_testkit::{MemoryLog, ScriptedModel};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -43,7 +46,7 @@
 //! `polis_testkit::society` is a whole society with this agent at its root and a model that says what the test wrote.
 //!
 //! ```
-//! use polis::{Agent, Failure, Phases, Response, StateHandler, Turn};
+//! use polis::prelude::*;
 //! use polis_testkit::{ScriptedModel, ask, society};
 //!
 //! struct OutlineHandler;
@@ -72,8 +75,9 @@
 //! An agent that needs no phases takes every task as it comes:
 //!
 //! ```
-//! use polis::{Agent, Failure, ModelRequest, Response, Turn, ports::ChatMessage};
-//! use polis_testkit::{Line, ScriptedModel, ask, society};
+//! use polis::ports::ChatMessage;
+//! use polis::prelude::*;
+//! use polis_testkit::{ScriptedModel, ScriptedReply, ask, society};
 //!
 //! /// Answers twice: first the model, then a second look at what it said.
 //! struct Careful;
@@ -90,7 +94,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Failure> {
-//! let model = ScriptedModel::new(|request| Line::text(&format!("look {}", request.messages.len())));
+//! let model = ScriptedModel::new(|request| ScriptedReply::text(&format!("look {}", request.messages.len())));
 //! assert_eq!(ask(&society(Careful, model).await, "Is it so?").await?, "look 3");
 //! # Ok(())
 //! # }
@@ -103,8 +107,7 @@
 //! [`ExecuteSubThread`] fills it; inside a sub-thread, [`Turn::run_sub_thread`] and [`Turn::run_sub_threads`] go deeper.
 //!
 //! ```
-//! use polis::{Agent, ExecuteSubThread, Failure, InteractionUnit, Message, Phases, PrepareSubThread, Response, StateHandler};
-//! use polis::{SubThreadAgent, Turn, Units};
+//! use polis::prelude::*;
 //! use polis_testkit::{ScriptedModel, ask, society};
 //!
 //! struct DraftHandler;
@@ -150,6 +153,20 @@
 //! # Ok(())
 //! # }
 //! ```
+
+/// The types and traits that nearly every agent, and the program that opens its society, needs.
+///
+/// ```
+/// use polis::prelude::*;
+/// ```
+pub mod prelude {
+    pub use polis_domain::{Artifact, Failure, Message, Phase, Response, Role, SubThreadRequest};
+    pub use polis_engine::{
+        Agent, Cast, ExecuteSubThread, Interaction, InteractionUnit, Options, Phases, Ports, PrepareSubThread, Progress,
+        Society, StateHandler, SubThreadAgent, SubThreads, Turn, Units,
+    };
+    pub use polis_ports::ModelRequest;
+}
 
 #[cfg(feature = "providers")]
 pub use polis_providers as providers;

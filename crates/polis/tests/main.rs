@@ -7,7 +7,7 @@ use polis::{
     Agent, ExecuteSubThread, Failure, InteractionUnit, Message, Operation, Phase, Phases, PrepareSubThread, Progress, Response,
     StateHandler, SubThreadAgent, Turn, Units,
 };
-use polis_testkit::{Line, ScriptedModel, ask, society};
+use polis_testkit::{ScriptedModel, ScriptedReply, ask, society};
 
 /// Has the model say something about the phase and the request.
 struct Thinks;
@@ -115,7 +115,7 @@ async fn the_test_in_the_documents_runs() -> Result<(), Failure> {
 
 #[tokio::test(start_paused = true)]
 async fn the_sub_threads_in_the_documents_do_what_is_said_of_them() {
-    let said = || ScriptedModel::new(|request| Line::text(&polis_testkit::world::thought(request)));
+    let said = || ScriptedModel::new(|request| ScriptedReply::text(&polis_testkit::world::model_reply(request)));
     let society = society(two_steps(sources()), said()).await;
     ask(&society, "fish").await.unwrap();
     assert_eq!(inside(&society).await.len(), 3);
@@ -125,9 +125,9 @@ async fn the_sub_threads_in_the_documents_do_what_is_said_of_them() {
 async fn the_review_in_the_documents_sends_back_and_gives_up() {
     for (verdict, rounds, told) in [("Good.", 3, "summed up"), ("Again.", 12, "(too_many_interactions)")] {
         let model = ScriptedModel::new(move |request| match format!("{:?}", request.messages.last()) {
-            asked if asked.contains("Sum up") => Line::text("summed up"),
-            asked if asked.contains("draft_review") => Line::text(verdict),
-            _ => Line::text(&request.system),
+            asked if asked.contains("Sum up") => ScriptedReply::text("summed up"),
+            asked if asked.contains("draft_review") => ScriptedReply::text(verdict),
+            _ => ScriptedReply::text(&request.system),
         });
         let society = society(two_steps(ReviewAgent), model).await;
         let answer = ask(&society, "fish").await.unwrap();

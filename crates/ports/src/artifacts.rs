@@ -41,6 +41,7 @@ pub struct Window {
 
 /// Why a content cannot be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArtifactError {
     /// It is longer than allowed.
     #[error("an artifact may have {limit} bytes at most; make it smaller, or raise max_mb in [artifacts] of polis.toml")]

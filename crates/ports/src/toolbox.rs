@@ -193,6 +193,7 @@ impl CallContext {
 
 /// Why a call was not started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ToolError {
     /// There is no such tool.
     #[error("there is no tool `{0}`")]

@@ -32,9 +32,9 @@
 //! ```
 
 mod diff;
+mod format;
 mod recorder;
 mod replayer;
-mod wire;
 
 use std::path::{Path, PathBuf};
 
@@ -70,12 +70,12 @@ pub enum CassetteError {
 
 /// The interactions of a file with their line numbers, and how many bytes are whole lines: a process that was killed while it
 /// wrote leaves half a line at the end, which counts for nothing.
-fn read(file: &Path) -> Result<(Vec<(usize, wire::Interaction)>, usize), CassetteError> {
+fn read(file: &Path) -> Result<(Vec<(usize, format::Interaction)>, usize), CassetteError> {
     let bytes = std::fs::read(file).map_err(|error| CassetteError::Io { file: file.to_owned(), error })?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let unreadable = |line, why| CassetteError::Unreadable { file: file.to_owned(), line, why };
     let mut lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n').zip(1..);
-    match lines.next().map(|(line, _)| serde_json::from_slice::<wire::Header>(line)) {
+    match lines.next().map(|(line, _)| serde_json::from_slice::<format::Header>(line)) {
         None if bytes.is_empty() => return Ok((Vec::new(), 0)),
         Some(Ok(header)) if header.cassette == VERSION => {}
         Some(Ok(header)) => {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{Emulated, Guarded, Price, Prices, Rate, Remote};
+use crate::{EmulatedTools, GuardedModel, Price, Prices, Rate, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -21,13 +21,13 @@ const CHECK_TOKENS: u32 = 16;
 pub struct Models {
     default: Arc<str>,
     vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
-    remotes: BTreeMap<&'static str, Arc<Remote>>,
+    remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
     prices: Arc<Prices>,
 }
 
 /// A model that a vendor offers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct ListedModel {
     /// Its `vendor/name`.
     pub model: String,
     /// Tokens that it sees at once, if that is known.
@@ -36,9 +36,9 @@ pub struct Listed {
     pub price: Option<Price>,
 }
 
-/// What came of asking a model for a word.
+/// The result of checking that a model answers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct ModelCheck {
     /// The model that answered, as `vendor/name`.
     pub model: Arc<str>,
     /// What it cost.
@@ -52,7 +52,7 @@ impl Models {
     pub(crate) fn new(
         default: impl Into<Arc<str>>,
         vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
-        remotes: BTreeMap<&'static str, Arc<Remote>>,
+        remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
     ) -> Self {
         Self { default: default.into(), vendors, remotes, prices: Arc::default() }
     }
@@ -68,7 +68,7 @@ impl Models {
         for (vendor, rate) in rates {
             let name = vendors::vendor_name(&vendor)?;
             if let Some(remote) = self.remotes.get(name) {
-                self.vendors.insert(name, Ok(Arc::new(Guarded::new(name, remote.clone(), rate))));
+                self.vendors.insert(name, Ok(Arc::new(GuardedModel::new(name, remote.clone(), rate))));
             }
         }
         Ok(self)
@@ -85,8 +85,8 @@ impl Models {
         for pattern in patterns {
             let (vendor, pattern) = vendors::resolve(pattern)?;
             if let Some(opened) = self.vendors.get_mut(vendor) {
-                let lent = |model: Arc<dyn Model>| Arc::new(Emulated::only(model, [&*pattern])) as Arc<dyn Model>;
-                *opened = opened.clone().map(lent);
+                let emulated = |model: Arc<dyn Model>| Arc::new(EmulatedTools::only(model, [&*pattern])) as Arc<dyn Model>;
+                *opened = opened.clone().map(emulated);
             }
         }
         Ok(self)
@@ -137,34 +137,34 @@ impl Models {
     }
 
     /// Asks a vendor which models it has.
-    pub async fn list(&self, vendor: &str) -> Result<Vec<Listed>, ModelError> {
+    pub async fn list(&self, vendor: &str) -> Result<Vec<ListedModel>, ModelError> {
         let name = vendors::vendor_name(vendor).map_err(|error| rejected(&error))?;
         if name == vendors::OFFLINE {
-            return Ok(vec![self.listed(name.to_owned(), None)]);
+            return Ok(vec![self.describe(name.to_owned(), None)]);
         }
         let models = match (self.remotes.get(name), self.vendors.get(name)) {
             (Some(remote), _) => remote.list().await?,
             (None, Some(Err(error))) => return Err(rejected(error)),
             (None, _) => Vec::new(),
         };
-        Ok(models.into_iter().map(|(model, window)| self.listed(format!("{name}/{model}"), window)).collect())
+        Ok(models.into_iter().map(|(model, window)| self.describe(format!("{name}/{model}"), window)).collect())
     }
 
     /// Asks a model for a word, to see whether it answers. This costs a little.
-    pub async fn check(&self, model: &str) -> Result<Checked, ModelError> {
+    pub async fn check(&self, model: &str) -> Result<ModelCheck, ModelError> {
         let request = ModelRequest {
             model: model.into(),
             messages: vec![ChatMessage::user("Say ok.")],
             max_tokens: Some(CHECK_TOKENS),
             ..ModelRequest::default()
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         let reply = collect(self.stream(request).await?).await?;
-        Ok(Checked { model: reply.model, usage: reply.usage, took: begun.elapsed() })
+        Ok(ModelCheck { model: reply.model, usage: reply.usage, took: started.elapsed() })
     }
 
-    fn listed(&self, model: String, said: Option<u64>) -> Listed {
-        Listed { window: said.or_else(|| window(&model)), price: self.prices.of(&model).copied(), model }
+    fn describe(&self, model: String, reported_window: Option<u64>) -> ListedModel {
+        ListedModel { window: reported_window.or_else(|| window(&model)), price: self.prices.of(&model).copied(), model }
     }
 
     /// The vendor that a request means, and the whole name of its model.

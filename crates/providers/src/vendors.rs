@@ -9,8 +9,8 @@ use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
-use crate::remote::{BadAddress, Dialect, Remote, RemoteOptions};
-use crate::{ApiKey, BadKey, Guarded, Models, Rate};
+use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
+use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -288,7 +288,7 @@ impl Vendor {
         Some((name, value))
     }
 
-    fn open(&self, http: &HttpClient, variable: Lookup<'_>) -> Result<Remote, OpenError> {
+    fn open(&self, http: &HttpClient, variable: Lookup<'_>) -> Result<RemoteModel, OpenError> {
         let (own_address, key) = (self.address(variable), self.key(variable));
         // An address of one's own is most often a local server, which wants no key.
         if key.is_none() && own_address.is_none() && !self.keyless {
@@ -308,15 +308,12 @@ impl Vendor {
         }
         let options =
             RemoteOptions { dialect: self.dialect, key, quirks: self.quirks, ..RemoteOptions::new(self.name, base_url, "") };
-        Remote::new(http.clone(), options).map_err(|bad| OpenError::BadAddress { variable, bad })
+        RemoteModel::new(http.clone(), options).map_err(|bad| OpenError::BadAddress { variable, bad })
     }
 }
 
 fn base_url_variable(name: &str) -> String {
-    let name: String = name
-        .chars()
-        .map(|envelope| if envelope.is_ascii_alphanumeric() { envelope.to_ascii_uppercase() } else { '_' })
-        .collect();
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     format!("{name}_BASE_URL")
 }
 
@@ -353,7 +350,7 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
             (None, None) => (OFFLINE, OFFLINE.into()),
         };
         let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
-        let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(Guarded::new(name, remote, Rate::default())) };
+        let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(GuardedModel::new(name, remote, Rate::default())) };
         let mut vendors: BTreeMap<_, _> =
             opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
         vendors.insert(OFFLINE, offline());
@@ -376,7 +373,7 @@ fn offline() -> Result<Arc<dyn Model>, OpenError> {
 }
 
 /// The first model of an Ollama that runs on this machine; most machines have none.
-async fn first_local(ollama: &Remote) -> Option<(&'static str, Arc<str>)> {
+async fn first_local(ollama: &RemoteModel) -> Option<(&'static str, Arc<str>)> {
     let listed = tokio::time::timeout(PROBE_TIMEOUT, ollama.list()).await.ok()?.ok()?;
     let (name, _) = listed.into_iter().find(|(name, _)| !name.contains("embed"))?;
     Some((OLLAMA, format!("{OLLAMA}/{name}").into()))

@@ -2,12 +2,12 @@
 //! sending, waiting, limits, the end of a stream and the shapes of errors are here.
 
 mod echo;
+mod errors;
 mod frames;
 pub(crate) mod fuzzing;
 mod loose;
 mod status;
 mod stream;
-mod trouble;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::ApiKey;
 use crate::api_key::hide;
 use stream::ReplyStream;
 
-pub(crate) use echo::{echo, echoed};
-pub(crate) use loose::Loose;
-pub(crate) use trouble::{reported, shortened};
+pub(crate) use echo::{echo, echoed_items};
+pub(crate) use errors::{reported_error, shortened};
+pub(crate) use loose::LooseText;
 
 /// Longest list of models that is read, in bytes.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
@@ -68,7 +68,7 @@ impl From<serde_json::Error> for ChunkError {
 
 /// How long a provider may keep silent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct SilenceLimits {
     /// Before the reply begins.
     pub(crate) first: Duration,
     /// Once it has begun.
@@ -80,12 +80,12 @@ pub(crate) async fn stream(
     http: &HttpClient,
     request: Request<Bytes>,
     key: Option<&ApiKey>,
-    patience: Patience,
+    limits: SilenceLimits,
     model: Arc<str>,
     reader: Box<dyn Reader>,
 ) -> Result<DeltaStream, ModelError> {
-    let body = send(http, request, key, patience.first).await?;
-    Ok(Box::pin(ReplyStream::new(body, model, reader, patience, key.cloned())))
+    let body = send(http, request, key, limits.first).await?;
+    Ok(Box::pin(ReplyStream::new(body, model, reader, limits, key.cloned())))
 }
 
 /// Sends a request and reads the answer, which is one JSON value.
@@ -93,31 +93,26 @@ pub(crate) async fn answer(
     http: &HttpClient,
     request: Request<Bytes>,
     key: Option<&ApiKey>,
-    patience: Duration,
+    limits: Duration,
 ) -> Result<Value, ModelError> {
     let read = async {
-        let body = send(http, request, key, patience).await?;
+        let body = send(http, request, key, limits).await?;
         let bytes = body.read(MAX_ANSWER_BYTES).await.map_err(unanswered)?;
-        serde_json::from_slice(&bytes).map_err(|_| hide(key, trouble::not_a_model(&bytes)))
+        serde_json::from_slice(&bytes).map_err(|_| hide(key, errors::unreadable_answer(&bytes)))
     };
-    let read = tokio::time::timeout(patience, read).await;
-    read.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })?
+    let read = tokio::time::timeout(limits, read).await;
+    read.map_err(|_| ModelError::Cut { reason: stream::silent(limits) })?
 }
 
-async fn send(
-    http: &HttpClient,
-    request: Request<Bytes>,
-    key: Option<&ApiKey>,
-    patience: Duration,
-) -> Result<Body, ModelError> {
-    let sent = tokio::time::timeout(patience, http.send(request)).await;
-    let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(patience) })?.map_err(unanswered)?;
+async fn send(http: &HttpClient, request: Request<Bytes>, key: Option<&ApiKey>, limits: Duration) -> Result<Body, ModelError> {
+    let sent = tokio::time::timeout(limits, http.send(request)).await;
+    let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(limits) })?.map_err(unanswered)?;
     let (head, body) = response.into_parts();
     if head.status.is_success() {
         return Ok(body);
     }
-    let said = error_body(body).await;
-    Err(hide(key, trouble::refusal(head.status, &head.headers, &said)))
+    let error_text = error_body(body).await;
+    Err(hide(key, errors::from_response(head.status, &head.headers, &error_text)))
 }
 
 /// Why nothing was answered: what may have reached the provider is an attempt that broke off (D09).

@@ -328,14 +328,14 @@ pub(crate) fn describe_approval(approval: &Approval) -> String {
 mod tests {
     use polis_api::{ApiError, Decision, Submit};
     use polis_engine::{Cast, Options, Ports, Society};
-    use polis_testkit::{MemoryLog, Programmed, worker_role};
+    use polis_testkit::{MemoryLog, ProgrammedAgent, worker_role};
 
     use super::*;
     use crate::HostSettings;
 
     #[tokio::test]
     async fn a_peer_may_do_what_its_token_may() {
-        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let ports = Ports::new(MemoryLog::new());
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let state = SocietyState::new(society, HostSettings::default());

@@ -86,9 +86,12 @@ async fn the_same_message_twice_is_done_once_also_by_a_new_server() {
     assert_eq!(result(&rig, "SendMessage", request.clone()).await, first);
     let log = rig.log.clone();
     rig.stop().await;
-    let rig =
-        Rig::on(log, polis_testkit::ScriptedModel::new(|_| polis_testkit::Line::text("")), polis_testkit::ScriptedTools::new())
-            .await;
+    let rig = Rig::on(
+        log,
+        polis_testkit::ScriptedModel::new(|_| polis_testkit::ScriptedReply::text("")),
+        polis_testkit::ScriptedTools::new(),
+    )
+    .await;
     assert_eq!(result(&rig, "SendMessage", request.clone()).await, first);
     let calls =
         rig.log.events(&crate::support::society()).iter().filter(|it| matches!(it.event, Event::EffectStarted { .. })).count();
@@ -296,7 +299,7 @@ async fn the_answer_is_streamed_in_chunks_that_make_it_up() {
     let tools = polis_testkit::ScriptedTools::new()
         .with("note", polis_domain::EffectClass::Write, |_, _| polis_domain::CallResult::good("noted"));
     let model = polis_testkit::ScriptedModel::new(move |_| {
-        polis_testkit::Line::chunks(&chunks).after(std::time::Duration::from_millis(300))
+        polis_testkit::ScriptedReply::chunks(&chunks).after(std::time::Duration::from_millis(300))
     });
     let rig = Rig::on(std::sync::Arc::new(polis_testkit::MemoryLog::new()), model, tools).await;
     let think = || Op::Think("x".into());

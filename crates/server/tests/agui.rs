@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Rig, TOKEN, send};
@@ -45,7 +45,7 @@ fn resume(run: &str, id: &Value, payload: Value) -> Value {
 }
 
 async fn with_tools(tools: ScriptedTools) -> Rig {
-    Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
+    Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("a thought")), tools).await
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn questions_and_writes_in_doubt_are_interrupts_as_well() {
         let tools = ScriptedTools::new().with("write", EffectClass::Write, |_, _| CallResult::good("written"));
         tools.delayed(move |_| Duration::from_secs(3_600 * hours))
     };
-    let silent = || ScriptedModel::new(|_| Line::text(""));
+    let silent = || ScriptedModel::new(|_| ScriptedReply::text(""));
     let first = Rig::on(log.clone(), silent(), write(1)).await;
     let text = Program(vec![Op::Call(vec![("write".into(), "{}".into())])]).text();
     first.society.send("root".into(), &text, Some("t1".into())).await.unwrap();

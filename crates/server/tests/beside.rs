@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polis_domain::{CallResult, EffectClass, Event, Ruling, TaskId};
 use polis_engine::Options;
 use polis_server::Security;
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Rig};
@@ -28,7 +28,7 @@ fn note() -> ScriptedTools {
 async fn dear() -> Rig {
     let tools = ScriptedTools::new().with("pay", EffectClass::Write, |_, _| CallResult::good("paid"));
     let tools = tools.ruled(|_, _| Ruling::Ask("it costs".to_owned()));
-    Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
+    Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("a thought")), tools).await
 }
 
 /// The data of a stream, one after another.
@@ -88,7 +88,7 @@ async fn chunks_joined_are_the_answer_however_many_they_are() {
     for chunks in [&["echo"][..], &["echo: ", "plain"], &["let x", " = ", "{\n", "\n  1 ", "};", " "]] {
         let whole = chunks.concat();
         let line: Vec<&'static str> = chunks.to_vec();
-        let model = ScriptedModel::new(move |_| Line::chunks(&line));
+        let model = ScriptedModel::new(move |_| ScriptedReply::chunks(&line));
         let rig = Rig::on(Arc::new(MemoryLog::new()), model, note()).await;
         let think = || Op::Think("x".into());
         let several = vec![think(), Op::Call(vec![("note".into(), "{}".into())]), think()];
@@ -114,7 +114,7 @@ async fn chunks_joined_are_the_answer_however_many_they_are() {
 
 #[tokio::test]
 async fn words_of_one_conversation_are_never_the_result_of_anothers_tool() {
-    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), note()).await;
+    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("")), note()).await;
     let (ask, message) = abandoned(&rig).await;
     let [first, second] = ["1", "2"].map(|text| user(&program(vec![Op::Say(text.into())])));
     let said = rig.post(CHAT, json!({ "model": "polis", "messages": [first] })).await.ok();
@@ -166,7 +166,7 @@ async fn a_client_approves_nothing_of_anothers_request() {
 async fn a_call_that_its_client_never_answers_ends_by_itself_and_the_next_request_is_done() {
     let patience = std::time::Duration::from_millis(500);
     let options = Options { client_patience: patience, ..Options::new(7, worker_role()) };
-    let model = || ScriptedModel::new(|_| Line::text(""));
+    let model = || ScriptedModel::new(|_| ScriptedReply::text(""));
     let log = Arc::new(MemoryLog::new());
     let first = Rig::opened(log.clone(), model(), note(), Security::default(), options.clone()).await;
     let (ask, message) = abandoned(&first).await;
@@ -189,7 +189,7 @@ async fn a_call_that_its_client_never_answers_ends_by_itself_and_the_next_reques
 
 #[tokio::test]
 async fn a_request_behind_anothers_wait_stands_alike_at_every_door() {
-    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), note()).await;
+    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("")), note()).await;
     abandoned(&rig).await;
     let own = tasks(&rig)[0].to_string();
     assert_eq!(status(&rig, &own).await["status"], json!("needs_person"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http_body_util::BodyExt;
 use polis_engine::Options;
 use polis_server::Security;
-use polis_testkit::{FullDisk, GatedLog, Line, MemoryLog, Op, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{FullDisk, GatedLog, MemoryLog, Op, ScriptedModel, ScriptedReply, ScriptedTools, worker_role};
 use serde_json::json;
 
 use crate::support::{Rig, TOKEN, send};
@@ -17,7 +17,7 @@ const STREAMS: [&str; 2] = ["/api/events", "/mcp"];
 async fn while_the_disk_is_full_reads_metrics_health_and_streams_go_on_and_writes_are_refused() {
     let memory = Arc::new(MemoryLog::new());
     let log = Arc::new(GatedLog { log: memory.clone(), gate: FullDisk::default() });
-    let model = ScriptedModel::new(|_| Line::text("a thought"));
+    let model = ScriptedModel::new(|_| ScriptedReply::text("a thought"));
     let options = Options::new(7, worker_role());
     let rig = Rig::wired(memory, log.clone(), model, ScriptedTools::new(), Security::default(), options).await;
     let (task, _) = rig.run(vec![Op::Say("before".into())]).await;

@@ -9,7 +9,7 @@ use hyper::{Response, StatusCode};
 use polis_domain::{CallResult, EffectClass, Seq};
 use polis_engine::{Branch, SystemClock, fork};
 use polis_ports::{Frame, Live, StreamedStep};
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::support::{Rig, TOKEN, send, society};
@@ -223,7 +223,7 @@ async fn a_stop_waits_for_what_is_under_way_and_answers_in_between() {
             CallResult::good("written")
         })
         .delayed(|_| Duration::from_millis(200));
-    let rig = Rig::on(log.clone(), ScriptedModel::new(|_| Line::text("")), tools).await;
+    let rig = Rig::on(log.clone(), ScriptedModel::new(|_| ScriptedReply::text("")), tools).await;
     let text = Program(vec![Op::Call(vec![("write".into(), "{}".into())])]).text();
     rig.post("/api/submit", json!({ "text": text })).await.ok();
     rig.until(|recorded| matches!(recorded.event, polis_domain::Event::EffectStarted { .. })).await;
@@ -347,7 +347,7 @@ async fn a_place_of_another_history_is_not_gone_on_with() {
     let branch =
         Branch { from: society(), at: Some(Seq(old.0 - 4)), to: society(), aside: Some("main-1".into()), request: None };
     let shared = fork(&*log, &SystemClock, &branch, 99).await.unwrap().at;
-    let model = || ScriptedModel::new(|_| Line::text("a thought"));
+    let model = || ScriptedModel::new(|_| ScriptedReply::text("a thought"));
     let rig = Rig::on(log.clone(), model(), ScriptedTools::new()).await;
     while rig.last() <= old {
         rig.run(vec![Op::Say("y".into())]).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_server::Security;
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Rig, society};
@@ -14,7 +14,7 @@ async fn keyed(rig: &Rig, target: &str, key: &str, body: &Value) -> Reply {
 }
 
 async fn rig(log: &Arc<MemoryLog>) -> Rig {
-    let model = ScriptedModel::new(|_| Line::text("a thought"));
+    let model = ScriptedModel::new(|_| ScriptedReply::text("a thought"));
     Rig::at(log.clone(), model, ScriptedTools::new(), Security::default()).await
 }
 

@@ -2,7 +2,7 @@
 
 use http_body_util::BodyExt;
 use polis_domain::{CallResult, EffectClass, Envelope, Event, Question, Ruling, TaskId};
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -242,7 +242,7 @@ async fn what_waits_for_a_person_is_said_and_their_words_are_understood() {
     for (word, want) in [("approve", "done"), ("deny too dear", NO)] {
         let tools = ScriptedTools::new().with("pay", EffectClass::Write, |_, _| CallResult::good("done"));
         let tools = tools.ruled(|_, _| Ruling::Ask("it costs".to_owned()));
-        let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), tools).await;
+        let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("")), tools).await;
         let ask = user(&program(vec![Op::Call(vec![("pay".into(), "{\"n\":1}".into())])]));
         let first = rig.post(CHAT, chat(std::slice::from_ref(&ask))).await.ok();
         let notice = first["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
@@ -265,7 +265,7 @@ async fn who_leaves_cancels_nothing() {
         "ask_person" => Ruling::Person(Question::words(question, Vec::new())),
         _ => Ruling::Allow,
     });
-    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("x")), tools).await;
+    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("x")), tools).await;
     let mut body = chat(&[user(&program(vec![Op::Call(vec![("note".into(), "{}".into())]), Op::Think("x".into())]))]);
     body["stream"] = json!(true);
     let bearer = format!("Bearer {TOKEN}");
@@ -353,7 +353,7 @@ async fn a_streamed_response_tells_its_items_and_calls_in_order() {
 #[tokio::test]
 async fn a_call_that_waits_for_the_client_outlives_the_server() {
     let log = Arc::new(MemoryLog::new());
-    let silent = || ScriptedModel::new(|_| Line::text(""));
+    let silent = || ScriptedModel::new(|_| ScriptedReply::text(""));
     let first = Rig::on(log.clone(), silent(), ScriptedTools::new()).await;
     let ask = user(&program(vec![Op::Call(vec![("weather".into(), "{}".into())])]));
     let mut body = chat(std::slice::from_ref(&ask));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
-use polis_testkit::{Line, MemoryLog, Op, Program, ScriptedModel, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::support::{Rig, society};
@@ -76,7 +76,7 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
             let act = |_: &str, _: &polis_ports::CallContext| CallResult::good("written");
             ScriptedTools::new().with("write", EffectClass::Write, act).delayed(move |_| Duration::from_secs(3_600 * hours))
         };
-        let silent = || ScriptedModel::new(|_| Line::text(""));
+        let silent = || ScriptedModel::new(|_| ScriptedReply::text(""));
         // The first life ends while the tool is at it.
         let first = Rig::on(log.clone(), silent(), write(1)).await;
         let text = Program(vec![Op::Call(vec![("write".into(), "{\"to\":\"a\"}".into())])]).text();
@@ -116,7 +116,7 @@ async fn a_question_is_listed_with_what_it_wants_and_takes_only_what_answers_it(
     let options = || vec!["red".to_owned(), "blue".to_owned()];
     let tools = ScriptedTools::new().with("ask_person", EffectClass::Read, ask);
     let tools = tools.ruled(move |_, question| Ruling::Person(Question::words(question, options())));
-    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("")), tools).await;
+    let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("")), tools).await;
     let text = Program(vec![Op::Call(vec![("ask_person".into(), "which?".into())])]).text();
     let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
     let asked = rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;

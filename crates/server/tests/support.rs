@@ -13,7 +13,9 @@ use polis_domain::{CallResult, EffectClass, MessageKind, Recorded, Seq, SocietyI
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, Toolbox};
 use polis_server::{Access, HostSettings, Listener, Security, SocietyState, Token};
-use polis_testkit::{Line, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{
+    MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools, worker_role,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -50,12 +52,12 @@ pub(crate) struct Reply {
 impl Rig {
     pub(crate) async fn start() -> Self {
         let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult::good("noted"));
-        Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| Line::text("a thought")), tools).await
+        Self::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("a thought")), tools).await
     }
 
     /// The same behind a door with more to it.
     pub(crate) async fn behind(security: Security) -> Self {
-        let model = ScriptedModel::new(|_| Line::text("a thought"));
+        let model = ScriptedModel::new(|_| ScriptedReply::text("a thought"));
         Self::at(Arc::new(MemoryLog::new()), model, ScriptedTools::new(), security).await
     }
 
@@ -102,7 +104,7 @@ impl Rig {
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(artifacts.clone()),
         };
-        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open(society(), ports, cast, options).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();

@@ -65,14 +65,14 @@ struct Store {
     dir: PathBuf,
     limits: ArtifactLimits,
     /// What is kept; none until somebody needs to know. Whoever puts a file in place or takes one away holds it.
-    used: Mutex<Option<Used>>,
+    usage: Mutex<Option<Usage>>,
     drafts: AtomicU64,
     /// The state of long files in which they were seen to be whole.
     whole: Mutex<HashMap<ArtifactId, Stamp>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Used {
+struct Usage {
     count: u64,
     bytes: u64,
 }
@@ -92,8 +92,8 @@ impl LocalArtifacts {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let (used, drafts, whole) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
-        Ok(Self { store: Arc::new(Store { data: data.to_owned(), dir, limits, used, drafts, whole }) })
+        let (usage, drafts, whole) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
+        Ok(Self { store: Arc::new(Store { data: data.to_owned(), dir, limits, usage, drafts, whole }) })
     }
 
     /// Removes the contents that nobody names and that nobody has kept since `before`. Blocks.
@@ -104,7 +104,7 @@ impl LocalArtifacts {
         let store = &*self.store;
         let mut report = SweepReport::default();
         for (id, path) in store.files()? {
-            let mut used = lock(&store.used);
+            let mut usage = lock(&store.usage);
             let (bytes, modified) = match fs::metadata(&path) {
                 Ok(file) => (file.len(), file.modified()?),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -115,7 +115,7 @@ impl LocalArtifacts {
                 continue;
             }
             fs::remove_file(&path)?;
-            *used = None;
+            *usage = None;
             report.removed += 1;
             report.bytes += bytes;
         }
@@ -126,13 +126,13 @@ impl LocalArtifacts {
 #[async_trait]
 impl Artifacts for LocalArtifacts {
     fn draft(&self) -> Result<Box<dyn Draft>, ArtifactError> {
-        Ok(Box::new(Written::begin(self.store.clone())?))
+        Ok(Box::new(FileDraft::begin(self.store.clone())?))
     }
 
     async fn put(&self, content: Arc<[u8]>) -> Result<ArtifactId, ArtifactError> {
         let store = self.store.clone();
         let put = move || {
-            let mut draft = Written::begin(store)?;
+            let mut draft = FileDraft::begin(store)?;
             draft.write(&content)?;
             Box::new(draft).keep().map(|(id, _)| id)
         };
@@ -172,16 +172,16 @@ impl Store {
     }
 
     /// What is kept. The files are counted once.
-    fn used<'a>(&self, used: &'a mut Option<Used>) -> io::Result<&'a mut Used> {
-        if used.is_none() {
-            let mut counted = Used::default();
+    fn usage<'a>(&self, usage: &'a mut Option<Usage>) -> io::Result<&'a mut Usage> {
+        if usage.is_none() {
+            let mut counted = Usage::default();
             for (_, path) in self.files()? {
                 counted.count += 1;
                 counted.bytes += fs::metadata(path)?.len();
             }
-            *used = Some(counted);
+            *usage = Some(counted);
         }
-        Ok(used.get_or_insert_default())
+        Ok(usage.get_or_insert_default())
     }
 
     fn check_room(&self, bytes: u64) -> Result<(), ArtifactError> {
@@ -189,7 +189,7 @@ impl Store {
         if bytes > max_bytes {
             return Err(ArtifactError::TooLarge { limit: max_bytes });
         }
-        let kept = self.used(&mut lock(&self.used)).map_err(failed)?.bytes;
+        let kept = self.usage(&mut lock(&self.usage)).map_err(failed)?.bytes;
         if kept.saturating_add(bytes) > max_total_bytes {
             return Err(ArtifactError::NoRoom(format!("{kept} of {max_total_bytes} bytes are used")));
         }
@@ -236,7 +236,7 @@ impl Store {
 }
 
 /// A file that is being written.
-struct Written {
+struct FileDraft {
     store: Arc<Store>,
     path: PathBuf,
     file: File,
@@ -244,7 +244,7 @@ struct Written {
     bytes: u64,
 }
 
-impl Written {
+impl FileDraft {
     fn begin(store: Arc<Store>) -> Result<Self, ArtifactError> {
         let folder = store.dir.join(DRAFTS);
         if !folder.exists() {
@@ -256,7 +256,7 @@ impl Written {
     }
 }
 
-impl Draft for Written {
+impl Draft for FileDraft {
     fn write(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
         let length = self.bytes + bytes.len() as u64;
         self.store.check_room(length)?;
@@ -273,23 +273,23 @@ impl Draft for Written {
         let (store, id) = (&*self.store, self.hasher.clone().id());
         let path = store.path(&id);
         let folder = path.parent().unwrap_or(&store.dir);
-        let mut guard = lock(&store.used);
-        let used = store.used(&mut guard).map_err(failed)?;
+        let mut guard = lock(&store.usage);
+        let usage = store.usage(&mut guard).map_err(failed)?;
         let replaced = fs::metadata(&path).map(|file| file.len()).ok();
-        if replaced.is_none() && used.count >= store.limits.max_count {
-            return Err(ArtifactError::NoRoom(format!("there are {} already", used.count)));
+        if replaced.is_none() && usage.count >= store.limits.max_count {
+            return Err(ArtifactError::NoRoom(format!("there are {} already", usage.count)));
         }
         if !folder.exists() {
             fs::create_dir_all(folder).and_then(|()| sync_dir(&store.dir)).map_err(failed)?;
         }
         fs::rename(&self.path, &path).and_then(|()| sync_dir(folder)).map_err(failed)?;
-        used.count += u64::from(replaced.is_none());
-        used.bytes = (used.bytes + self.bytes).saturating_sub(replaced.unwrap_or_default());
+        usage.count += u64::from(replaced.is_none());
+        usage.bytes = (usage.bytes + self.bytes).saturating_sub(replaced.unwrap_or_default());
         Ok((id, self.bytes))
     }
 }
 
-impl Drop for Written {
+impl Drop for FileDraft {
     fn drop(&mut self) {
         // Gone already when it was kept; otherwise the next opening removes it.
         let _ = fs::remove_file(&self.path);

@@ -20,7 +20,7 @@ use crate::error::{from_io, from_sqlite};
 use crate::extent::Extent;
 use crate::health::Health;
 use crate::keys::ThreadNames;
-use crate::row::{self, Stored, damaged};
+use crate::row::{self, StoredEvent, damaged};
 use crate::schema;
 use crate::sums::Sums;
 
@@ -153,7 +153,7 @@ impl Checker {
                 let mut rows = statement.query(params![after, CHUNK]).map_err(from_sqlite)?;
                 while let Some(row) = rows.next().map_err(from_sqlite)? {
                     found += 1;
-                    let (stored, key, thread) = Stored::of(row)?;
+                    let (stored, key, thread) = StoredEvent::of(row)?;
                     after = row::id(key, stored.seq);
                     // Events written after the opening are not part of this check.
                     let Some(start) = self.extent.societies.get(&key).filter(|_| stored.seq <= heads[&key]) else { continue };

@@ -10,7 +10,7 @@ use crate::error::from_sqlite;
 use crate::extent::{SocietyStart, societies};
 use crate::keys::ThreadNames;
 use crate::last_ack::EventRef;
-use crate::row::{self, Stored, damaged};
+use crate::row::{self, StoredEvent, damaged};
 use crate::sums::Sums;
 
 /// Checks that the last acknowledged event exists. Then all before it exist too, because a WAL only loses its end.
@@ -55,7 +55,7 @@ fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     let (mut sums, mut last) = (Sums::default(), (0, Seq(0)));
     let mut ends = HashMap::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
-        let (stored, key, thread) = Stored::of(row)?;
+        let (stored, key, thread) = StoredEvent::of(row)?;
         let SocietyStart { checksum_name: society, after, .. } =
             societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
         if key != last.0 {

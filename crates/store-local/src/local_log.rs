@@ -63,7 +63,7 @@ impl LocalLog {
             Err(LogError::Damaged(what)) => return Err(damage::set_aside(dir, &what)),
             other => other?,
         };
-        let Opened { connection, sums, is_checked } = opened;
+        let CheckedDatabase { connection, sums, is_checked } = opened;
         snapshot::sweep(dir, &connection)?;
         let last_ack_file = LastAckFile::begin(dir, last_ack).map_err(from_io)?;
         damage::sync_dir(dir).map_err(from_io)?;
@@ -218,7 +218,7 @@ impl Log for LocalLog {
 }
 
 /// Opens the database if its history is complete. A damaged one is left exactly as it is.
-fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<Opened, LogError> {
+fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<CheckedDatabase, LogError> {
     schema::refuse_newer_file(dir)?;
     let bytes = size(&dir.join(schema::FILE)).map_err(from_io)?;
     if bytes == 0 {
@@ -253,11 +253,11 @@ fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<Opene
     if size(&dir.join(schema::WAL)).map_err(from_io)? > 0 {
         empty_wal(&connection)?;
     }
-    Ok(Opened { connection, sums, is_checked: trusted.is_none() })
+    Ok(CheckedDatabase { connection, sums, is_checked: trusted.is_none() })
 }
 
 /// A database that passed its checks.
-struct Opened {
+struct CheckedDatabase {
     connection: Connection,
     /// The checksums of its indexes.
     sums: Sums,

@@ -35,7 +35,7 @@ struct State<Job> {
     jobs: VecDeque<(Job, u32)>,
     /// The number of queued jobs that wakes the writer; 0 while it does not sleep. Producers notify only when it is reached, so
     /// that a waiting writer is not woken by each job of a group.
-    wanted: usize,
+    wake_at: usize,
     closed: bool,
 }
 
@@ -48,12 +48,12 @@ pub(crate) struct Expected {
 
 impl Expected {
     /// Takes whatever is queued.
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn none() -> Self {
         Self { jobs: 1, until: Instant::now() }
     }
 
     /// Waits for as many callers as were just answered or arrived during the commit, for a fraction of the usual commit time.
-    pub(crate) fn back(answered: usize, waiting: usize, commit: Duration) -> Self {
+    pub(crate) fn returning(answered: usize, waiting: usize, commit: Duration) -> Self {
         Self { jobs: (answered + waiting).min(GROUP_JOBS), until: Instant::now() + (commit / 4).min(LONGEST_WAIT) }
     }
 }
@@ -61,7 +61,7 @@ impl Expected {
 impl<Job> Queue<Job> {
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State { jobs: VecDeque::new(), wanted: 0, closed: false }),
+            state: Mutex::new(State { jobs: VecDeque::new(), wake_at: 0, closed: false }),
             arrived: Condvar::new(),
             room_kib: Semaphore::new(WAITING_KIB as usize),
         }
@@ -77,8 +77,8 @@ impl<Job> Queue<Job> {
             return Err(stopped());
         }
         state.jobs.push_back((job, kib));
-        if state.wanted > 0 && state.jobs.len() >= state.wanted {
-            state.wanted = 0;
+        if state.wake_at > 0 && state.jobs.len() >= state.wake_at {
+            state.wake_at = 0;
             drop(state);
             self.arrived.notify_one();
         }
@@ -92,7 +92,7 @@ impl<Job> Queue<Job> {
             if state.closed {
                 return None;
             }
-            state.wanted = 1;
+            state.wake_at = 1;
             state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         while state.jobs.len() < expected.jobs && !state.closed {
@@ -100,10 +100,10 @@ impl<Job> Queue<Job> {
             if left.is_zero() {
                 break;
             }
-            state.wanted = expected.jobs;
+            state.wake_at = expected.jobs;
             (state, _) = self.arrived.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
         }
-        state.wanted = 0;
+        state.wake_at = 0;
         let (mut group, mut group_kib) = (Vec::with_capacity(state.jobs.len().min(GROUP_JOBS)), 0);
         while let Some((_, kib)) = state.jobs.front() {
             if !group.is_empty() && (group.len() == GROUP_JOBS || group_kib + kib > GROUP_KIB) {

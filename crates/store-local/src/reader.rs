@@ -25,7 +25,7 @@ use crate::health::Health;
 use crate::keys::{MAX_CACHED_NAMES, ThreadNames, last_seq, thread_key};
 use crate::lineage::{Lineage, Stretch};
 use crate::queue::stopped;
-use crate::row::{self, Stored, damaged};
+use crate::row::{self, StoredEvent, damaged};
 use crate::schema;
 
 const THREADS: usize = 2;
@@ -160,7 +160,7 @@ impl Reader {
             let mut rows = statement.query(params![low, high]).map_err(from_sqlite)?;
             let mut names = ThreadNames::default();
             while let Some(row) = rows.next().map_err(from_sqlite)? {
-                let (stored, _, thread) = Stored::of(row)?;
+                let (stored, _, thread) = StoredEvent::of(row)?;
                 let thread = thread.map(|thread| names.get(self.connection()?, thread)).transpose()?;
                 stored.verify(&stretch.checksum_name, thread.as_ref())?;
                 if row::is_last(stored.version) {
@@ -309,7 +309,7 @@ impl Reader {
         let mut rows = rows.map_err(from_sqlite)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(from_sqlite)? {
-            let (stored, _, thread) = Stored::of(row)?;
+            let (stored, _, thread) = StoredEvent::of(row)?;
             let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
             found.push(stored.decode(&stretch.checksum_name, thread)?);
         }

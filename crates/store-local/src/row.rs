@@ -81,7 +81,7 @@ impl Batch {
         let mut seq = expected;
         for row in &mut self.rows {
             seq = seq.next();
-            let stored = Stored { seq, at: row.at, version: row.version, crc: 0, body: &self.bodies[row.body.clone()] };
+            let stored = StoredEvent { seq, at: row.at, version: row.version, crc: 0, body: &self.bodies[row.body.clone()] };
             row.crc = stored.checksum(checksum_name, row.thread.as_ref());
         }
     }
@@ -93,7 +93,7 @@ pub(crate) fn is_last(version: u32) -> bool {
 }
 
 /// An event as it was found in the table, without its thread.
-pub(crate) struct Stored<'row> {
+pub(crate) struct StoredEvent<'row> {
     pub(crate) seq: Seq,
     pub(crate) at: Timestamp,
     pub(crate) version: u32,
@@ -101,7 +101,7 @@ pub(crate) struct Stored<'row> {
     pub(crate) body: &'row [u8],
 }
 
-impl<'row> Stored<'row> {
+impl<'row> StoredEvent<'row> {
     /// The event in a row of `id, at, thread, version, crc, body`, with the keys of its society and thread.
     pub(crate) fn of(row: &'row rusqlite::Row<'_>) -> Result<(Self, i64, Option<i64>), LogError> {
         Self::columns(row).map_err(from_sqlite)
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn what_a_newer_version_wrote_is_told_from_damage_by_its_checksum() {
         let society = SocietyId::from("main");
-        let event = |version, crc| Stored { seq: Seq(1), at: Timestamp(1), version, crc, body: b"{}" };
+        let event = |version, crc| StoredEvent { seq: Seq(1), at: Timestamp(1), version, crc, body: b"{}" };
         let newer = EVENT_VERSION + 1;
         let sealed = event(newer, event(newer, 0).checksum(&society, None));
         assert!(matches!(sealed.verify(&society, None), Err(LogError::TooNew(_))));

@@ -99,7 +99,7 @@ impl Writer {
 
     /// Works until the queue is closed and empty, then closes the database cleanly.
     pub(crate) fn run(mut self) {
-        let mut expected = Expected::nobody();
+        let mut expected = Expected::none();
         let mut usual_commit = Duration::ZERO;
         while let Some(group) = self.queue.take(expected) {
             let began = Instant::now();
@@ -109,7 +109,7 @@ impl Writer {
             let answered = group.len();
             answer(group, result);
             self.keep_wal_short();
-            expected = Expected::back(answered, self.queue.waiting(), usual_commit);
+            expected = Expected::returning(answered, self.queue.waiting(), usual_commit);
         }
         self.finish();
     }

@@ -3,12 +3,12 @@
 //!
 //! It knows the domain, the ports and how to watch a society; it knows nothing of servers and programs.
 
-mod follow;
+mod exporter;
+mod follower;
 mod ids;
 mod meters;
 mod otlp;
-mod place;
-mod post;
+mod sent_position;
 mod spans;
 mod tracer;
 
@@ -16,8 +16,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use follow::{Followed, Telemetry};
-pub use post::BadCollector;
+pub use exporter::BadCollector;
+pub use follower::{FollowHandle, Telemetry};
 
 /// Where telemetry goes, and what it says.
 #[derive(Clone)]

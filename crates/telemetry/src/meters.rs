@@ -6,7 +6,7 @@ use polis_domain::Timestamp;
 use serde::Serialize;
 
 use crate::otlp::{Attributes, nanos, usd};
-use crate::spans::Chat;
+use crate::spans::ModelCall;
 
 /// The steps that the conventions want.
 const TOKENS: [f64; 14] = [
@@ -42,7 +42,7 @@ pub(crate) struct Meters {
     society: String,
     since: Timestamp,
     calls: BTreeMap<Kind, Figures>,
-    agents: BTreeMap<String, Account>,
+    agents: BTreeMap<String, Totals>,
 }
 
 /// What kind of model call it was.
@@ -62,7 +62,7 @@ struct Figures {
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct Totals {
     input: u64,
     output: u64,
     cost_nanos: u64,
@@ -99,12 +99,12 @@ struct Point {
     start_time_unix_nano: String,
     time_unix_nano: String,
     #[serde(flatten)]
-    value: Figure,
+    value: MetricValue,
 }
 
 #[derive(Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-enum Figure {
+enum MetricValue {
     Int { as_int: String },
     Double { as_double: f64 },
     Histogram { count: String, sum: f64, bucket_counts: Vec<String>, explicit_bounds: &'static [f64] },
@@ -127,9 +127,9 @@ impl Histogram {
         self.sum += value;
     }
 
-    fn figure(&self, explicit_bounds: &'static [f64]) -> Figure {
+    fn figure(&self, explicit_bounds: &'static [f64]) -> MetricValue {
         let bucket_counts = self.counts.iter().map(ToString::to_string).collect();
-        Figure::Histogram { count: self.count.to_string(), sum: self.sum, bucket_counts, explicit_bounds }
+        MetricValue::Histogram { count: self.count.to_string(), sum: self.sum, bucket_counts, explicit_bounds }
     }
 }
 
@@ -138,7 +138,7 @@ impl Meters {
         Self { society: society.to_owned(), since, calls: BTreeMap::new(), agents: BTreeMap::new() }
     }
 
-    pub(crate) fn count(&mut self, chat: &Chat) {
+    pub(crate) fn count(&mut self, chat: &ModelCall) {
         let mut kind = Kind {
             provider: chat.provider.clone(),
             request_model: chat.request_model.clone(),
@@ -191,14 +191,14 @@ impl Meters {
         for (agent, account) in &self.agents {
             let of = || Attributes::default().with("polis.agent", agent.as_str());
             for (which, count) in [("input", account.input), ("output", account.output)] {
-                counted.push(point(of().with("gen_ai.token.type", which), Figure::Int { as_int: count.to_string() }));
+                counted.push(point(of().with("gen_ai.token.type", which), MetricValue::Int { as_int: count.to_string() }));
             }
-            cost.push(point(of(), Figure::Double { as_double: usd(account.cost_nanos) }));
+            cost.push(point(of(), MetricValue::Double { as_double: usd(account.cost_nanos) }));
         }
         let sum = |data_points| Data::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points };
         let histogram = |data_points| Data::Histogram { aggregation_temporality: CUMULATIVE, data_points };
         let gauge = |count: usize| Data::Gauge {
-            data_points: vec![point(Attributes::default(), Figure::Int { as_int: count.to_string() })],
+            data_points: vec![point(Attributes::default(), MetricValue::Int { as_int: count.to_string() })],
         };
         let metrics = [
             ("gen_ai.client.token.usage", "{token}", "Tokens of model calls.", histogram(tokens)),
@@ -208,8 +208,8 @@ impl Meters {
             ("polis.requests.active", "{request}", "Open requests.", gauge(requests)),
             ("polis.turns.active", "{turn}", "Turns under way.", gauge(turns)),
         ];
-        let told = metrics.into_iter().filter(|(.., data)| !data.is_empty());
-        let told: Vec<_> = told.map(|(name, unit, description, data)| Metric { name, unit, description, data }).collect();
-        serde_json::to_string(&told).expect("metrics are plain data")
+        let filled = metrics.into_iter().filter(|(.., data)| !data.is_empty());
+        let filled: Vec<_> = filled.map(|(name, unit, description, data)| Metric { name, unit, description, data }).collect();
+        serde_json::to_string(&filled).expect("metrics are plain data")
     }
 }

@@ -10,9 +10,9 @@ use crate::otlp::{Attributes, CLIENT, INTERNAL, Status, Value, usd};
 /// The longest text of a conversation that a span carries.
 const MAX_CONTENT_BYTES: usize = 16 << 10;
 
-/// What is known of a span when it begins.
+/// The fields of a span when it starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Beginning {
+pub(crate) struct SpanStart {
     pub(crate) name: String,
     pub(crate) kind: u8,
     pub(crate) attributes: Attributes,
@@ -22,24 +22,24 @@ pub(crate) struct Beginning {
 
 /// How it ended.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct SpanEnd {
     pub(crate) attributes: Attributes,
     pub(crate) status: Status,
     /// What a failure is called.
     pub(crate) error: Option<String>,
-    pub(crate) reply: Option<Said>,
+    pub(crate) reply: Option<ReplyUsage>,
 }
 
-/// What counts of a reply.
+/// The model and usage of a reply.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct ReplyUsage {
     pub(crate) model: String,
     pub(crate) usage: Usage,
 }
 
 /// One model call, for the metrics.
 #[derive(Debug, Clone)]
-pub(crate) struct Chat {
+pub(crate) struct ModelCall {
     pub(crate) agent: String,
     pub(crate) provider: String,
     pub(crate) request_model: String,
@@ -50,7 +50,7 @@ pub(crate) struct Chat {
     pub(crate) seconds: f64,
 }
 
-impl Beginning {
+impl SpanStart {
     pub(crate) fn of(effect: &Effect, content: bool) -> Self {
         let plain = |name: String, attributes| Self { name, kind: INTERNAL, attributes, model: None };
         let attributes = Attributes::default();
@@ -96,7 +96,7 @@ impl Beginning {
     }
 }
 
-impl Ending {
+impl SpanEnd {
     pub(crate) fn of(outcome: &Outcome, content: bool) -> Self {
         match outcome {
             Outcome::Reply(reply) => Self::replied(reply, content),
@@ -157,9 +157,9 @@ impl Ending {
             .with_some("gen_ai.usage.cache_creation.input_tokens", some(cache_write_tokens))
             .with_some("polis.usage.reasoning_tokens", some(reasoning_tokens))
             .with("gen_ai.response.finish_reasons", reasons)
-            .with_some("gen_ai.output.messages", content.then(|| spoken(reply)));
-        let said = Said { model: reply.model.to_string(), usage: reply.usage };
-        Self { attributes, reply: Some(said), ..Self::default() }
+            .with_some("gen_ai.output.messages", content.then(|| output_message(reply)));
+        let reply_usage = ReplyUsage { model: reply.model.to_string(), usage: reply.usage };
+        Self { attributes, reply: Some(reply_usage), ..Self::default() }
     }
 
     fn judged(verdict: &Verdict) -> Self {
@@ -208,7 +208,7 @@ pub(crate) fn message(role: &str, text: &str) -> String {
     json!([{ "role": role, "parts": [{ "type": "text", "content": cut(text) }] }]).to_string()
 }
 
-fn spoken(reply: &Reply) -> String {
+fn output_message(reply: &Reply) -> String {
     let text = (!reply.text.is_empty()).then(|| json!({ "type": "text", "content": cut(&reply.text) }));
     let calls = reply
         .tool_calls

@@ -10,7 +10,7 @@ use polis_domain::{
 
 use crate::ids::Ids;
 use crate::otlp::{Attributes, INTERNAL, SERVER, Span, SpanEvent, nanos, usd};
-use crate::spans::{self, Beginning, Chat, Ending};
+use crate::spans::{self, ModelCall, SpanEnd, SpanStart};
 
 /// Most things that a span says have happened within it.
 const MAX_EVENTS: usize = 128;
@@ -26,65 +26,65 @@ pub(crate) struct Tracer {
     content: bool,
     requests: BTreeMap<TaskId, Request>,
     turns: BTreeMap<TurnId, Turn>,
-    places: HashMap<ThreadId, Place>,
-    done: Vec<Finished>,
+    places: HashMap<ThreadId, SubThreadPlace>,
+    done: Vec<FinishedSpan>,
 }
 
-/// A span that is over.
+/// A span that has ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedSpan {
     /// As it is sent.
     pub(crate) json: String,
     /// What it was, if it was a model call.
-    pub(crate) chat: Option<Chat>,
+    pub(crate) chat: Option<ModelCall>,
 }
 
-/// Where a sub-thread hangs.
+/// The parent and slot of a sub-thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct SubThreadPlace {
     pub(crate) parent: ThreadId,
     pub(crate) index: u32,
     pub(crate) slot: MetaPath,
 }
 
-/// A span that is under way.
+/// A span that has not ended yet.
 #[derive(Debug)]
-struct Open {
+struct OpenSpan {
     since: Timestamp,
     trace: String,
     id: String,
     parent: Option<String>,
-    beginning: Beginning,
+    beginning: SpanStart,
     events: Vec<SpanEvent>,
 }
 
 #[derive(Debug)]
 struct Request {
     seq: Seq,
-    span: Open,
+    span: OpenSpan,
     totals: Totals,
 }
 
 #[derive(Debug)]
 struct Turn {
-    span: Open,
+    span: OpenSpan,
     /// Who, where and what for: all spans of the turn say so.
     about: Attributes,
     agent: AgentId,
     task: TaskId,
     totals: Totals,
-    effects: BTreeMap<u32, Under>,
+    effects: BTreeMap<u32, OpenEffect>,
 }
 
-/// An effect that is under way.
+/// An effect that has not ended yet.
 #[derive(Debug)]
-struct Under {
-    span: Open,
+struct OpenEffect {
+    span: OpenSpan,
     /// What attempts in vain have cost.
     spent: Spent,
     /// Whether the turn does it by effects of its own.
     own: bool,
-    inquiries: BTreeMap<Seq, Open>,
+    inquiries: BTreeMap<Seq, OpenSpan>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -105,8 +105,8 @@ impl Tracer {
         self.ids.seed()
     }
 
-    /// Requests and turns under way.
-    pub(crate) fn under_way(&self) -> (usize, usize) {
+    /// How many requests and turns have not ended yet.
+    pub(crate) fn open_counts(&self) -> (usize, usize) {
         (self.requests.len(), self.turns.len())
     }
 
@@ -118,10 +118,10 @@ impl Tracer {
 
     /// Forgets what began before a place; how many spans that costs at least.
     pub(crate) fn let_go(&mut self, before: Seq) -> usize {
-        let (requests, turns) = self.under_way();
+        let (requests, turns) = self.open_counts();
         self.requests.retain(|_, request| request.seq >= before);
         self.turns.retain(|turn, _| turn.0 >= before);
-        let (left, going) = self.under_way();
+        let (left, going) = self.open_counts();
         requests - left + turns - going
     }
 
@@ -133,7 +133,7 @@ impl Tracer {
         }
     }
 
-    pub(crate) fn learn(&mut self, thread: ThreadId, place: Place) {
+    pub(crate) fn learn(&mut self, thread: ThreadId, place: SubThreadPlace) {
         if self.places.len() >= MAX_PLACES {
             self.places.clear();
         }
@@ -141,7 +141,7 @@ impl Tracer {
     }
 
     /// The request that this event may begin, or come back to: whoever folds it must know whether it is the first time.
-    pub(crate) fn wonders<'a>(&self, recorded: &'a Recorded) -> Option<&'a TaskId> {
+    pub(crate) fn unknown_request<'a>(&self, recorded: &'a Recorded) -> Option<&'a TaskId> {
         match &recorded.event {
             Event::MessageSent { envelope, .. }
                 if envelope.from.is_user() && !self.requests.contains_key(&envelope.task_id) =>
@@ -153,57 +153,57 @@ impl Tracer {
     }
 
     /// Takes the next event; the spans that ended with it, children first.
-    pub(crate) fn take(&mut self, recorded: &Recorded, is_first: bool) -> Vec<Finished> {
+    pub(crate) fn take(&mut self, recorded: &Recorded, is_first: bool) -> Vec<FinishedSpan> {
         let (seq, at) = (recorded.seq, recorded.at);
         match &recorded.event {
-            Event::MessageSent { envelope, .. } if envelope.from.is_user() => self.asked(seq, at, envelope, is_first),
+            Event::MessageSent { envelope, .. } if envelope.from.is_user() => self.request_started(seq, at, envelope, is_first),
             Event::MessageSent { envelope, .. } if envelope.to.is_user() && envelope.kind != MessageKind::Message => {
-                self.answered(at, envelope);
+                self.request_ended(at, envelope);
             }
             Event::ThreadLinked { index, slot, child, .. } => {
                 if let Some(parent) = recorded.thread.clone() {
-                    self.learn(child.clone(), Place { parent, index: *index, slot: slot.clone() });
+                    self.learn(child.clone(), SubThreadPlace { parent, index: *index, slot: slot.clone() });
                 }
             }
             Event::TurnStarted { .. } => self.turn_started(recorded),
             Event::EffectStarted { id, effect, .. } => self.effect_started(*id, at, effect),
             Event::EffectRetried { id, attempt, spent } => {
                 self.note(*id, at, "retry", spans::retry(attempt));
-                if let Some(under) = self.under(*id) {
-                    under.spent = under.spent.plus(*spent);
+                if let Some(open_effect) = self.open_effect(*id) {
+                    open_effect.spent = open_effect.spent.plus(*spent);
                 }
             }
             Event::EffectEnded { id, outcome, spent } => {
-                let ending = Ending::of(outcome, self.content);
+                let ending = SpanEnd::of(outcome, self.content);
                 self.effect_ended(*id, at, ending, spent.unwrap_or_default());
             }
             Event::EffectDoubted { id } => self.note(*id, at, "in_doubt", Attributes::default()),
             Event::EffectCleared { id } => self.note(*id, at, "cleared", Attributes::default()),
             Event::EffectRestarted { id } => self.note(*id, at, "restarted", Attributes::default()),
             Event::EffectRefused { id, failure } => {
-                if self.under(*id).is_some() {
-                    self.effect_ended(*id, at, Ending::failed(failure), Spent::default());
+                if self.open_effect(*id).is_some() {
+                    self.effect_ended(*id, at, SpanEnd::failed(failure), Spent::default());
                 } else {
                     self.mark(id.turn, at, "refused", spans::mishap(failure));
                 }
             }
             Event::CallInquired { id, inquiry, .. } => {
                 let ids = self.ids.clone();
-                if let Some(under) = self.under(*id) {
-                    let span = Open {
+                if let Some(open_effect) = self.open_effect(*id) {
+                    let span = OpenSpan {
                         since: at,
-                        trace: under.span.trace.clone(),
+                        trace: open_effect.span.trace.clone(),
                         id: ids.inquiry(InquiryId { call: *id, seq }),
-                        parent: Some(under.span.id.clone()),
-                        beginning: Beginning::of_inquiry(inquiry),
+                        parent: Some(open_effect.span.id.clone()),
+                        beginning: SpanStart::of_inquiry(inquiry),
                         events: Vec::new(),
                     };
-                    under.inquiries.insert(seq, span);
+                    open_effect.inquiries.insert(seq, span);
                 }
             }
             Event::CallAnswered { id, answer, spent } => {
-                let ending = Ending::of_answer(answer, self.content);
-                if let Some(span) = self.under(id.call).and_then(|under| under.inquiries.remove(&id.seq)) {
+                let ending = SpanEnd::of_answer(answer, self.content);
+                if let Some(span) = self.open_effect(id.call).and_then(|open_effect| open_effect.inquiries.remove(&id.seq)) {
                     self.finish(id.call.turn, span, at, ending, spent.unwrap_or_default());
                 }
             }
@@ -212,7 +212,7 @@ impl Tracer {
             Event::TurnParked { turn, reason } => self.mark(*turn, at, "parked", spans::mishap(reason)),
             Event::TurnResumed { turn } => self.mark(*turn, at, "resumed", Attributes::default()),
             Event::TurnSettled { turn, settlement, message, .. } => {
-                let mut ending = Ending::of_turn(settlement);
+                let mut ending = SpanEnd::of_turn(settlement);
                 if let Some(message) = message.as_ref().filter(|_| self.content) {
                     ending.attributes.set("gen_ai.output.messages", spans::message("assistant", &message.text));
                 }
@@ -223,7 +223,7 @@ impl Tracer {
         std::mem::take(&mut self.done)
     }
 
-    fn asked(&mut self, seq: Seq, at: Timestamp, envelope: &Envelope, is_first: bool) {
+    fn request_started(&mut self, seq: Seq, at: Timestamp, envelope: &Envelope, is_first: bool) {
         let task = &envelope.task_id;
         if let Some(request) = self.requests.get_mut(task) {
             return request.span.note(at, "message", Attributes::default());
@@ -238,28 +238,28 @@ impl Tracer {
             .with("gen_ai.agent.name", agent)
             .with("gen_ai.conversation.id", agent)
             .with_some("gen_ai.input.messages", self.content.then(|| spans::message("user", &envelope.payload.text)));
-        let span = Open {
+        let span = OpenSpan {
             since: at,
             trace: self.ids.trace(task),
             id: self.ids.request(task, (!is_first).then_some(seq)),
             parent: (!is_first).then(|| self.ids.request(task, None)),
-            beginning: Beginning { name: format!("request {agent}"), kind: SERVER, attributes, model: None },
+            beginning: SpanStart { name: format!("request {agent}"), kind: SERVER, attributes, model: None },
             events: Vec::new(),
         };
         self.requests.insert(task.clone(), Request { seq, span, totals: Totals::default() });
     }
 
-    fn answered(&mut self, at: Timestamp, envelope: &Envelope) {
+    fn request_ended(&mut self, at: Timestamp, envelope: &Envelope) {
         let Some(Request { span, totals, .. }) = self.requests.remove(&envelope.task_id) else { return };
         let mut ending = match &envelope.kind {
-            MessageKind::Failure(failure) => Ending::failed(failure),
-            MessageKind::Answer | MessageKind::Message => Ending::default(),
+            MessageKind::Failure(failure) => SpanEnd::failed(failure),
+            MessageKind::Answer | MessageKind::Message => SpanEnd::default(),
         };
         if self.content {
             ending.attributes.set("gen_ai.output.messages", spans::message("assistant", &envelope.payload.text));
         }
         ending.attributes = ending.attributes.and(&totals.attributes());
-        self.done.push(Finished { json: span.end(at, &Attributes::default(), ending), chat: None });
+        self.done.push(FinishedSpan { json: span.end(at, &Attributes::default(), ending), chat: None });
     }
 
     fn turn_started(&mut self, recorded: &Recorded) {
@@ -286,12 +286,12 @@ impl Tracer {
             .with("polis.phase", phase.to_string())
             .with("gen_ai.agent.name", agent.as_str())
             .with_some("gen_ai.input.messages", self.content.then(|| spans::message("user", &task.message)));
-        let span = Open {
+        let span = OpenSpan {
             since: recorded.at,
             trace: self.ids.trace(&task.id),
             id: self.ids.turn(turn),
             parent: Some(parent.unwrap_or_else(|| self.ids.request(&task.id, None))),
-            beginning: Beginning { name: format!("turn {agent}"), kind: INTERNAL, attributes, model: None },
+            beginning: SpanStart { name: format!("turn {agent}"), kind: INTERNAL, attributes, model: None },
             events: Vec::new(),
         };
         let (agent, task) = (agent.clone(), task.id.clone());
@@ -303,10 +303,10 @@ impl Tracer {
         let span_id = self.ids.effect(id);
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         // What a call does by effects of its own belongs to it; there is one such call at a time.
-        let above = turn.effects.values().find(|under| under.own).map(|under| under.span.id.clone());
-        let mut beginning = Beginning::of(effect, self.content);
+        let above = turn.effects.values().find(|open_effect| open_effect.own).map(|open_effect| open_effect.span.id.clone());
+        let mut beginning = SpanStart::of(effect, self.content);
         beginning.attributes.set("polis.effect.id", id.to_string());
-        let span = Open {
+        let span = OpenSpan {
             since: at,
             trace: turn.span.trace.clone(),
             id: span_id,
@@ -315,43 +315,45 @@ impl Tracer {
             events: Vec::new(),
         };
         let own = matches!(effect, Effect::Tool(call) if call.own);
-        turn.effects.insert(id.n, Under { span, spent: Spent::default(), own, inquiries: BTreeMap::new() });
+        turn.effects.insert(id.n, OpenEffect { span, spent: Spent::default(), own, inquiries: BTreeMap::new() });
         if matches!(effect, Effect::Tool(_)) {
             self.add(id.turn, Totals { tools: 1, ..Totals::default() });
         }
     }
 
-    fn effect_ended(&mut self, id: EffectId, at: Timestamp, ending: Ending, spent: Spent) {
-        let Some(under) = self.turns.get_mut(&id.turn).and_then(|turn| turn.effects.remove(&id.n)) else { return };
-        let gone = || Ending::failed(&Failure::new("void", "the call ended first"));
-        for (_, span) in under.inquiries {
+    fn effect_ended(&mut self, id: EffectId, at: Timestamp, ending: SpanEnd, spent: Spent) {
+        let Some(open_effect) = self.turns.get_mut(&id.turn).and_then(|turn| turn.effects.remove(&id.n)) else { return };
+        let gone = || SpanEnd::failed(&Failure::new("void", "the call ended first"));
+        for (_, span) in open_effect.inquiries {
             self.finish(id.turn, span, at, gone(), Spent::default());
         }
-        self.finish(id.turn, under.span, at, ending, spent.plus(under.spent));
+        self.finish(id.turn, open_effect.span, at, ending, spent.plus(open_effect.spent));
     }
 
-    fn turn_settled(&mut self, turn: TurnId, at: Timestamp, mut ending: Ending) {
+    fn turn_settled(&mut self, turn: TurnId, at: Timestamp, mut ending: SpanEnd) {
         let left: Vec<u32> = self.turns.get(&turn).map(|turn| turn.effects.keys().copied().collect()).unwrap_or_default();
         for n in left {
-            let cut = Ending { status: ending.status.clone(), error: ending.error.clone(), ..Ending::default() };
+            let cut = SpanEnd { status: ending.status.clone(), error: ending.error.clone(), ..SpanEnd::default() };
             self.effect_ended(EffectId { turn, n }, at, cut, Spent::default());
         }
         let Some(Turn { span, about, totals, .. }) = self.turns.remove(&turn) else { return };
         ending.attributes = ending.attributes.and(&totals.attributes());
-        self.done.push(Finished { json: span.end(at, &about, ending), chat: None });
+        self.done.push(FinishedSpan { json: span.end(at, &about, ending), chat: None });
     }
 
     /// Ends a span of a turn's effect.
-    fn finish(&mut self, turn: TurnId, mut span: Open, at: Timestamp, mut ending: Ending, spent: Spent) {
+    fn finish(&mut self, turn: TurnId, mut span: OpenSpan, at: Timestamp, mut ending: SpanEnd, spent: Spent) {
         let Some(owner) = self.turns.get(&turn) else { return };
         let (about, agent) = (owner.about.clone(), owner.agent.to_string());
         let mut chat = None;
-        if let Some(asked) = span.beginning.model.take() {
-            let said = ending.reply.take();
-            let answered = said.as_ref().map(|said| said.model.clone()).filter(|model| !model.is_empty());
-            let asked = Some(asked).filter(|model| !model.is_empty()).or(answered.clone()).unwrap_or_default();
-            let (provider, request_model) = spans::model_names(&asked);
-            let response_model = answered.map(|model| spans::model_names(&model).1);
+        if let Some(request_started) = span.beginning.model.take() {
+            let reply_usage = ending.reply.take();
+            let request_ended =
+                reply_usage.as_ref().map(|reply_usage| reply_usage.model.clone()).filter(|model| !model.is_empty());
+            let request_started =
+                Some(request_started).filter(|model| !model.is_empty()).or(request_ended.clone()).unwrap_or_default();
+            let (provider, request_model) = spans::model_names(&request_started);
+            let response_model = request_ended.map(|model| spans::model_names(&model).1);
             span.beginning.name = format!("chat {request_model}").trim_end().to_owned();
             ending.attributes = Attributes::default()
                 .with("gen_ai.provider.name", provider.as_str())
@@ -359,9 +361,9 @@ impl Tracer {
                 .with_some("gen_ai.response.model", response_model.clone())
                 .and(&ending.attributes)
                 .and(&spans::cost(spent));
-            let usage = said.map(|said| said.usage).unwrap_or_default();
+            let usage = reply_usage.map(|reply_usage| reply_usage.usage).unwrap_or_default();
             self.add(turn, Totals { usage, cost_nanos: spent.cost_nanos, models: 1, tools: 0 });
-            chat = Some(Chat {
+            chat = Some(ModelCall {
                 agent,
                 provider,
                 request_model,
@@ -372,7 +374,7 @@ impl Tracer {
                 seconds: at.0.saturating_sub(span.since.0) as f64 / 1e3,
             });
         }
-        self.done.push(Finished { json: span.end(at, &about, ending), chat });
+        self.done.push(FinishedSpan { json: span.end(at, &about, ending), chat });
     }
 
     /// Counts something for a turn and for its request.
@@ -384,13 +386,13 @@ impl Tracer {
         }
     }
 
-    fn under(&mut self, id: EffectId) -> Option<&mut Under> {
+    fn open_effect(&mut self, id: EffectId) -> Option<&mut OpenEffect> {
         self.turns.get_mut(&id.turn)?.effects.get_mut(&id.n)
     }
 
     fn note(&mut self, id: EffectId, at: Timestamp, name: &'static str, attributes: Attributes) {
-        if let Some(under) = self.under(id) {
-            under.span.note(at, name, attributes);
+        if let Some(open_effect) = self.open_effect(id) {
+            open_effect.span.note(at, name, attributes);
         }
     }
 
@@ -405,12 +407,12 @@ impl Tracer {
         if thread.as_str() == agent.as_str() {
             return Ok(SubThreadPath::main());
         }
-        let Place { parent, index, slot } = self.places.get(thread).ok_or_else(|| thread.clone())?;
+        let SubThreadPlace { parent, index, slot } = self.places.get(thread).ok_or_else(|| thread.clone())?;
         Ok(self.address(agent, parent)?.child_at(*index, slot.clone()))
     }
 }
 
-impl Open {
+impl OpenSpan {
     fn note(&mut self, at: Timestamp, name: &'static str, attributes: Attributes) {
         if self.events.len() < MAX_EVENTS {
             self.events.push(SpanEvent { time_unix_nano: nanos(at), name, attributes });
@@ -418,8 +420,8 @@ impl Open {
     }
 
     /// The span as it is sent.
-    fn end(self, at: Timestamp, about: &Attributes, ending: Ending) -> String {
-        let Beginning { name, kind, attributes, .. } = self.beginning;
+    fn end(self, at: Timestamp, about: &Attributes, ending: SpanEnd) -> String {
+        let SpanStart { name, kind, attributes, .. } = self.beginning;
         let attributes = attributes.and(about).and(&ending.attributes).with_some("error.type", ending.error);
         let span = Span {
             trace_id: self.trace,

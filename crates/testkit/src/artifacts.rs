@@ -55,7 +55,7 @@ impl MemoryArtifacts {
 #[async_trait]
 impl Artifacts for MemoryArtifacts {
     fn draft(&self) -> Result<Box<dyn Draft>, ArtifactError> {
-        Ok(Box::new(Written { store: self.clone(), content: Vec::new() }))
+        Ok(Box::new(MemoryDraft { store: self.clone(), content: Vec::new() }))
     }
 
     async fn put(&self, content: Arc<[u8]>) -> Result<ArtifactId, ArtifactError> {
@@ -76,12 +76,12 @@ impl Artifacts for MemoryArtifacts {
     }
 }
 
-struct Written {
+struct MemoryDraft {
     store: MemoryArtifacts,
     content: Vec<u8>,
 }
 
-impl Draft for Written {
+impl Draft for MemoryDraft {
     fn write(&mut self, bytes: &[u8]) -> Result<(), ArtifactError> {
         self.store.check(self.content.len() + bytes.len())?;
         self.content.extend_from_slice(bytes);

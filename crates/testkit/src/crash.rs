@@ -10,11 +10,11 @@ use polis_domain::{Event, Outcome, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Cast, CommandError, Ports, Sent, Society};
 use polis_ports::{Log, LogError};
 
-use crate::{Gate, GatedLog, MemoryLog, ScriptedModel, alike, open};
+use crate::{Gate, GatedLog, MemoryLog, ScriptedModel, equivalence, open};
 
-/// What a society that was never disturbed came to; every disturbed one came to the same.
+/// The outcome of an undisturbed run; every stopped run had the same one.
 #[derive(Debug)]
-pub struct Survived {
+pub struct CrashReport {
     /// Its log.
     pub log: Vec<Recorded>,
     /// How often it was stopped.
@@ -23,8 +23,8 @@ pub struct Survived {
 
 /// Asks the root of these agents (behaviour `root`), one request after another; then the same again for each commit of the
 /// log, stopped right after it, and for each change that a turn made and went on: at another pace it might have been committed
-/// alone. Each must tell the same story, and ask the model for nothing that is in the log already.
-pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, requests: &[&str]) -> Result<Survived, String> {
+/// alone. Each log must be equivalent, and the model must not be asked for anything that is in the log already.
+pub async fn at_every_commit(cast: &Cast, model: impl Fn() -> ScriptedModel, requests: &[&str]) -> Result<CrashReport, String> {
     at_every_end(cast, model, |_| Ports::new(MemoryLog::new()), |_| {}, after_changes, requests).await
 }
 
@@ -37,7 +37,7 @@ pub async fn at_every_commit_in(
     world: impl Fn(Option<Seq>) -> Ports,
     committed: impl Fn(Seq) + Send + Sync + 'static,
     requests: &[&str],
-) -> Result<Survived, String> {
+) -> Result<CrashReport, String> {
     at_every_end(cast, model, world, committed, |_| Vec::new(), requests).await
 }
 
@@ -49,10 +49,10 @@ async fn at_every_end(
     committed: impl Fn(Seq) + Send + Sync + 'static,
     others: impl Fn(&[Recorded]) -> Vec<Seq>,
     requests: &[&str],
-) -> Result<Survived, String> {
+) -> Result<CrashReport, String> {
     let log = Arc::new(MemoryLog::new());
-    let ends = Ends::default();
-    let ports = Ports { log: ends.telling(log.clone(), committed), ..world(None) };
+    let ends = CommitEnds::default();
+    let ports = Ports { log: ends.recording(log.clone(), committed), ..world(None) };
     let society = open(cast.clone(), ports.with_model(model())).await;
     live(&society, &log, requests).await?;
     let whole = events(&log);
@@ -68,7 +68,7 @@ async fn at_every_end(
         let society = open(cast.clone(), ports).await;
         live(&society, &log, requests).await.map_err(|error| at(&error))?;
         let after = events(&log);
-        if let Some(difference) = alike::difference(&whole, &after) {
+        if let Some(difference) = equivalence::difference(&whole, &after) {
             let hint = "what a turn asks for must follow from the log alone, see docs/errors/agents.md#diverged";
             return Err(at(&format!("another story {difference}\n({hint})")));
         }
@@ -77,7 +77,7 @@ async fn at_every_end(
             return Err(at(&format!("the model was asked {asked} times instead of {expected}")));
         }
     }
-    Ok(Survived { log: whole, stops: ends.len() })
+    Ok(CrashReport { log: whole, stops: ends.len() })
 }
 
 /// Where the changes of a turn end.
@@ -107,13 +107,13 @@ async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(
             }),
             _ => None,
         });
-        let told = |error: CommandError| error.to_string();
+        let describe = |error: CommandError| error.to_string();
         let sent = match envelopes.nth(place) {
             Some(sent) => sent,
-            None => society.submit(request).await.map_err(told)?,
+            None => society.submit(request).await.map_err(describe)?,
         };
         let answered = tokio::time::timeout(Duration::from_secs(86_400), society.answer(&sent)).await;
-        answered.map_err(|_| format!("nobody answered `{request}`"))?.map_err(told)?;
+        answered.map_err(|_| format!("nobody answered `{request}`"))?.map_err(describe)?;
     }
     society.stop(Duration::ZERO).await;
     let open = Spine::from_iter(&events(log)).turns.len();
@@ -132,12 +132,12 @@ fn replies(log: &[Recorded]) -> usize {
 
 /// Where each commit of a log ended.
 #[derive(Debug, Clone, Default)]
-pub struct Ends(Arc<Mutex<Vec<Seq>>>);
+pub struct CommitEnds(Arc<Mutex<Vec<Seq>>>);
 
-impl Ends {
+impl CommitEnds {
     /// The same log; from now on it is noted where its commits end.
     pub fn of(&self, log: Arc<MemoryLog>) -> Arc<dyn Log> {
-        self.telling(log, |_| {})
+        self.recording(log, |_| {})
     }
 
     /// Where they ended so far.
@@ -145,19 +145,19 @@ impl Ends {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn telling(&self, log: Arc<MemoryLog>, committed: impl Fn(Seq) + Send + Sync + 'static) -> Arc<dyn Log> {
-        Arc::new(GatedLog { log, gate: Notes { ends: self.clone(), committed: Box::new(committed) } })
+    fn recording(&self, log: Arc<MemoryLog>, committed: impl Fn(Seq) + Send + Sync + 'static) -> Arc<dyn Log> {
+        Arc::new(GatedLog { log, gate: RecordingGate { ends: self.clone(), committed: Box::new(committed) } })
     }
 }
 
-/// Notes where each commit ends, and tells of it.
-struct Notes {
-    ends: Ends,
+/// Records where each commit ends, and calls back.
+struct RecordingGate {
+    ends: CommitEnds,
     committed: Box<dyn Fn(Seq) + Send + Sync>,
 }
 
 #[async_trait]
-impl Gate for Notes {
+impl Gate for RecordingGate {
     async fn append(
         &self,
         log: &dyn Log,

@@ -10,9 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// One thing that the server does to a request.
+/// One thing that the server does with a request.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub enum ServerAction {
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends these bytes one by one, each on its own.
@@ -27,9 +27,9 @@ pub enum Act {
     Reset,
 }
 
-/// Something bad that happens inside the body of a good response.
+/// A fault inside the body of a good response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum BodyFault {
     /// The body ends as if it were whole.
     End,
     /// The connection closes in the middle.
@@ -62,39 +62,39 @@ pub fn chunk(bytes: &[u8]) -> Vec<u8> {
 /// The end of a body that comes in chunks.
 pub const END: &[u8] = b"0\r\n\r\n";
 
-/// A good response with `body`, to which `deed` is done before the byte at `at`.
-pub fn spoilt(content_type: &str, body: &[u8], at: usize, deed: Deed) -> Vec<Act> {
+/// A good response with `body`, to which `body_fault` is done before the byte at `at`.
+pub fn faulty_response(content_type: &str, body: &[u8], at: usize, body_fault: BodyFault) -> Vec<ServerAction> {
     let (before, after) = body.split_at(at);
     let begun = [head(200, content_type), chunk(before)].concat();
     let rest = || [chunk(after), END.to_vec()].concat();
-    let mut acts = vec![Act::Send(begun)];
-    match deed {
-        Deed::End => acts.push(Act::Send(END.to_vec())),
-        Deed::Close => acts.push(Act::Close),
-        Deed::Reset => acts.push(Act::Reset),
-        Deed::Stall => acts.push(Act::Stall),
-        Deed::Insert(bytes) => acts.push(Act::Send([chunk(bytes), rest()].concat())),
-        Deed::Repeat(bytes) => acts.push(Act::Repeat(chunk(bytes))),
-        Deed::Drip => {
-            acts.extend(after.chunks(1).map(|byte| Act::Drip(chunk(byte))));
-            acts.push(Act::Send(END.to_vec()));
+    let mut actions = vec![ServerAction::Send(begun)];
+    match body_fault {
+        BodyFault::End => actions.push(ServerAction::Send(END.to_vec())),
+        BodyFault::Close => actions.push(ServerAction::Close),
+        BodyFault::Reset => actions.push(ServerAction::Reset),
+        BodyFault::Stall => actions.push(ServerAction::Stall),
+        BodyFault::Insert(bytes) => actions.push(ServerAction::Send([chunk(bytes), rest()].concat())),
+        BodyFault::Repeat(bytes) => actions.push(ServerAction::Repeat(chunk(bytes))),
+        BodyFault::Drip => {
+            actions.extend(after.chunks(1).map(|byte| ServerAction::Drip(chunk(byte))));
+            actions.push(ServerAction::Send(END.to_vec()));
         }
     }
-    acts
+    actions
 }
 
 /// The server. Dropping it stops it.
 #[derive(Debug)]
-pub struct Hostile {
+pub struct HostileServer {
     address: SocketAddr,
     open: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
     task: AbortHandle,
 }
 
-impl Hostile {
-    /// Starts on a free port; `script` says what is done to a request for [`Hostile::url`] of a number.
-    pub async fn start(script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static) -> std::io::Result<Self> {
+impl HostileServer {
+    /// Starts on a free port; `script` says what is done to a request for [`HostileServer::url`] of a number.
+    pub async fn start(script: impl Fn(usize) -> Vec<ServerAction> + Send + Sync + 'static) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let (open, requests, script) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::new(script));
@@ -102,7 +102,7 @@ impl Hostile {
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (script, seen, guest) = (script.clone(), seen.clone(), Guest::new(&counted));
+                let (script, seen, guest) = (script.clone(), seen.clone(), ConnectionGuard::new(&counted));
                 connections.spawn(async move {
                     let _ = serve(stream, &*script, &seen).await;
                     drop(guest);
@@ -139,23 +139,23 @@ impl Hostile {
     }
 }
 
-impl Drop for Hostile {
+impl Drop for HostileServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// One open connection, counted.
-struct Guest(Arc<AtomicUsize>);
+struct ConnectionGuard(Arc<AtomicUsize>);
 
-impl Guest {
+impl ConnectionGuard {
     fn new(open: &Arc<AtomicUsize>) -> Self {
         open.fetch_add(1, Ordering::SeqCst);
         Self(open.clone())
     }
 }
 
-impl Drop for Guest {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -163,7 +163,7 @@ impl Drop for Guest {
 
 async fn serve(
     mut stream: TcpStream,
-    script: &(impl Fn(usize) -> Vec<Act> + ?Sized),
+    script: &(impl Fn(usize) -> Vec<ServerAction> + ?Sized),
     seen: &AtomicUsize,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
@@ -172,23 +172,23 @@ async fn serve(
         seen.fetch_add(1, Ordering::SeqCst);
         for act in script(number) {
             match act {
-                Act::Send(bytes) => stream.write_all(&bytes).await?,
-                Act::Drip(bytes) => {
+                ServerAction::Send(bytes) => stream.write_all(&bytes).await?,
+                ServerAction::Drip(bytes) => {
                     for byte in bytes {
                         stream.write_all(&[byte]).await?;
                         tokio::task::yield_now().await;
                     }
                 }
-                Act::Repeat(bytes) => loop {
+                ServerAction::Repeat(bytes) => loop {
                     stream.write_all(&bytes).await?;
                     tokio::task::yield_now().await;
                 },
-                Act::Stall => {
+                ServerAction::Stall => {
                     while stream.read(&mut [0; 64]).await? > 0 {}
                     return Ok(());
                 }
-                Act::Close => return Ok(()),
-                Act::Reset => return stream.set_zero_linger(),
+                ServerAction::Close => return Ok(()),
+                ServerAction::Reset => return stream.set_zero_linger(),
             }
         }
     }

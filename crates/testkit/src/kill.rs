@@ -24,14 +24,14 @@ const MOST_MISSED: usize = 4;
 /// Lives that are tried at once.
 const AT_ONCE: usize = 3;
 
-/// Death at one event. `KILL_AT=N` ends the process with SIGKILL at the append that holds event N, `KILL_WHEN=before` or
+/// Kills the process at one event. `KILL_AT=N` ends it with SIGKILL at the append that holds event N, `KILL_WHEN=before` or
 /// `after` it is durable; without it nothing happens.
-pub struct Death {
+pub struct KillGate {
     at: Option<Seq>,
     before: bool,
 }
 
-impl Death {
+impl KillGate {
     /// As the environment says.
     pub fn from_environment() -> Self {
         let at = std::env::var("KILL_AT").ok().and_then(|at| at.parse().ok()).map(Seq);
@@ -40,7 +40,7 @@ impl Death {
 }
 
 #[async_trait]
-impl Gate for Death {
+impl Gate for KillGate {
     async fn append(
         &self,
         log: &dyn Log,
@@ -72,7 +72,7 @@ fn die() -> ! {
     }
 }
 
-/// A program that keeps a society in a folder, dies as [`Death`] says, and ends well once everything is answered.
+/// A program that keeps a society in a folder, dies as [`KillGate`] says, and ends well once everything is answered.
 pub struct Target<'a> {
     /// Starts a life in this folder.
     pub life: &'a (dyn Fn(&Path) -> Command + Sync),
@@ -80,8 +80,8 @@ pub struct Target<'a> {
     pub read: &'a (dyn Fn(&Path) -> Vec<Recorded> + Sync),
 }
 
-/// What is left of a society that was killed and started again.
-pub struct Remains<'a> {
+/// A society that was killed and started again.
+pub struct RestartedRun<'a> {
     /// Its folder.
     pub dir: &'a Path,
     /// Its log when it died.
@@ -102,7 +102,7 @@ impl Target<'_> {
     pub fn at_every_event(
         &self,
         events: usize,
-        check: impl Fn(&Remains<'_>) -> Result<(), String> + Sync,
+        check: impl Fn(&RestartedRun<'_>) -> Result<(), String> + Sync,
     ) -> Result<(), String> {
         let points: Vec<_> = (1..=events as u64).flat_map(|at| [(at, "before"), (at, "after")]).collect();
         let (next, missed) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -130,7 +130,7 @@ impl Target<'_> {
         &self,
         at: u64,
         when: &str,
-        check: &impl Fn(&Remains<'_>) -> Result<(), String>,
+        check: &impl Fn(&RestartedRun<'_>) -> Result<(), String>,
         missed: &AtomicUsize,
     ) -> Result<(), String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -149,7 +149,7 @@ impl Target<'_> {
         copy_folder(dir.path(), copy.path()).map_err(|error| error.to_string())?;
         let kept = (self.read)(copy.path());
         self.live(dir.path())?;
-        check(&Remains { dir: dir.path(), kept: &kept, log: &(self.read)(dir.path()) })
+        check(&RestartedRun { dir: dir.path(), kept: &kept, log: &(self.read)(dir.path()) })
     }
 
     fn live(&self, dir: &Path) -> Result<(), String> {

@@ -2,12 +2,12 @@
 //! clock that moves when told, a crash after every commit, a kill at every event, a conformance suite for logs, a hostile HTTP
 //! server, and the simulator.
 
-pub mod alike;
 pub mod artifact_conformance;
 mod artifacts;
 mod clock;
 pub mod conformance;
 pub mod crash;
+pub mod equivalence;
 mod gated_log;
 pub mod hostile;
 pub mod kill;
@@ -23,7 +23,7 @@ pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use gated_log::{FullDisk, Gate, GatedLog};
 pub use memory_log::MemoryLog;
-pub use model::{Line, ScriptedModel};
-pub use program::{Op, Program, Programmed, expected, worker_role};
+pub use model::{ScriptedModel, ScriptedReply};
+pub use program::{Op, Program, ProgrammedAgent, expected, worker_role};
 pub use society::{ask, open, society};
 pub use tools::ScriptedTools;

@@ -1,4 +1,4 @@
-//! A model that says what the test wrote for it.
+//! A model whose replies the test scripts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use futures_util::stream;
 use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
 
-type Script = dyn Fn(&ModelRequest) -> Line + Send + Sync;
+type Script = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
 /// Answers each request by a function of the request alone, so that a second run hears the same.
 pub struct ScriptedModel {
@@ -18,9 +18,9 @@ pub struct ScriptedModel {
     window: Option<u64>,
 }
 
-/// What the model does with one request.
+/// The model's reply to one request.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct ScriptedReply {
     delay: Duration,
     deltas: Vec<Delta>,
     usage: Option<Usage>,
@@ -30,14 +30,14 @@ pub struct Line {
 
 impl ScriptedModel {
     /// A model that follows `script`.
-    pub fn new(script: impl Fn(&ModelRequest) -> Line + Send + Sync + 'static) -> Self {
+    pub fn new(script: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
         Self { script: Box::new(script), asked: Arc::default(), window: None }
     }
 
     /// A model that says one thing, always.
     pub fn saying(text: &str) -> Self {
         let text = text.to_owned();
-        Self::new(move |_| Line::text(&text))
+        Self::new(move |_| ScriptedReply::text(&text))
     }
 
     /// The same model, seeing so many tokens at once.
@@ -51,7 +51,7 @@ impl ScriptedModel {
     }
 }
 
-impl Line {
+impl ScriptedReply {
     /// A reply in words.
     pub fn text(text: &str) -> Self {
         Self { deltas: vec![Delta::Content(text.to_owned())], ..Self::default() }
@@ -100,7 +100,7 @@ impl Line {
 impl Model for ScriptedModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let Line { delay, mut deltas, usage, finish, error } = (self.script)(&request);
+        let ScriptedReply { delay, mut deltas, usage, finish, error } = (self.script)(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

@@ -65,9 +65,9 @@ impl Program {
 
 /// Does what its task says.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Programmed;
+pub struct ProgrammedAgent;
 
-impl Programmed {
+impl ProgrammedAgent {
     /// The name under which it is cast.
     pub const NAME: &'static str = "programmed";
 
@@ -77,10 +77,10 @@ impl Programmed {
 
 /// The role of an agent that does what it is told.
 pub fn worker_role() -> Role {
-    Role { name: "Worker".into(), prompt: "You do what you are told.".into(), ..Role::new("worker", Programmed::NAME) }
+    Role { name: "Worker".into(), prompt: "You do what you are told.".into(), ..Role::new("worker", ProgrammedAgent::NAME) }
 }
 
-impl Agent for Programmed {
+impl Agent for ProgrammedAgent {
     fn operations(&self) -> Vec<Operation> {
         let nothing = Operation::new("nothing", "Do nothing", "[]").with_meta("_ui_action", "nothing");
         vec![nothing.translated("zh", "什么都不做", "[ ]")]
@@ -114,7 +114,7 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
         }
         Op::Think(prompt) => {
             let messages = vec![ChatMessage::user(prompt)];
-            let request = ModelRequest { messages, max_tokens: Some(Programmed::REPLY_TOKENS), ..ModelRequest::default() };
+            let request = ModelRequest { messages, max_tokens: Some(ProgrammedAgent::REPLY_TOKENS), ..ModelRequest::default() };
             let reply = turn.model(request).await;
             reply.map_or_else(failed, |reply| reply.text)
         }
@@ -181,7 +181,7 @@ async fn units(turn: &mut Turn, programs: Vec<Program>) -> Result<String, Failur
         let sub = turn.open_sub_thread(&path, &placeholder.id).await?;
         let task = Task::action(turn.task().id.clone(), "ProcessSubThread", program.text());
         placeholders.push(placeholder);
-        started.push((sub, Programmed::NAME.into(), task));
+        started.push((sub, ProgrammedAgent::NAME.into(), task));
     }
     let mut words = Vec::new();
     for (placeholder, result) in placeholders.iter().zip(turn.run_units(started).await?) {

@@ -1,4 +1,4 @@
-//! The world that programmed agents live in: a model, three tools, and a person who looks after what waits.
+//! The environment of programmed agents: a model, three tools, and a person who makes the open decisions.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use polis_ports::{ChatMessage, ModelRequest};
 
 use crate::ScriptedTools;
 
-/// What the model says to a request.
-pub fn thought(request: &ModelRequest) -> String {
+/// The model's reply to a request.
+pub fn model_reply(request: &ModelRequest) -> String {
     match request.messages.last() {
         Some(ChatMessage::User { text: prompt, .. }) => format!("thought({prompt})"),
         _ => "thought()".to_owned(),
@@ -25,18 +25,18 @@ pub fn tools(record: impl Fn(EffectClass, &str) + Send + Sync + 'static) -> Scri
         let record = record.clone();
         tools.with(name, class, move |argument, context| {
             record(class, &context.idempotency_key());
-            told(name, argument)
+            result(name, argument)
         })
     })
 }
 
-fn told(tool: &str, argument: &str) -> CallResult {
+fn result(tool: &str, argument: &str) -> CallResult {
     CallResult::good(format!("{tool}({argument})"))
 }
 
 /// Does what a careful person would: agrees to everything, and settles each doubtful write by looking whether it was done.
 /// What fails now is tried again at the next call.
-pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
+pub async fn resolve_open_decisions(society: &Society, was_done: impl Fn(&str) -> bool) {
     let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Grant(_));
     let waiting = society.look(move |spine| {
         let effects = spine.turns.iter().flat_map(|(turn, state)| {
@@ -48,8 +48,8 @@ pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
         let resolution = if asks {
             Resolution::Outcome(Outcome::Verdict(Verdict::yes()))
         } else {
-            let Some((stated, result)) = result_of(society, id).await else { continue };
-            let Ok(seed) = society.look(move |spine| spine.seed_at(stated)).await else { continue };
+            let Some((started, result)) = result_of(society, id).await else { continue };
+            let Ok(seed) = society.look(move |spine| spine.seed_at(started)).await else { continue };
             match was_done(&format!("{seed:016x}/{id}")) {
                 true => Resolution::Outcome(Outcome::Result(result)),
                 false => Resolution::Again,
@@ -59,7 +59,7 @@ pub async fn attend(society: &Society, was_done: impl Fn(&str) -> bool) {
     }
 }
 
-/// Where a call was stated, and what it must have given back, from what it was asked.
+/// Where a call was started, and the result that it must have had, from its arguments.
 async fn result_of(society: &Society, id: EffectId) -> Option<(Seq, CallResult)> {
     let mut after = id.turn.0;
     loop {
@@ -71,8 +71,8 @@ async fn result_of(society: &Society, id: EffectId) -> Option<(Seq, CallResult)>
             }
             _ => None,
         });
-        if let Some((stated, call)) = call {
-            return Some((stated, told(&call.tool, &call.arguments)));
+        if let Some((started, call)) = call {
+            return Some((started, result(&call.tool, &call.arguments)));
         }
     }
 }

@@ -32,8 +32,8 @@ fn read(text: &str) -> Result<Question, ToolError> {
     let bad = |what: String| Err(ToolError::BadArguments(what));
     let Arguments { question, options } = arguments(text)?;
     // It is shown on terminals.
-    let shown = |text: String| text.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>();
-    let (question, options) = (shown(question), options.unwrap_or_default().into_iter().map(shown).collect::<Vec<_>>());
+    let printable = |text: String| text.chars().filter(|c| *c == '\n' || !c.is_control()).collect::<String>();
+    let (question, options) = (printable(question), options.unwrap_or_default().into_iter().map(printable).collect::<Vec<_>>());
     if question.trim().is_empty() {
         return bad("question is empty".to_owned());
     }

@@ -5,7 +5,7 @@ mod charset;
 mod html;
 mod page;
 
-pub use address::{Allowed, BadRule};
+pub use address::{AllowedAddresses, BadAddressRule};
 pub(crate) use charset::text;
 pub(crate) use html::readable;
 pub(crate) use page::{Fetcher, Page, read};

@@ -9,7 +9,7 @@ use polis_ports::{ArtifactError, Artifacts, CallContext, Tool, ToolError, ToolSp
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::fetch::{Allowed, Fetcher, Page, Resolver, SystemResolver, readable, text};
+use crate::fetch::{AllowedAddresses, Fetcher, Page, Resolver, SystemResolver, readable, text};
 use crate::results::{arguments, failed, good};
 use crate::spill::fitted;
 
@@ -34,7 +34,7 @@ struct Arguments {
 
 impl FetchUrl {
     /// Gets pages of the Internet, and of what is allowed besides.
-    pub fn new(allowed: Allowed) -> Self {
+    pub fn new(allowed: AllowedAddresses) -> Self {
         Self { fetcher: Fetcher::new(Arc::new(SystemResolver), allowed, MAX_PAGE_BYTES), timeout: TIMEOUT }
     }
 
@@ -89,25 +89,25 @@ impl Tool for FetchUrl {
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         let Arguments { url } = arguments(text)?;
         Ok(match tokio::time::timeout(self.timeout, self.fetcher.get(&url)).await {
-            Ok(Ok(page)) => told(page, &*context.artifacts.store).await,
+            Ok(Ok(page)) => page_result(page, &*context.artifacts.store).await,
             Ok(Err(reason)) => failed(reason),
             Err(_) => failed(format_args!("{url} took longer than {} seconds", self.timeout.as_secs_f64())),
         })
     }
 }
 
-async fn told(page: Page, store: &dyn Artifacts) -> CallResult {
+async fn page_result(page: Page, store: &dyn Artifacts) -> CallResult {
     // A page can be made to take long to read.
-    let (page, said) = match tokio::task::spawn_blocking(move || (said(&page), page)).await {
-        Ok((said, page)) => (page, said),
+    let (page, page_text) = match tokio::task::spawn_blocking(move || (page_text(&page), page)).await {
+        Ok((page_text, page)) => (page, page_text),
         Err(stopped) => return failed(stopped),
     };
     let Page { url, status, content_type, body, is_cut } = page;
     let cut = if is_cut { format!(", of which only the first {} bytes were read", body.len()) } else { String::new() };
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("page");
-    let (content, artifact) = match said {
-        Ok(said) => fitted(format!("{url} answered {status}{cut}\n\n{said}"), &format!("{name}.txt"), store).await,
+    let (content, artifact) = match page_text {
+        Ok(page_text) => fitted(format!("{url} answered {status}{cut}\n\n{page_text}"), &format!("{name}.txt"), store).await,
         Err(why) if status.is_success() => match store.put(body.as_slice().into()).await {
             Ok(id) => {
                 let artifact = Artifact::new(id, name, &content_type, body.len() as u64);
@@ -123,7 +123,7 @@ async fn told(page: Page, store: &dyn Artifacts) -> CallResult {
 }
 
 /// The text of a page, or why it has none.
-fn said(page: &Page) -> Result<String, String> {
+fn page_text(page: &Page) -> Result<String, String> {
     let text = text(&page.content_type, &page.body).map_err(|why| why.to_string())?;
     Ok(if page.content_type.to_lowercase().contains("html") { readable(&text) } else { text })
 }

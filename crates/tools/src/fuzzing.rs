@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::Allowed;
+use crate::AllowedAddresses;
 use crate::fetch;
 
 pub use crate::mcp::fuzzing::{mcp_tools, received};
@@ -16,7 +16,7 @@ pub fn url(text: &str) -> Result<(String, String, String), String> {
 }
 
 /// Whether a host at an address may be reached.
-pub fn permits(allowed: &Allowed, host: &str, address: IpAddr) -> bool {
+pub fn permits(allowed: &AllowedAddresses, host: &str, address: IpAddr) -> bool {
     allowed.permits(host, address)
 }
 

@@ -1,8 +1,8 @@
 //! Tools that agents can use.
 //!
-//! A [`Workbench`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
+//! A [`ToolRegistry`] holds tools and runs them; [`built_ins`] are those that come with Polis, confined to a [`Workspace`].
 //! To add one: one file, one line in [`built_ins`]. Tools of MCP servers come through [`mcp`]. A tool knows nothing of who may
-//! use it: [`Ruled`] says so, from rules.
+//! use it: [`PolicyToolbox`] says so, from rules.
 
 pub mod a2a;
 mod artifacts;
@@ -13,11 +13,11 @@ mod fetch_url;
 #[doc(hidden)]
 pub mod fuzzing;
 mod glob;
-mod ignored;
+mod http_client;
+mod ignore_rules;
 mod list_files;
 pub mod mcp;
 mod now;
-mod outgoing;
 mod plain_http;
 mod policy;
 mod protected;
@@ -30,8 +30,8 @@ pub mod sandbox;
 mod search_files;
 mod spill;
 mod text;
+mod tool_registry;
 mod walk;
-mod workbench;
 mod workspace;
 mod write_file;
 
@@ -42,18 +42,18 @@ use polis_ports::{Clock, Tool};
 pub use artifacts::{GetArtifact, ListArtifacts, PutArtifact};
 pub use ask_person::AskPerson;
 pub use edit_file::EditFile;
-pub use fetch::{Allowed, BadRule, Resolver, SystemResolver};
+pub use fetch::{AllowedAddresses, BadAddressRule, Resolver, SystemResolver};
 pub use fetch_url::FetchUrl;
 pub use list_files::ListFiles;
 pub use now::Now;
 pub use plain_http::is_plain_http;
-pub use policy::{Rule, Ruled, Then};
-pub use protected::Protected;
+pub use policy::{PolicyToolbox, Rule, RuleAction};
+pub use protected::ProtectedPaths;
 pub use read_file::ReadFile;
 #[cfg(target_os = "linux")]
-pub use run_command::{Commands, RunCommand};
+pub use run_command::{CommandOptions, RunCommand};
 pub use search_files::SearchFiles;
-pub use workbench::{DuplicateTool, Workbench};
+pub use tool_registry::{DuplicateTool, ToolRegistry};
 pub use workspace::{Workspace, WorkspaceError};
 pub use write_file::WriteFile;
 

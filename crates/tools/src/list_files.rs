@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::glob::Glob;
 use crate::results::{MAX_RESULT_BYTES, arguments, failed, good, on_one_line};
 use crate::text::text_of;
-use crate::walk::{Found, Walk, Walked, What};
+use crate::walk::{EntryKind, Walk, WalkEntry, WalkResult};
 use crate::workspace::{RelativePath, Workspace};
 
 /// Most bytes of files that are read to count their lines.
@@ -88,9 +88,9 @@ impl Tool for ListFiles {
         };
         let workspace = self.workspace.clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let walked = walk.through(&workspace).map_err(failed)?;
-            let counted = counts.unwrap_or_default().then(|| count(&workspace, &walked));
-            told(&walked, counted.as_deref(), offset.unwrap_or_default())
+            let result = walk.run(&workspace).map_err(failed)?;
+            let counted = counts.unwrap_or_default().then(|| count(&workspace, &result));
+            listing(&result, counted.as_deref(), offset.unwrap_or_default())
         });
         Ok(match listed.await {
             Ok(Ok(content)) => good(content),
@@ -125,24 +125,24 @@ impl std::fmt::Display for Counts {
 }
 
 /// The counts of each entry; none for what is no text file, or comes after the most that is read.
-fn count(workspace: &Workspace, walked: &Walked) -> Vec<Option<Counts>> {
+fn count(workspace: &Workspace, result: &WalkResult) -> Vec<Option<Counts>> {
     let mut left = MAX_COUNTED_BYTES;
-    let counted = walked.found.iter().map(|found| {
-        let What::File { bytes } = found.what else { return None };
+    let counted = result.entries.iter().map(|found| {
+        let EntryKind::File { bytes } = found.kind else { return None };
         left = left.checked_sub(bytes)?;
         text_of(workspace, &found.path).ok().map(|text| Counts::of(&text))
     });
     counted.collect()
 }
 
-fn told(walked: &Walked, counted: Option<&[Option<Counts>]>, offset: usize) -> Result<String, CallResult> {
-    let total = walked.found.len();
+fn listing(result: &WalkResult, counted: Option<&[Option<Counts>]>, offset: usize) -> Result<String, CallResult> {
+    let total = result.entries.len();
     if offset > 0 && offset >= total {
         return Err(failed(format_args!("there are only {total} entries")));
     }
     let mut content = String::new();
     let mut shown = offset;
-    for (n, found) in walked.found.iter().enumerate().skip(offset) {
+    for (n, found) in result.entries.iter().enumerate().skip(offset) {
         let line = line(found, counted.map(|counted| counted[n]));
         if content.len() + line.len() > MAX_RESULT_BYTES {
             break;
@@ -154,32 +154,32 @@ fn told(walked: &Walked, counted: Option<&[Option<Counts>]>, offset: usize) -> R
         content.push_str(&format!("[cut: these are entries {} to {shown} of {total}", offset + 1));
         content.push_str(&if shown < total { format!("; go on with offset {shown}]\n") } else { "]\n".to_owned() });
     }
-    content.push_str(&totals(walked, counted));
+    content.push_str(&totals(result, counted));
     Ok(content)
 }
 
-fn line(found: &Found, counts: Option<Option<Counts>>) -> String {
+fn line(found: &WalkEntry, counts: Option<Option<Counts>>) -> String {
     let path = on_one_line(found.path.as_str());
-    match (found.what, counts) {
-        (What::File { bytes }, None) => format!("{path} ({bytes} bytes)\n"),
-        (What::File { bytes }, Some(Some(counts))) => format!("{path} ({bytes} bytes, {counts})\n"),
-        (What::File { bytes }, Some(None)) => format!("{path} ({bytes} bytes, not counted)\n"),
-        (What::Folder, _) => format!("{path}/\n"),
-        (What::Link, _) => format!("{path} (a link, not followed)\n"),
-        (What::Other, _) => format!("{path} (no file)\n"),
+    match (found.kind, counts) {
+        (EntryKind::File { bytes }, None) => format!("{path} ({bytes} bytes)\n"),
+        (EntryKind::File { bytes }, Some(Some(counts))) => format!("{path} ({bytes} bytes, {counts})\n"),
+        (EntryKind::File { bytes }, Some(None)) => format!("{path} ({bytes} bytes, not counted)\n"),
+        (EntryKind::Folder, _) => format!("{path}/\n"),
+        (EntryKind::Link, _) => format!("{path} (a link, not followed)\n"),
+        (EntryKind::Other, _) => format!("{path} (no file)\n"),
     }
 }
 
-fn totals(walked: &Walked, counted: Option<&[Option<Counts>]>) -> String {
+fn totals(result: &WalkResult, counted: Option<&[Option<Counts>]>) -> String {
     let (mut files, mut folders, mut bytes) = (0_usize, 0_usize, 0_u64);
-    for found in &walked.found {
-        match found.what {
-            What::File { bytes: more } => {
+    for found in &result.entries {
+        match found.kind {
+            EntryKind::File { bytes: more } => {
                 files += 1;
                 bytes += more;
             }
-            What::Folder => folders += 1,
-            What::Link | What::Other => {}
+            EntryKind::Folder => folders += 1,
+            EntryKind::Link | EntryKind::Other => {}
         }
     }
     let mut totals = format!("[total: {files} files with {bytes} bytes, {folders} folders");
@@ -188,13 +188,13 @@ fn totals(walked: &Walked, counted: Option<&[Option<Counts>]>) -> String {
         let sum = known.iter().fold(Counts::default(), |sum, counts| sum.plus(**counts));
         totals.push_str(&format!("; {} text files with {sum}", known.len()));
     }
-    if walked.unreadable > 0 {
-        totals.push_str(&format!("; {} entries cannot be read", walked.unreadable));
+    if result.unreadable > 0 {
+        totals.push_str(&format!("; {} entries cannot be read", result.unreadable));
     }
-    if walked.ignored > 0 {
-        totals.push_str(&format!("; {} entries are left out by .gitignore", walked.ignored));
+    if result.ignored > 0 {
+        totals.push_str(&format!("; {} entries are left out by .gitignore", result.ignored));
     }
-    if walked.is_cut {
+    if result.is_cut {
         totals.push_str("; there is more than can be walked through at once, so give a folder further down");
     }
     totals.push(']');

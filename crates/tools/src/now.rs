@@ -67,16 +67,16 @@ impl Tool for Now {
         }
         let now = Timestamp::from_millisecond(self.clock.now().0.cast_signed());
         // The list of zones may have to be read from the disk.
-        let told = tokio::task::spawn_blocking(move || match (named(&zone), now) {
-            (Ok(zone), Ok(now)) => good(told(now, zone)),
+        let describe_time = tokio::task::spawn_blocking(move || match (named(&zone), now) {
+            (Ok(zone), Ok(now)) => good(describe_time(now, zone)),
             (Err(reason), _) => failed(reason),
             (_, Err(error)) => failed(error),
         });
-        Ok(told.await.unwrap_or_else(failed))
+        Ok(describe_time.await.unwrap_or_else(failed))
     }
 }
 
-fn told(now: Timestamp, zone: TimeZone) -> String {
+fn describe_time(now: Timestamp, zone: TimeZone) -> String {
     let there = now.to_zoned(zone);
     let name = there.time_zone().iana_name().map_or_else(String::new, |name| format!(" {name}"));
     there.strftime(&format!("%Y-%m-%dT%H:%M:%S%:z{name} %A")).to_string()
@@ -146,7 +146,7 @@ mod tests {
             ("gmt-03:30", winter, "2023-11-14T18:43:20-03:30 Tuesday"),
             ("+0530", winter, "2023-11-15T03:43:20+05:30 Wednesday"),
         ] {
-            let got = told(Timestamp::from_second(second).unwrap(), named(zone).unwrap());
+            let got = describe_time(Timestamp::from_second(second).unwrap(), named(zone).unwrap());
             assert_eq!(got, want, "{zone}");
         }
         assert!(named("").is_ok(), "the machine's own");

@@ -47,16 +47,16 @@ pub struct Rule {
     /// The arguments, as JSON text.
     pub arguments: Option<String>,
     /// What holds then.
-    pub then: Then,
+    pub then: RuleAction,
     /// The reason, for people.
     pub why: String,
     /// Whether an allowance holds also after outside content was read.
     pub tainted: bool,
 }
 
-/// What a rule says.
+/// What happens to a call that a rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Then {
+pub enum RuleAction {
     /// The call is made.
     Allow,
     /// A person is asked.
@@ -66,15 +66,15 @@ pub enum Then {
     Deny,
 }
 
-/// A toolbox whose calls are judged first.
-pub struct Ruled {
+/// A toolbox whose calls must pass a policy.
+pub struct PolicyToolbox {
     toolbox: Arc<dyn Toolbox>,
     rules: Vec<Rule>,
     /// What turns do themselves; no toolbox lists it.
     own: Vec<Arc<str>>,
 }
 
-impl Ruled {
+impl PolicyToolbox {
     /// The same tools under these rules.
     pub fn new(toolbox: Arc<dyn Toolbox>, rules: Vec<Rule>) -> Self {
         Self { toolbox, rules, own: Vec::new() }
@@ -135,7 +135,7 @@ impl Ruled {
 }
 
 #[async_trait]
-impl Toolbox for Ruled {
+impl Toolbox for PolicyToolbox {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.toolbox.tools()
     }
@@ -174,7 +174,7 @@ impl Toolbox for Ruled {
 
     fn flow(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Flow {
         let flow = self.toolbox.flow(tool, arguments, who);
-        let is_exempt = |rule: &Rule| rule.then == Then::Allow && rule.tainted;
+        let is_exempt = |rule: &Rule| rule.then == RuleAction::Allow && rule.tainted;
         let exempt = read(arguments).is_ok_and(|fields| self.rule_for(tool, fields, who).is_some_and(is_exempt));
         Flow { exempt, ..flow }
     }
@@ -186,7 +186,7 @@ impl Toolbox for Ruled {
     fn sampling_ruling(&self, server: &str, who: &Caller<'_>) -> Ruling {
         let name = format!("{server}{PARTS}{SAMPLING}");
         // A rule that lets a server's tools be used does not lend it a model unless it says so.
-        let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == Then::Deny;
+        let means_it = |rule: &&Rule| rule.tool.is_some() || rule.then == RuleAction::Deny;
         let subject = Subject { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
         let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&subject, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.sampling_ruling(server, who))
@@ -217,9 +217,9 @@ struct Subject<'a> {
 impl Rule {
     fn ruling(&self) -> Ruling {
         match self.then {
-            Then::Allow => Ruling::Allow,
-            Then::Ask => Ruling::Ask(self.why.clone()),
-            Then::Deny => Ruling::Deny(self.denial()),
+            RuleAction::Allow => Ruling::Allow,
+            RuleAction::Ask => Ruling::Ask(self.why.clone()),
+            RuleAction::Deny => Ruling::Deny(self.denial()),
         }
     }
 
@@ -237,12 +237,12 @@ impl Rule {
         let Subject { tool, server, own, is_theirs, arguments } = *subject;
         let is = |pattern: &Option<String>, text: &str| pattern.as_ref().is_none_or(|pattern| matches(pattern, text));
         // A server could give its tool any name that is let through; a rule that lets it through must say whose it is.
-        let by_own = !is_theirs || self.then != Then::Allow || self.server.is_some();
+        let by_own = !is_theirs || self.then != RuleAction::Allow || self.server.is_some();
         let named = self.tool.as_ref().is_none_or(|pattern| matches(pattern, tool) || (by_own && matches(pattern, own)));
         // A model could give a role or an agent any name that is let through.
         let is_chosen = (self.agent.is_some() && who.chosen.agent) || (self.role.is_some() && who.chosen.role);
         named
-            && !(is_chosen && self.then == Then::Allow)
+            && !(is_chosen && self.then == RuleAction::Allow)
             && is(&self.server, server)
             && is(&self.agent, who.agent.as_str())
             && is(&self.role, who.role.map_or("", |role| role.as_str()))
@@ -343,21 +343,25 @@ mod tests {
     }
 
     fn ruling(rules: &[Rule], tool: &str, arguments: &str) -> &'static str {
-        said(rules, |ruled, who| ruled.ruling(tool, arguments, who))
+        verdict(rules, |ruled, who| ruled.ruling(tool, arguments, who))
     }
 
     fn sampling_ruling(rules: &[Rule], server: &str) -> &'static str {
-        said(rules, |ruled, who| ruled.sampling_ruling(server, who))
+        verdict(rules, |ruled, who| ruled.sampling_ruling(server, who))
     }
 
-    fn said(rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
+    fn verdict(rules: &[Rule], ask: impl Fn(&PolicyToolbox, &Caller<'_>) -> Ruling) -> &'static str {
         said_to(polis_ports::Chosen::default(), rules, ask)
     }
 
-    fn said_to(chosen: polis_ports::Chosen, rules: &[Rule], ask: impl Fn(&Ruled, &Caller<'_>) -> Ruling) -> &'static str {
+    fn said_to(
+        chosen: polis_ports::Chosen,
+        rules: &[Rule],
+        ask: impl Fn(&PolicyToolbox, &Caller<'_>) -> Ruling,
+    ) -> &'static str {
         let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
         let who = Caller { agent: &agent, role: Some(&role), task: &task, chosen };
-        match ask(&Ruled::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
+        match ask(&PolicyToolbox::new(Arc::new(Tools), rules.to_vec()).with_own(["plan".into()]), &who) {
             Ruling::Allow | Ruling::Approved => "allow",
             Ruling::Ask(_) => "ask",
             Ruling::AskEach(_) => "ask each",
@@ -381,13 +385,14 @@ mod tests {
     #[test]
     fn a_server_is_known_by_the_name_that_the_operator_gave_it() {
         for (server, tool) in [("a b", "a_b__read_file_7fc2edc0"), ("c__d", "c__d__push_7fc2edc0"), ("git", "git__push")] {
-            let rule = Rule { server: some(server), then: Then::Deny, ..Rule::default() };
+            let rule = Rule { server: some(server), then: RuleAction::Deny, ..Rule::default() };
             assert_eq!(ruling(&[rule], tool, "{}"), "deny", "{server}");
         }
-        let wrong =
-            |server| ruling(&[Rule { server: some(server), then: Then::Deny, ..Rule::default() }], "c__d__push_7fc2edc0", "{}");
+        let wrong = |server| {
+            ruling(&[Rule { server: some(server), then: RuleAction::Deny, ..Rule::default() }], "c__d__push_7fc2edc0", "{}")
+        };
         assert_eq!(["c", "a_b", "git"].map(wrong), ["allow"; 3]);
-        let own = Rule { tool: some("read/file"), then: Then::Deny, ..Rule::default() };
+        let own = Rule { tool: some("read/file"), then: RuleAction::Deny, ..Rule::default() };
         assert_eq!(ruling(&[own], "a_b__read_file_7fc2edc0", "{}"), "deny");
     }
 
@@ -395,16 +400,16 @@ mod tests {
     fn the_first_rule_that_fits_counts() {
         let rule = |tool: &str, then| Rule { tool: some(tool), then, ..Rule::default() };
         let rules = [
-            Rule { arguments: some("*rm -rf*"), ..rule("run_command", Then::Deny) },
-            Rule { agent: some("scribe*"), role: some("scribe"), ..rule("run_command", Then::Allow) },
-            Rule { server: some("git"), then: Then::Allow, ..Rule::default() },
-            rule("*", Then::Deny),
+            Rule { arguments: some("*rm -rf*"), ..rule("run_command", RuleAction::Deny) },
+            Rule { agent: some("scribe*"), role: some("scribe"), ..rule("run_command", RuleAction::Allow) },
+            Rule { server: some("git"), then: RuleAction::Allow, ..Rule::default() },
+            rule("*", RuleAction::Deny),
         ];
         assert_eq!(ruling(&rules, "run_command", r#"{ "command" : "rm -rf x" }"#), "deny");
         assert_eq!(ruling(&rules, "run_command", "{}"), "allow");
         assert_eq!(ruling(&rules, "git__push", "{}"), "allow");
         assert_eq!(ruling(&rules, "read_file", "{}"), "deny");
-        let others = [Rule { role: some("editor"), ..rule("read_file", Then::Deny) }, rule("push", Then::Deny)];
+        let others = [Rule { role: some("editor"), ..rule("read_file", RuleAction::Deny) }, rule("push", RuleAction::Deny)];
         assert_eq!([ruling(&others, "read_file", "{}"), ruling(&others, "git__push", "{}")], ["allow", "deny"]);
     }
 
@@ -414,12 +419,12 @@ mod tests {
         let by_agent = |then| Rule { tool: some("run_command"), agent: some("scribe*"), then, ..Rule::default() };
         let (agent, role) = (true, true);
         for (rule, chosen, want) in [
-            (by_role(Then::Allow), polis_ports::Chosen { agent, role: false }, "allow"),
-            (by_role(Then::Allow), polis_ports::Chosen { agent: false, role }, "ask"),
-            (by_agent(Then::Allow), polis_ports::Chosen { agent: false, role }, "allow"),
-            (by_agent(Then::Allow), polis_ports::Chosen { agent, role: false }, "ask"),
-            (by_role(Then::Deny), polis_ports::Chosen { agent, role }, "deny"),
-            (by_agent(Then::Deny), polis_ports::Chosen { agent, role }, "deny"),
+            (by_role(RuleAction::Allow), polis_ports::Chosen { agent, role: false }, "allow"),
+            (by_role(RuleAction::Allow), polis_ports::Chosen { agent: false, role }, "ask"),
+            (by_agent(RuleAction::Allow), polis_ports::Chosen { agent: false, role }, "allow"),
+            (by_agent(RuleAction::Allow), polis_ports::Chosen { agent, role: false }, "ask"),
+            (by_role(RuleAction::Deny), polis_ports::Chosen { agent, role }, "deny"),
+            (by_agent(RuleAction::Deny), polis_ports::Chosen { agent, role }, "deny"),
         ] {
             let ruled = said_to(chosen, std::slice::from_ref(&rule), |ruled, who| ruled.ruling("run_command", "{}", who));
             assert_eq!(ruled, want, "{rule:?} {chosen:?}");
@@ -428,38 +433,38 @@ mod tests {
 
     #[test]
     fn a_rule_about_some_arguments_does_not_forbid_the_tool_in_words() {
-        let said = |arguments: Option<String>, why: &str| {
-            let rule = Rule { arguments, why: why.to_owned(), then: Then::Deny, ..Rule::default() };
+        let verdict = |arguments: Option<String>, why: &str| {
+            let rule = Rule { arguments, why: why.to_owned(), then: RuleAction::Deny, ..Rule::default() };
             match rule.ruling() {
                 Ruling::Deny(why) => why,
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(said(None, "not today"), "not today");
-        assert_eq!(said(None, ""), "polis.toml says so");
-        assert_eq!(said(some("*rm*"), "not today"), "not today. Other calls of it may be allowed.");
-        assert_eq!(said(some("*rm*"), "Not today!"), "Not today! Other calls of it may be allowed.");
+        assert_eq!(verdict(None, "not today"), "not today");
+        assert_eq!(verdict(None, ""), "polis.toml says so");
+        assert_eq!(verdict(some("*rm*"), "not today"), "not today. Other calls of it may be allowed.");
+        assert_eq!(verdict(some("*rm*"), "Not today!"), "Not today! Other calls of it may be allowed.");
     }
 
     #[test]
     fn a_server_is_let_through_by_no_rule_that_was_written_for_a_tool_of_the_same_name() {
         let rule = |tool: &str, then| Rule { tool: some(tool), then, ..Rule::default() };
         for (rule, ruled) in [
-            (rule("push", Then::Allow), "ask"),
-            (rule("push", Then::Deny), "deny"),
-            (rule("git__push", Then::Allow), "allow"),
-            (rule("*push", Then::Allow), "allow"),
-            (Rule { server: some("git"), ..rule("push", Then::Allow) }, "allow"),
+            (rule("push", RuleAction::Allow), "ask"),
+            (rule("push", RuleAction::Deny), "deny"),
+            (rule("git__push", RuleAction::Allow), "allow"),
+            (rule("*push", RuleAction::Allow), "allow"),
+            (Rule { server: some("git"), ..rule("push", RuleAction::Allow) }, "allow"),
         ] {
             assert_eq!(ruling(std::slice::from_ref(&rule), "git__push", "{}"), ruled, "{rule:?}");
         }
-        assert_eq!(sampling_ruling(&[rule("sampling", Then::Allow)], "git"), "allow");
+        assert_eq!(sampling_ruling(&[rule("sampling", RuleAction::Allow)], "git"), "allow");
     }
 
     #[test]
     fn arguments_are_judged_by_what_they_say_and_not_by_how_they_are_written() {
         let denied = |pattern: &str, tool, text| {
-            ruling(&[Rule { arguments: some(pattern), then: Then::Deny, ..Rule::default() }], tool, text)
+            ruling(&[Rule { arguments: some(pattern), then: RuleAction::Deny, ..Rule::default() }], tool, text)
         };
         for text in
             [r#"{"path":"secret"}"#, r#"{ "path" : "./secret" }"#, r#"{"path":".//./secret"}"#, r#"{"path":"\u0073ecret"}"#]
@@ -484,23 +489,23 @@ mod tests {
         let rule = |then| [Rule { then, ..Rule::default() }];
         let weak = |then| ruling(&rule(then), "weak", "{}");
         assert_eq!(ruling(&[], "weak", "{}"), "ask each");
-        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(weak), ["ask each", "ask each", "deny"]);
+        assert_eq!([RuleAction::Allow, RuleAction::Ask, RuleAction::Deny].map(weak), ["ask each", "ask each", "deny"]);
         let command = |rules: &[Rule], network: bool| ruling(rules, "run_command", &json!({ "network": network }).to_string());
         assert_eq!([command(&[], false), command(&[], true)], ["ask", "ask each"]);
-        assert_eq!([command(&rule(Then::Ask), true), command(&rule(Then::Allow), true)], ["ask each", "allow"]);
+        assert_eq!([command(&rule(RuleAction::Ask), true), command(&rule(RuleAction::Allow), true)], ["ask each", "allow"]);
     }
 
     #[test]
     fn a_tool_that_asks_for_a_word_itself_is_asked_about_unless_a_rule_says_otherwise() {
         assert_eq!(ruling(&[], "far__read_resource", "{}"), "ask");
-        assert_eq!(ruling(&[Rule { then: Then::Allow, ..Rule::default() }], "far__read_resource", "{}"), "allow");
+        assert_eq!(ruling(&[Rule { then: RuleAction::Allow, ..Rule::default() }], "far__read_resource", "{}"), "allow");
     }
 
     #[test]
     fn a_question_to_the_person_needs_no_word_and_can_only_be_denied() {
         let with = |then| ruling(&[Rule { tool: some("ask_*"), then, ..Rule::default() }], "ask_person", "{}");
         assert_eq!(ruling(&[], "ask_person", "{}"), "person");
-        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(with), ["person", "person", "deny"]);
+        assert_eq!([RuleAction::Allow, RuleAction::Ask, RuleAction::Deny].map(with), ["person", "person", "deny"]);
     }
 
     #[test]
@@ -509,10 +514,13 @@ mod tests {
         let named = |then| Rule { tool: some("sampling"), ..rule(then) };
         assert_eq!(["trusted", "git"].map(|server| sampling_ruling(&[], server)), ["allow", "ask"]);
         let with = |rule: Rule| sampling_ruling(&[rule], "git");
-        assert_eq!([Then::Allow, Then::Ask, Then::Deny].map(|then| with(named(then))), ["allow", "ask", "deny"]);
+        assert_eq!(
+            [RuleAction::Allow, RuleAction::Ask, RuleAction::Deny].map(|then| with(named(then))),
+            ["allow", "ask", "deny"]
+        );
         // Rules about all its tools: they do not lend a model, but they can keep it back.
-        assert_eq!([Then::Allow, Then::Deny].map(|then| with(rule(then))), ["ask", "deny"]);
-        assert_eq!(sampling_ruling(&[named(Then::Deny)], "trusted"), "allow");
+        assert_eq!([RuleAction::Allow, RuleAction::Deny].map(|then| with(rule(then))), ["ask", "deny"]);
+        assert_eq!(sampling_ruling(&[named(RuleAction::Deny)], "trusted"), "allow");
     }
 
     #[test]
@@ -522,7 +530,7 @@ mod tests {
             tool: tool.map(str::to_owned),
             ..Rule::default()
         };
-        let told = |rule| Ruled::new(Arc::new(Tools), vec![rule]).with_own(["plan".into()]).idle().concat();
+        let told = |rule| PolicyToolbox::new(Arc::new(Tools), vec![rule]).with_own(["plan".into()]).idle().concat();
         for fine in ["read_file", "git__*", "push", "plan", "fetch_url", "sampling"] {
             assert_eq!(told(rule(None, Some(fine))), "");
         }

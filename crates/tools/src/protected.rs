@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_os = "linux")]
-pub(crate) use find::{Found, Kind, SET_ASIDE};
+pub(crate) use find::{Kind, ProtectedEntry, SET_ASIDE};
 pub(crate) use find::{TooMany, find, link_targets};
 #[cfg(target_os = "linux")]
 pub(crate) use git::{is_harmless_config, is_harmless_todo, is_worktree};
@@ -171,7 +171,7 @@ const MAX_LOOKED_AT: usize = 200_000;
 /// Where agents may not write, and where they may not even look. Names are compared without regard to ASCII case, because file
 /// systems exist that do the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Protected {
+pub struct ProtectedPaths {
     workspace: PathBuf,
     hidden: Vec<PathBuf>,
     /// What of the hidden is a file of an MCP server.
@@ -186,7 +186,7 @@ pub struct Protected {
 
 /// Why a path is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Why {
+pub(crate) enum ProtectionReason {
     /// The data directory or the configuration. It cannot be read either.
     Hidden,
     /// A file that an MCP server of the settings runs. It cannot be read either.
@@ -201,7 +201,7 @@ pub(crate) enum Why {
     Git,
 }
 
-impl Why {
+impl ProtectionReason {
     /// What it is, in words that follow "is"; for what cannot even be read.
     pub(crate) fn closed(self) -> &'static str {
         match self {
@@ -250,7 +250,7 @@ impl Why {
     }
 }
 
-impl Protected {
+impl ProtectedPaths {
     /// The list for a workspace in which nothing is hidden. Polis may read its instructions at the root.
     pub fn new(workspace: impl AsRef<Path>) -> Self {
         let workspace = workspace.as_ref();
@@ -318,41 +318,41 @@ impl Protected {
     }
 
     /// Why nobody may even look there, if so. The path is a real one.
-    pub(crate) fn why_hidden(&self, path: &Path) -> Option<Why> {
+    pub(crate) fn why_hidden(&self, path: &Path) -> Option<ProtectionReason> {
         let is_below = |folder: &PathBuf| below(path, folder).is_some();
-        let why = if self.scripts.iter().any(is_below) { Why::Script } else { Why::Hidden };
+        let why = if self.scripts.iter().any(is_below) { ProtectionReason::Script } else { ProtectionReason::Hidden };
         self.hidden.iter().any(is_below).then_some(why)
     }
 
     /// Why a path may not be written, if so. The path is a real one; what does not exist counts where it would be.
-    pub(crate) fn why(&self, path: &Path) -> Option<Why> {
+    pub(crate) fn why(&self, path: &Path) -> Option<ProtectionReason> {
         if let Some(why) = self.why_hidden(path) {
             return Some(why);
         }
         if self.loaded.iter().any(|loaded| below(path, loaded).is_some()) {
-            return Some(Why::Loaded);
+            return Some(ProtectionReason::Loaded);
         }
         let governs = |base: &PathBuf| below(path, base).is_some_and(|rest| is_governing(&rest));
         if self.bases.iter().any(governs) {
-            return Some(Why::Governs);
+            return Some(ProtectionReason::Governs);
         }
         let rest = below(path, &self.workspace).unwrap_or_default();
         if !self.loaded_names.is_empty() && rest.iter().any(|name| self.loaded_names.iter().any(|loaded| is(name, loaded))) {
-            return Some(Why::Loaded);
+            return Some(ProtectionReason::Loaded);
         }
         let is_obeyed = |at: usize| ANYWHERE.iter().any(|names| starts(&rest[at..], names));
         if (0..rest.len()).any(is_obeyed) {
-            return Some(Why::Obeyed);
+            return Some(ProtectionReason::Obeyed);
         }
         None
     }
 
     /// Why a file tool may not write a path. It looks more closely than [`why`](Self::why) at what git would take for a
     /// repository, because a file tool is refused before it writes and nobody looks afterwards.
-    pub(crate) fn why_not_written(&self, path: &Path) -> Option<Why> {
+    pub(crate) fn why_not_written(&self, path: &Path) -> Option<ProtectionReason> {
         let rest = || below(path, &self.workspace).unwrap_or_default();
         let is_git = || rest().iter().any(|name| is(name, ".git")) || self.makes_repository(path);
-        self.why(path).or_else(|| is_git().then_some(Why::Git))
+        self.why(path).or_else(|| is_git().then_some(ProtectionReason::Git))
     }
 
     /// Whether a protected link of the workspace leads to this path or to a folder above it.
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_instruction_is_protected_and_its_neighbours_are_not() {
-        let list = Protected {
+        let list = ProtectedPaths {
             workspace: "/w".into(),
             hidden: vec!["/w/app/.polis".into(), "/w/app/polis.toml".into(), "/own/polis".into()],
             scripts: vec!["/own/polis/server.py".into()],
@@ -436,31 +436,31 @@ mod tests {
             bases: vec!["/w".into(), "/w/app".into()],
         };
         for (path, want) in [
-            ("/w/app/.polis", Why::Hidden),
-            ("/w/app/.Polis/token", Why::Hidden),
-            ("/own/polis/trust.json", Why::Hidden),
-            ("/own/polis/server.py", Why::Script),
-            ("/w/node_modules", Why::Loaded),
-            ("/w/node_modules/.bin/x", Why::Loaded),
-            ("/w/deep/Packages/x", Why::Loaded),
-            ("/w/roles", Why::Governs),
-            ("/w/app/roles/root.md", Why::Governs),
-            ("/w/app/Roles/deep/root.md", Why::Governs),
-            ("/w/sops/a.md", Why::Governs),
-            ("/w/prompts/planner.md", Why::Governs),
-            ("/w/app/agents/prompts/planner.md", Why::Governs),
-            ("/w/skills/a/b.md", Why::Governs),
-            ("/w/components/a.js", Why::Governs),
-            ("/w/components/a.JS", Why::Governs),
-            ("/w/AGENTS.md", Why::Obeyed),
-            ("/w/a/b/agents.md", Why::Obeyed),
-            ("/w/.vscode", Why::Obeyed),
-            ("/w/a/.vscode/tasks.json", Why::Obeyed),
-            ("/w/a/.github/copilot-instructions.md", Why::Obeyed),
-            ("/w/.bashrc", Why::Obeyed),
-            ("/w/x/.ssh/authorized_keys", Why::Obeyed),
-            ("/w/polis.toml", Why::Governs),
-            ("/w/x/.mcp.json", Why::Obeyed),
+            ("/w/app/.polis", ProtectionReason::Hidden),
+            ("/w/app/.Polis/token", ProtectionReason::Hidden),
+            ("/own/polis/trust.json", ProtectionReason::Hidden),
+            ("/own/polis/server.py", ProtectionReason::Script),
+            ("/w/node_modules", ProtectionReason::Loaded),
+            ("/w/node_modules/.bin/x", ProtectionReason::Loaded),
+            ("/w/deep/Packages/x", ProtectionReason::Loaded),
+            ("/w/roles", ProtectionReason::Governs),
+            ("/w/app/roles/root.md", ProtectionReason::Governs),
+            ("/w/app/Roles/deep/root.md", ProtectionReason::Governs),
+            ("/w/sops/a.md", ProtectionReason::Governs),
+            ("/w/prompts/planner.md", ProtectionReason::Governs),
+            ("/w/app/agents/prompts/planner.md", ProtectionReason::Governs),
+            ("/w/skills/a/b.md", ProtectionReason::Governs),
+            ("/w/components/a.js", ProtectionReason::Governs),
+            ("/w/components/a.JS", ProtectionReason::Governs),
+            ("/w/AGENTS.md", ProtectionReason::Obeyed),
+            ("/w/a/b/agents.md", ProtectionReason::Obeyed),
+            ("/w/.vscode", ProtectionReason::Obeyed),
+            ("/w/a/.vscode/tasks.json", ProtectionReason::Obeyed),
+            ("/w/a/.github/copilot-instructions.md", ProtectionReason::Obeyed),
+            ("/w/.bashrc", ProtectionReason::Obeyed),
+            ("/w/x/.ssh/authorized_keys", ProtectionReason::Obeyed),
+            ("/w/polis.toml", ProtectionReason::Governs),
+            ("/w/x/.mcp.json", ProtectionReason::Obeyed),
         ] {
             assert_eq!(list.why(Path::new(path)), Some(want), "{path}");
         }
@@ -483,26 +483,26 @@ mod tests {
         ] {
             assert_eq!(list.why(Path::new(path)), None, "{path}");
         }
-        assert_eq!(list.why_not_written(Path::new("/w/a/.GIT/index")), Some(Why::Git));
+        assert_eq!(list.why_not_written(Path::new("/w/a/.GIT/index")), Some(ProtectionReason::Git));
     }
 
     #[test]
     fn a_file_that_makes_a_folder_a_repository_is_one_of_git() {
         let root = tempfile::tempdir().unwrap();
-        let list = Protected::new(root.path());
+        let list = ProtectedPaths::new(root.path());
         let at = |path: &str| list.workspace().join(path);
         for folder in ["bare/objects", "bare/refs", "plain"] {
             std::fs::create_dir_all(at(folder)).unwrap();
         }
         for path in ["bare/HEAD", "bare/config", "plain/HEAD", "plain/config", "bare/other"] {
-            let want = (path == "bare/HEAD").then_some(Why::Git);
+            let want = (path == "bare/HEAD").then_some(ProtectionReason::Git);
             assert_eq!(list.why_not_written(&at(path)), want, "{path}");
         }
         std::fs::write(at("bare/HEAD"), "").unwrap();
         for path in ["bare/config", "bare/hooks/pre-commit", "bare/refs/heads/main", "bare/Config"] {
-            assert_eq!(list.why_not_written(&at(path)), Some(Why::Git), "{path}");
+            assert_eq!(list.why_not_written(&at(path)), Some(ProtectionReason::Git), "{path}");
         }
         std::fs::write(at("plain/HEAD"), "").unwrap();
-        assert_eq!(list.why_not_written(&at("plain/commondir")), Some(Why::Git));
+        assert_eq!(list.why_not_written(&at("plain/commondir")), Some(ProtectionReason::Git));
     }
 }

@@ -12,9 +12,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-use crate::protected::Protected;
+use crate::protected::ProtectedPaths;
 use crate::results::{arguments, failed, good};
-use crate::sandbox::{Ended, Limits, Order, Sandbox, Stop, Why, set_aside_note};
+use crate::sandbox::{CommandEnd, CommandSpec, EndReason, Limits, Sandbox, StopOnDrop, set_aside_note};
 use crate::spill::Spill;
 
 /// Longest command, in bytes; the kernel takes no longer one.
@@ -28,11 +28,11 @@ const PASSED_ON: &[&str] = &["LANG", "LC_ALL", "TERM"];
 
 /// What commands may use.
 #[derive(Debug, Clone)]
-pub struct Commands {
+pub struct CommandOptions {
     /// The folder in which they run and may write.
     pub workspace: PathBuf,
     /// What they may not write, and what they may not even read.
-    pub protected: Protected,
+    pub protected: ProtectedPaths,
     /// The folder with a note for each command that runs, by which a later start sets aside what it left
     /// ([`recover`](crate::sandbox::recover)); none where nobody would look.
     pub journal: Option<PathBuf>,
@@ -50,8 +50,8 @@ pub struct Commands {
 #[derive(Debug)]
 pub struct RunCommand {
     sandbox: Sandbox,
-    commands: Commands,
-    seats: Semaphore,
+    commands: CommandOptions,
+    slots: Semaphore,
     caution: Option<String>,
     /// Where the notes are if nobody says.
     journal: OnceLock<TempDir>,
@@ -65,12 +65,12 @@ struct Arguments {
     network: Option<bool>,
 }
 
-impl Commands {
+impl CommandOptions {
     /// Commands for a folder, with nothing but the defaults.
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         let workspace = workspace.into();
         Self {
-            protected: Protected::new(&workspace),
+            protected: ProtectedPaths::new(&workspace),
             journal: None,
             workspace,
             readable: Vec::new(),
@@ -83,8 +83,8 @@ impl Commands {
 
 impl RunCommand {
     /// Runs commands in `sandbox`.
-    pub fn new(sandbox: Sandbox, commands: Commands) -> Self {
-        Self { sandbox, commands, seats: Semaphore::new(MAX_RUNNING), caution: None, journal: OnceLock::new() }
+    pub fn new(sandbox: Sandbox, commands: CommandOptions) -> Self {
+        Self { sandbox, commands, slots: Semaphore::new(MAX_RUNNING), caution: None, journal: OnceLock::new() }
     }
 
     /// The same, with a person asked about each command for this reason.
@@ -110,14 +110,14 @@ impl RunCommand {
         Ok(folder.canonicalize()?.join(home.file_name().unwrap_or_default()).with_extension("json"))
     }
 
-    fn order(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<Order> {
-        let Commands { workspace, protected, readable, environment, limits, .. } = &self.commands;
+    fn spec(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<CommandSpec> {
+        let CommandOptions { workspace, protected, readable, environment, limits, .. } = &self.commands;
         let home_text = home.display().to_string();
         let mut variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
         variables.extend([("HOME".to_owned(), home_text.clone()), ("TMPDIR".to_owned(), home_text)]);
         let names = PASSED_ON.iter().copied().chain(environment.iter().map(String::as_str).filter(|name| !is_secret(name)));
         variables.extend(names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
-        Ok(Order {
+        Ok(CommandSpec {
             command,
             workspace: workspace.canonicalize()?,
             note: Some(self.note(&home)?),
@@ -194,41 +194,41 @@ impl Tool for RunCommand {
         if network && !self.commands.network {
             return bad("network is not allowed here".to_owned());
         }
-        let Ok(_seat) = self.seats.acquire().await else { return Ok(failed("no command can run any more")) };
+        let Ok(_seat) = self.slots.acquire().await else { return Ok(failed("no command can run any more")) };
         let home = match tempfile::Builder::new().prefix("polis-").tempdir() {
             Ok(home) => home,
             Err(error) => return Ok(failed(format_args!("no private folder can be made: {error}"))),
         };
-        let (order, (stop, lines)) =
-            match self.order(command, wall, network, home.path().to_owned()).and_then(|order| Ok((order, Stop::new()?))) {
+        let (spec, (stop, lines)) =
+            match self.spec(command, wall, network, home.path().to_owned()).and_then(|spec| Ok((spec, StopOnDrop::new()?))) {
                 Ok(ready) => ready,
                 Err(error) => return Ok(failed(error)),
             };
         let written = self.commands.limits.written_bytes;
         let (sandbox, store) = (self.sandbox.clone(), context.artifacts.store.clone());
         let ran = tokio::task::spawn_blocking(move || {
-            let ran = sandbox.run(order, lines, &store);
+            let ran = sandbox.run(spec, lines, &store);
             drop(home);
-            ran.map(|ended| told(ended, wall, written))
+            ran.map(|ended| call_result(ended, wall, written))
         });
         let ran = ran.await;
         drop(stop);
         Ok(match ran {
-            Ok(Ok(told)) => told,
+            Ok(Ok(call_result)) => call_result,
             Ok(Err(reason)) => failed(format_args!("{reason}; nothing was run")),
             Err(stopped) => failed(stopped),
         })
     }
 }
 
-fn told(ended: Ended, wall: Duration, written_bytes: u64) -> CallResult {
+fn call_result(ended: CommandEnd, wall: Duration, written_bytes: u64) -> CallResult {
     let (how, is_error) = match ended.why {
-        Why::Exited(code) => (format!("exit status {code}"), false),
-        Why::Killed(signal) => (format!("ended by signal {signal}"), false),
-        Why::TimedOut => (format!("ended because it took longer than {} seconds", wall.as_secs()), true),
-        Why::TooMuchOutput => ("ended because it printed too much".to_owned(), true),
-        Why::WroteTooMuch => (format!("ended because it wrote more than {} MB into files", written_bytes >> 20), true),
-        Why::Lost => ("ended together with its sandbox".to_owned(), true),
+        EndReason::Exited(code) => (format!("exit status {code}"), false),
+        EndReason::Killed(signal) => (format!("ended by signal {signal}"), false),
+        EndReason::TimedOut => (format!("ended because it took longer than {} seconds", wall.as_secs()), true),
+        EndReason::TooMuchOutput => ("ended because it printed too much".to_owned(), true),
+        EndReason::WroteTooMuch => (format!("ended because it wrote more than {} MB into files", written_bytes >> 20), true),
+        EndReason::Lost => ("ended together with its sandbox".to_owned(), true),
     };
     let (mut content, mut artifacts) = (how, Vec::new());
     for (name, stream) in [("stdout", ended.stdout), ("stderr", ended.stderr)] {
@@ -247,7 +247,7 @@ fn part(name: &str, stream: Spill) -> (String, Option<Artifact>) {
     match stream.total() {
         0 => (format!("\n{name}: nothing"), None),
         total => {
-            let (text, artifact) = stream.told(&format!("{name}.txt"));
+            let (text, artifact) = stream.finish(&format!("{name}.txt"));
             (format!("\n{name} ({total} bytes):\n{}", text.trim_end_matches('\n')), artifact)
         }
     }

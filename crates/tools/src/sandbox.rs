@@ -4,14 +4,14 @@
 //! input: the [`warden`] stays outside, watches that socket and ends everything when it closes; [`confined`] gives up, one after
 //! the other, all that a command must not have, and runs it. No code between `fork` and `exec`, and nothing unsafe.
 
-mod calls;
 mod confined;
-mod files;
 mod guard;
+mod landlock;
+mod launch;
 mod meter;
-mod order;
-mod outside;
-mod spaces;
+mod namespaces;
+mod protocol;
+mod seccomp;
 mod warden;
 
 use std::ffi::OsStr;
@@ -22,9 +22,9 @@ use std::sync::Arc;
 use polis_ports::{Artifacts, NoArtifacts};
 
 pub(crate) use guard::set_aside_note;
-pub(crate) use order::Order;
-pub use order::{Limits, Offers};
-pub(crate) use outside::{Ended, Stop, Why};
+pub(crate) use launch::{CommandEnd, EndReason, StopOnDrop};
+pub(crate) use protocol::CommandSpec;
+pub use protocol::{Limits, SandboxFeatures};
 
 /// How the program is told that it is the warden.
 const WARDEN: &str = "__warden";
@@ -57,24 +57,24 @@ impl Sandbox {
     }
 
     /// What this machine offers, found out by running a command that does nothing.
-    pub async fn offers(&self) -> Result<Offers, String> {
-        self.offers_under(&Limits::default()).await
+    pub async fn features(&self) -> Result<SandboxFeatures, String> {
+        self.features_under(&Limits::default()).await
     }
 
     /// The same under these limits; an error where they let nothing run.
-    pub async fn offers_under(&self, limits: &Limits) -> Result<Offers, String> {
+    pub async fn features_under(&self, limits: &Limits) -> Result<SandboxFeatures, String> {
         let home = tempfile::tempdir().map_err(|error| format!("no private folder can be made: {error}"))?;
-        let order = Order { limits: limits.clone(), ..Order::nothing(home.path()) };
+        let spec = CommandSpec { limits: limits.clone(), ..CommandSpec::nothing(home.path()) };
         let sandbox = self.clone();
-        let (_stop, lines) = Stop::new().map_err(|error| error.to_string())?;
+        let (_stop, lines) = StopOnDrop::new().map_err(|error| error.to_string())?;
         let nothing: Arc<dyn Artifacts> = Arc::new(NoArtifacts);
-        let ran = tokio::task::spawn_blocking(move || sandbox.run(order, lines, &nothing)).await;
+        let ran = tokio::task::spawn_blocking(move || sandbox.run(spec, lines, &nothing)).await;
         let ended = ran.map_err(|error| error.to_string())??;
         match ended.why {
-            Why::Exited(0) => Ok(ended.offers),
+            EndReason::Exited(0) => Ok(ended.features),
             why => Err(format!(
                 "a command that does nothing does not run under the limits: {why:?}, {}",
-                ended.stderr.told("stderr").0
+                ended.stderr.finish("stderr").0
             )),
         }
     }

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::glob::Glob;
 use crate::results::{arguments, failed, good, on_one_line};
-use crate::text::{NoText, text_of};
-use crate::walk::{Walk, What};
+use crate::text::{TextError, text_of};
+use crate::walk::{EntryKind, Walk};
 use crate::workspace::{RelativePath, Workspace};
 
 /// Longest text to look for, in characters.
@@ -101,7 +101,7 @@ impl Tool for SearchFiles {
             (false, true) => Kind::Regex,
             (true, true) => return Err(ToolError::BadArguments("wildcard and regex exclude each other".to_owned())),
         };
-        let wanted = Wanted::new(&text, kind, ignore_case.unwrap_or_default(), whole_word.unwrap_or_default())?;
+        let line_pattern = LinePattern::new(&text, kind, ignore_case.unwrap_or_default(), whole_word.unwrap_or_default())?;
         let walk = Walk {
             start: RelativePath::folder(path.as_deref().unwrap_or("."))?,
             recursive: true,
@@ -110,7 +110,7 @@ impl Tool for SearchFiles {
             pattern: pattern.as_deref().map(Glob::new).transpose()?,
         };
         let workspace = self.workspace.clone();
-        let searched = tokio::task::spawn_blocking(move || search(&workspace, &walk, &wanted));
+        let searched = tokio::task::spawn_blocking(move || search(&workspace, &walk, &line_pattern));
         Ok(match searched.await {
             Ok(Ok(content)) => good(content),
             Ok(Err(failure)) => failure,
@@ -128,12 +128,12 @@ enum Kind {
 }
 
 /// What is looked for on each line.
-struct Wanted {
+struct LinePattern {
     regex: Regex,
     whole_word: bool,
 }
 
-impl Wanted {
+impl LinePattern {
     fn new(text: &str, kind: Kind, ignore_case: bool, whole_word: bool) -> Result<Self, ToolError> {
         let pattern = match kind {
             Kind::Plain => regex::escape(text),
@@ -181,34 +181,34 @@ fn is_han(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}')
 }
 
-fn search(workspace: &Workspace, walk: &Walk, wanted: &Wanted) -> Result<String, CallResult> {
-    let walked = walk.through(workspace).map_err(failed)?;
+fn search(workspace: &Workspace, walk: &Walk, line_pattern: &LinePattern) -> Result<String, CallResult> {
+    let result = walk.run(workspace).map_err(failed)?;
     let (mut shown, mut counts) = (Vec::new(), Vec::new());
     let (mut files, mut lines, mut times) = (0_usize, 0_usize, 0_usize);
     let (mut binary, mut unread, mut left) = (0_usize, 0_usize, MAX_SEARCHED_BYTES);
-    for found in &walked.found {
-        let What::File { bytes } = found.what else { continue };
+    for entry in &result.entries {
+        let EntryKind::File { bytes } = entry.kind else { continue };
         let Some(less) = left.checked_sub(bytes) else {
             unread += 1;
             continue;
         };
-        let text = match text_of(workspace, &found.path) {
+        let text = match text_of(workspace, &entry.path) {
             Ok(text) => text,
-            Err(NoText::Binary(_)) => {
+            Err(TextError::Binary(_)) => {
                 binary += 1;
                 continue;
             }
-            Err(NoText::TooLarge(_) | NoText::Workspace(_)) => {
+            Err(TextError::TooLarge(_) | TextError::Workspace(_)) => {
                 unread += 1;
                 continue;
             }
         };
         left = less;
         files += 1;
-        let path = on_one_line(found.path.as_str());
+        let path = on_one_line(entry.path.as_str());
         let mut here = 0;
         for (n, line) in text.lines().enumerate() {
-            let count = wanted.count(line);
+            let count = line_pattern.count(line);
             if count == 0 {
                 continue;
             }
@@ -238,13 +238,13 @@ fn search(workspace: &Workspace, walk: &Walk, wanted: &Wanted) -> Result<String,
     if binary > 0 {
         content.push_str(&format!("; {binary} files are no text"));
     }
-    if unread + walked.unreadable > 0 {
-        content.push_str(&format!("; {} files are too large or cannot be read", unread + walked.unreadable));
+    if unread + result.unreadable > 0 {
+        content.push_str(&format!("; {} files are too large or cannot be read", unread + result.unreadable));
     }
-    if walked.ignored > 0 {
-        content.push_str(&format!("; {} entries are left out by .gitignore", walked.ignored));
+    if result.ignored > 0 {
+        content.push_str(&format!("; {} entries are left out by .gitignore", result.ignored));
     }
-    if walked.is_cut {
+    if result.is_cut {
         content.push_str("; there is more than can be walked through at once, so give a folder further down");
     }
     content.push(']');
@@ -279,8 +279,8 @@ mod tests {
             (("x*", Regex, false, false), "axxb数x", 2),
             (("fn|let", Regex, false, true), "fn let fnord", 2),
         ] {
-            let wanted = Wanted::new(text, kind, ignore_case, whole_word).unwrap();
-            assert_eq!(wanted.count(line), want, "{text} in {line}");
+            let line_pattern = LinePattern::new(text, kind, ignore_case, whole_word).unwrap();
+            assert_eq!(line_pattern.count(line), want, "{text} in {line}");
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
             ("(a", Kind::Regex),
             ("(a{1000}){1000}", Kind::Regex),
         ] {
-            assert!(Wanted::new(text, kind, false, false).is_err(), "{text:?}");
+            assert!(LinePattern::new(text, kind, false, false).is_err(), "{text:?}");
         }
     }
 }

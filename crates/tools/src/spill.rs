@@ -1,4 +1,4 @@
-//! What is too long to be told: its beginning and its end go to the model, and all of it to an artifact.
+//! Long results: the model reads the beginning and the end, and an artifact holds all of it.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ pub(crate) struct Spill {
     most: usize,
     /// Most bytes of it that are kept.
     limit: u64,
-    shown: HeadTail,
+    excerpt: HeadTail,
     store: Arc<dyn Artifacts>,
-    whole: Whole,
+    state: SpillState,
 }
 
-/// Where all of it is.
-enum Whole {
+/// Where the whole text is.
+enum SpillState {
     /// In what is shown.
-    Shown,
+    InMemory,
     /// On its way to an artifact.
-    Written(Box<dyn Draft>),
+    Spilling(Box<dyn Draft>),
     /// It became longer than an artifact may be, or than what is kept of it.
-    Begun(Box<dyn Draft>),
+    Truncated(Box<dyn Draft>),
     /// Nowhere.
     Lost(ArtifactError),
 }
@@ -35,7 +35,7 @@ enum Whole {
 impl Spill {
     /// Shows `most` bytes.
     pub(crate) fn new(most: usize, store: Arc<dyn Artifacts>) -> Self {
-        Self { most: most / 2 * 2, limit: u64::MAX, shown: HeadTail::new(most), store, whole: Whole::Shown }
+        Self { most: most / 2 * 2, limit: u64::MAX, excerpt: HeadTail::new(most), store, state: SpillState::InMemory }
     }
 
     /// Keeps no more than the first `limit` bytes, but always as much as is shown.
@@ -44,23 +44,23 @@ impl Spill {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if matches!(self.whole, Whole::Shown) && self.shown.total() + bytes.len() as u64 > self.most as u64 {
-            self.whole = match self.begin() {
-                Ok(draft) => Whole::Written(draft),
-                Err(error) => Whole::Lost(error),
+        if matches!(self.state, SpillState::InMemory) && self.excerpt.total() + bytes.len() as u64 > self.most as u64 {
+            self.state = match self.begin() {
+                Ok(draft) => SpillState::Spilling(draft),
+                Err(error) => SpillState::Lost(error),
             };
         }
-        self.whole = match std::mem::replace(&mut self.whole, Whole::Shown) {
-            Whole::Written(draft) => written(draft, bytes, self.shown.total(), self.limit),
-            whole => whole,
+        self.state = match std::mem::replace(&mut self.state, SpillState::InMemory) {
+            SpillState::Spilling(draft) => write_chunk(draft, bytes, self.excerpt.total(), self.limit),
+            state => state,
         };
-        self.shown.push(bytes);
+        self.excerpt.push(bytes);
     }
 
     /// Writes what was only shown so far.
     fn begin(&mut self) -> Result<Box<dyn Draft>, ArtifactError> {
         let mut draft = self.store.draft()?;
-        let (head, tail) = self.shown.parts();
+        let (head, tail) = self.excerpt.parts();
         draft.write(head)?;
         draft.write(tail)?;
         Ok(draft)
@@ -68,37 +68,37 @@ impl Spill {
 
     /// How many bytes there were.
     pub(crate) fn total(&self) -> u64 {
-        self.shown.total()
+        self.excerpt.total()
     }
 
     /// What the model reads, and the artifact with all of it if it is long. Blocks.
-    pub(crate) fn told(self, name: &str) -> (String, Option<Artifact>) {
+    pub(crate) fn finish(self, name: &str) -> (String, Option<Artifact>) {
         let keep = |draft: Box<dyn Draft>| draft.keep().map(|(id, bytes)| Artifact::new(id, name, PLAIN, bytes));
-        let (kept, is_all) = match self.whole {
-            Whole::Shown => return (self.shown.text(), None),
-            Whole::Written(draft) => (keep(draft), true),
-            Whole::Begun(draft) => (keep(draft), false),
-            Whole::Lost(error) => (Err(error), false),
+        let (kept, is_all) = match self.state {
+            SpillState::InMemory => return (self.excerpt.text(), None),
+            SpillState::Spilling(draft) => (keep(draft), true),
+            SpillState::Truncated(draft) => (keep(draft), false),
+            SpillState::Lost(error) => (Err(error), false),
         };
-        (self.shown.text_noting(&note(&kept, is_all)), kept.ok())
+        (self.excerpt.text_noting(&note(&kept, is_all)), kept.ok())
     }
 }
 
 /// Writes more of it, or as much as an artifact may have.
-fn written(mut draft: Box<dyn Draft>, bytes: &[u8], so_far: u64, limit: u64) -> Whole {
+fn write_chunk(mut draft: Box<dyn Draft>, bytes: &[u8], so_far: u64, limit: u64) -> SpillState {
     let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or(usize::MAX);
     let kept = &bytes[..room.min(bytes.len())];
     match draft.write(kept) {
-        Ok(()) if kept.len() < bytes.len() => Whole::Begun(draft),
-        Ok(()) => Whole::Written(draft),
+        Ok(()) if kept.len() < bytes.len() => SpillState::Truncated(draft),
+        Ok(()) => SpillState::Spilling(draft),
         Err(ArtifactError::TooLarge { limit }) => {
             let room = usize::try_from(limit.saturating_sub(so_far)).unwrap_or_default().min(kept.len());
             match draft.write(&kept[..room]) {
-                Ok(()) => Whole::Begun(draft),
-                Err(error) => Whole::Lost(error),
+                Ok(()) => SpillState::Truncated(draft),
+                Err(error) => SpillState::Lost(error),
             }
         }
-        Err(error) => Whole::Lost(error),
+        Err(error) => SpillState::Lost(error),
     }
 }
 
@@ -118,9 +118,9 @@ pub(crate) async fn fitted(text: String, name: &str, store: &dyn Artifacts) -> (
         return (text, None);
     }
     let kept = store.put(text.as_bytes().into()).await.map(|id| Artifact::new(id, name, PLAIN, text.len() as u64));
-    let mut shown = HeadTail::new(MAX_RESULT_BYTES);
-    shown.push(text.as_bytes());
-    (shown.text_noting(&note(&kept, true)), kept.ok())
+    let mut excerpt = HeadTail::new(MAX_RESULT_BYTES);
+    excerpt.push(text.as_bytes());
+    (excerpt.text_noting(&note(&kept, true)), kept.ok())
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     fn spilled(store: &MemoryArtifacts, pieces: &[&str]) -> (String, Option<Artifact>) {
         let mut spill = Spill::new(8, Arc::new(store.clone()));
         pieces.iter().for_each(|piece| spill.push(piece.as_bytes()));
-        spill.told("out.txt")
+        spill.finish("out.txt")
     }
 
     #[tokio::test]
@@ -159,7 +159,7 @@ mod tests {
         {
             let mut spill = Spill::new(8, Arc::new(store.clone())).with_limit(10);
             pieces.iter().for_each(|piece| spill.push(piece.as_bytes()));
-            let (text, artifact) = spill.told("out.txt");
+            let (text, artifact) = spill.finish("out.txt");
             assert_eq!(artifact.unwrap().id, Hasher::id_of(&b"1234567890"[..want]), "{pieces:?}");
             assert_eq!(text.contains("the first 10 bytes are"), pieces.len() > 2, "{text}");
         }
@@ -178,7 +178,7 @@ mod tests {
     fn where_nothing_is_kept_it_is_cut() {
         let mut spill = Spill::new(4, Arc::new(NoArtifacts));
         spill.push(b"123456");
-        assert_eq!(spill.told("out.txt"), ("12\n[cut: 2 bytes are left out here]\n56".to_owned(), None));
+        assert_eq!(spill.finish("out.txt"), ("12\n[cut: 2 bytes are left out here]\n56".to_owned(), None));
         let (text, artifact) = spilled(&MemoryArtifacts::limited(3), &["12345678", "9"]);
         assert!(artifact.is_none() && text.contains("it could not be kept: an artifact may have 3 bytes at most"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Text files of the workspace, whole: what is too large or no text is told apart.
+//! Reads whole text files of the workspace; a file that is too large or not text is an error of its own.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Why the text of a file cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoText {
+pub(crate) enum TextError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     #[error("`{0}` is larger than {MAX_FILE_BYTES} bytes")]
@@ -19,15 +19,15 @@ pub(crate) enum NoText {
 }
 
 /// Reads a whole text file.
-pub(crate) fn text_of(workspace: &Workspace, path: &RelativePath) -> Result<String, NoText> {
+pub(crate) fn text_of(workspace: &Workspace, path: &RelativePath) -> Result<String, TextError> {
     let file = workspace.read(path)?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| path.refused(error))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(NoText::TooLarge(path.clone()));
+        return Err(TextError::TooLarge(path.clone()));
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        Ok(_) | Err(_) => Err(NoText::Binary(path.clone())),
+        Ok(_) | Err(_) => Err(TextError::Binary(path.clone())),
     }
 }

@@ -3,7 +3,7 @@
 use cap_std::fs::Dir;
 
 use crate::glob::Glob;
-use crate::ignored::Ignored;
+use crate::ignore_rules::IgnoreRules;
 use crate::workspace::{RelativePath, Workspace, WorkspaceError};
 
 /// Most entries that are looked at in one walk.
@@ -22,10 +22,10 @@ pub(crate) struct Walk {
     pub(crate) pattern: Option<Glob>,
 }
 
-/// What a walk came by.
+/// The result of a walk.
 #[derive(Debug, Default)]
-pub(crate) struct Walked {
-    pub(crate) found: Vec<Found>,
+pub(crate) struct WalkResult {
+    pub(crate) entries: Vec<WalkEntry>,
     /// There is more than a walk may look at.
     pub(crate) is_cut: bool,
     /// Entries that cannot be named in UTF-8, or folders that cannot be opened.
@@ -36,14 +36,14 @@ pub(crate) struct Walked {
 
 /// One entry, by its path from the workspace's root.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct WalkEntry {
     pub(crate) path: RelativePath,
-    pub(crate) what: What,
+    pub(crate) kind: EntryKind,
 }
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EntryKind {
     File { bytes: u64 },
     Folder,
     Link,
@@ -51,44 +51,44 @@ pub(crate) enum What {
 }
 
 impl Walk {
-    /// Walks. A start that is a plain file is all that there is to find.
-    pub(crate) fn through(&self, workspace: &Workspace) -> Result<Walked, WorkspaceError> {
-        let mut walked = Walked::default();
+    /// Runs the walk. If it starts at a plain file, that file is the only entry.
+    pub(crate) fn run(&self, workspace: &Workspace) -> Result<WalkResult, WorkspaceError> {
+        let mut result = WalkResult::default();
         if let Some(bytes) = workspace.size_of(&self.start)? {
-            walked.found.push(Found { path: self.start.clone(), what: What::File { bytes } });
-            return Ok(walked);
+            result.entries.push(WalkEntry { path: self.start.clone(), kind: EntryKind::File { bytes } });
+            return Ok(result);
         }
         let folder = workspace.folder(&self.start)?;
-        let ignored = (self.recursive && !self.ignored).then(|| Ignored::above(workspace, &self.start));
-        let mut steps = Steps { walk: self, workspace, ignored, walked, visited: 0 };
-        steps.enter(&folder, &self.start, "", 0);
-        Ok(steps.walked)
+        let ignored = (self.recursive && !self.ignored).then(|| IgnoreRules::above(workspace, &self.start));
+        let mut walker = Walker { walk: self, workspace, ignored, result, visited: 0 };
+        walker.enter(&folder, &self.start, "", 0);
+        Ok(walker.result)
     }
 }
 
-struct Steps<'a> {
+struct Walker<'a> {
     walk: &'a Walk,
     workspace: &'a Workspace,
-    ignored: Option<Ignored<'a>>,
-    walked: Walked,
+    ignored: Option<IgnoreRules<'a>>,
+    result: WalkResult,
     visited: usize,
 }
 
-impl Steps<'_> {
+impl Walker<'_> {
     fn enter(&mut self, folder: &Dir, path: &RelativePath, from_start: &str, depth: usize) {
         let Ok(entries) = folder.entries() else {
-            self.walked.unreadable += 1;
+            self.result.unreadable += 1;
             return;
         };
         let mut names = Vec::new();
         for entry in entries {
             match entry.map(|entry| (entry.file_name().into_string(), entry.file_type(), entry.metadata())) {
                 Ok((Ok(name), Ok(kind), data)) => names.push((name, kind, data.map_or(0, |data| data.len()))),
-                _ => self.walked.unreadable += 1,
+                _ => self.result.unreadable += 1,
             }
             self.visited += 1;
             if self.visited > MAX_VISITED {
-                self.walked.is_cut = true;
+                self.result.is_cut = true;
                 break;
             }
         }
@@ -99,36 +99,36 @@ impl Steps<'_> {
             if (name.starts_with('.') && !self.walk.hidden) || self.workspace.must_be_open(&below).is_err() {
                 continue;
             }
-            if self.ignored.as_ref().is_some_and(|ignored| ignored.leaves_out(&below, kind.is_dir())) {
-                self.walked.ignored += 1;
+            if self.ignored.as_ref().is_some_and(|ignored| ignored.is_ignored(&below, kind.is_dir())) {
+                self.result.ignored += 1;
                 continue;
             }
-            let what = if kind.is_symlink() {
-                What::Link
+            let kind = if kind.is_symlink() {
+                EntryKind::Link
             } else if kind.is_dir() {
-                What::Folder
+                EntryKind::Folder
             } else if kind.is_file() {
-                What::File { bytes }
+                EntryKind::File { bytes }
             } else {
-                What::Other
+                EntryKind::Other
             };
             let here = if from_start.is_empty() { name.clone() } else { format!("{from_start}/{name}") };
             if self.walk.pattern.as_ref().is_none_or(|pattern| pattern.fits(&here)) {
-                self.walked.found.push(Found { path: below.clone(), what });
+                self.result.entries.push(WalkEntry { path: below.clone(), kind });
             }
-            if what != What::Folder || !self.walk.recursive {
+            if kind != EntryKind::Folder || !self.walk.recursive {
                 continue;
             }
-            if depth >= MAX_DEPTH || self.walked.is_cut {
-                self.walked.is_cut = true;
+            if depth >= MAX_DEPTH || self.result.is_cut {
+                self.result.is_cut = true;
             } else {
                 // From its parent's handle, so that a link in its place leads nowhere else.
                 match folder.open_dir(&name) {
                     Ok(inner) => self.enter(&inner, &below, &here, depth + 1),
-                    Err(_) => self.walked.unreadable += 1,
+                    Err(_) => self.result.unreadable += 1,
                 }
             }
         }
-        self.ignored.iter_mut().for_each(Ignored::leave);
+        self.ignored.iter_mut().for_each(IgnoreRules::leave);
     }
 }

@@ -11,7 +11,7 @@ use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use polis_ports::ToolError;
 use rustix::fs::OFlags;
 
-use crate::protected::{Protected, Why};
+use crate::protected::{ProtectedPaths, ProtectionReason};
 
 /// Longest path that is taken, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
@@ -20,7 +20,7 @@ const MAX_PATH_BYTES: usize = 4096;
 #[derive(Clone)]
 pub struct Workspace {
     root: Arc<Dir>,
-    protected: Arc<Protected>,
+    protected: Arc<ProtectedPaths>,
 }
 
 /// Why a file of the workspace cannot be used, in words for the model.
@@ -53,7 +53,7 @@ pub enum WorkspaceError {
     },
     /// No tool may write there.
     #[error("`{path}` was not written: {why}. {instead}")]
-    Protected {
+    ProtectedPaths {
         /// The path as it was asked for.
         path: String,
         /// Why the path is protected.
@@ -77,14 +77,14 @@ pub enum WorkspaceError {
 impl Workspace {
     /// Opens the folder at `root`.
     pub fn open(root: impl AsRef<Path>) -> io::Result<Self> {
-        let protected = Arc::new(Protected::new(&root));
+        let protected = Arc::new(ProtectedPaths::new(&root));
         let root = Dir::open_ambient_dir(root, ambient_authority())?;
         Ok(Self { root: Arc::new(root), protected })
     }
 
     /// The same folder with another list of what tools may not write or not even read.
     #[must_use]
-    pub fn with_protected(self, protected: Protected) -> Self {
+    pub fn with_protected(self, protected: ProtectedPaths) -> Self {
         Self { protected: Arc::new(protected), ..self }
     }
 
@@ -93,7 +93,7 @@ impl Workspace {
         if !self.protected.hides_something() {
             return Ok(());
         }
-        match self.real(path).map_or(Some(Why::Hidden), |real| self.protected.why_hidden(&real)) {
+        match self.real(path).map_or(Some(ProtectionReason::Hidden), |real| self.protected.why_hidden(&real)) {
             Some(why) => Err(path.closed(why)),
             None => Ok(()),
         }
@@ -107,22 +107,22 @@ impl Workspace {
         // A link `AGENTS.md` makes the file that it leads to as good as one of that name.
         let is_behind = |real: PathBuf| self.protected.is_behind_link(&real).unwrap_or(true);
         match self.real(path).is_none_or(is_behind) {
-            true => Err(self.not_written(path, Why::Obeyed)),
+            true => Err(self.not_written(path, ProtectionReason::Obeyed)),
             false => Ok(()),
         }
     }
 
     /// Why tools may not write a path, by the names that lead to it. Links that lead there from elsewhere are not looked for.
-    pub(crate) fn why_not_written(&self, path: &RelativePath) -> Option<Why> {
+    pub(crate) fn why_not_written(&self, path: &RelativePath) -> Option<ProtectionReason> {
         let lexical = self.protected.workspace().join(path.as_str());
-        let Some(real) = self.real(path) else { return Some(Why::Hidden) };
+        let Some(real) = self.real(path) else { return Some(ProtectionReason::Hidden) };
         self.protected.why_not_written(&lexical).or_else(|| self.protected.why_not_written(&real))
     }
 
-    fn not_written(&self, path: &RelativePath, why: Why) -> WorkspaceError {
+    fn not_written(&self, path: &RelativePath, why: ProtectionReason) -> WorkspaceError {
         let beside = RelativePath(format!("{path}.proposed"));
         let other = if self.why_not_written(&beside).is_none() { beside.0 } else { format!("{}.proposed", path.name()) };
-        WorkspaceError::Protected { path: path.to_string(), why: why.clause(), instead: why.instead(&other) }
+        WorkspaceError::ProtectedPaths { path: path.to_string(), why: why.clause(), instead: why.instead(&other) }
     }
 
     /// Where a path leads, over links. What does not exist counts where it would be.
@@ -284,7 +284,7 @@ impl RelativePath {
         self.folders().map(|folder| Self(folder.to_owned())).chain(root)
     }
 
-    fn closed(&self, why: Why) -> WorkspaceError {
+    fn closed(&self, why: ProtectionReason) -> WorkspaceError {
         WorkspaceError::Closed { path: self.to_string(), why: why.closed() }
     }
 
@@ -352,7 +352,7 @@ mod tests {
             std::fs::create_dir(root.join(folder)).unwrap();
         }
         let workspace = Workspace::open(&root).unwrap();
-        let workspace = workspace.with_protected(Protected::new(&root).with_hidden([root.join("data")]));
+        let workspace = workspace.with_protected(ProtectedPaths::new(&root).with_hidden([root.join("data")]));
         let path = RelativePath::new("link/file").unwrap();
         // The link was not there when the path was looked at; the folder that it leads to is open now.
         for (place, [read, written]) in [("data", [false, false]), ("roles", [true, false]), ("plain", [true, true])] {

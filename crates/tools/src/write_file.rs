@@ -86,7 +86,7 @@ pub(crate) fn write(workspace: &Workspace, path: &RelativePath, content: &str) -
     let is_new_folder = !workspace.has_parent_of(path);
     match replace(workspace, path, content.as_bytes()) {
         Ok(()) => {}
-        Err(error @ WorkspaceError::Protected { .. }) => return failed(error),
+        Err(error @ WorkspaceError::ProtectedPaths { .. }) => return failed(error),
         Err(error) => return failed(format_args!("{error}; nothing was written")),
     }
     match workspace.sync_parents_of(path, is_new_folder) {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use article_creation::ArticleCreationAgent;
 use polis::domain::{Event, Seq};
-use polis::{Cast, Log, Options, Ports, Role, Sent, Society};
+use polis::prelude::*;
+use polis::{Log, Sent};
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
-use polis_testkit::kill::Death;
+use polis_testkit::kill::KillGate;
 use polis_testkit::{GatedLog, ScriptedModel};
 
 #[path = "../tests/main/editor.rs"]
@@ -30,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         noted.expect("the model keeps notes");
         editor::answer(request, |_, _| Duration::from_millis(1))
     });
-    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(LocalLog::open(&data)?), gate: Death::from_environment() });
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(LocalLog::open(&data)?), gate: KillGate::from_environment() });
     let artifacts = LocalArtifacts::open(&data, ArtifactLimits::default())?;
     let ports = Ports {
         log: log.clone(),

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use futures_util::stream;
 use polis::ports::{ChatMessage, Delta, DeltaStream, ModelError};
-use polis::{Model, ModelRequest, domain::Finish};
+use polis::prelude::*;
+use polis::{Model, domain::Finish};
 
 use crate::sources::is_chinese;
 use crate::tagged::part;

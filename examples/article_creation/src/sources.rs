@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use polis::Tool;
 use polis::domain::ToolCall;
-use polis::{Failure, Tool, Turn};
-use polis_tools::{SearchFiles, Workbench, Workspace};
+use polis::prelude::*;
+use polis_tools::{SearchFiles, ToolRegistry, Workspace};
 use serde_json::json;
 
 /// The tool that searches.
@@ -26,9 +27,9 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 /// The tool that searches the files of this folder, and no other.
-pub fn tools(folder: &Path) -> Result<Workbench, Box<dyn Error>> {
+pub fn tools(folder: &Path) -> Result<ToolRegistry, Box<dyn Error>> {
     let search: Box<dyn Tool> = Box::new(SearchFiles::new(Workspace::open(folder)?));
-    Ok(Workbench::new([search])?)
+    Ok(ToolRegistry::new([search])?)
 }
 
 /// Whether there are files to search.

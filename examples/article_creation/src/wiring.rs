@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use article_creation::{ArticleCreationAgent, OfflineAuthor, sources};
+use polis::Model;
 use polis::domain::MessageKind;
-use polis::{Cast, Model, Options, Ports, Role, Society};
+use polis::prelude::*;
 use polis_providers::vendors;
 use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 

@@ -7,7 +7,7 @@
 //! ```no_run
 //! # async fn open(ports: polis::Ports) -> Result<(), Box<dyn std::error::Error>> {
 //! use data_pipeline::TableReportAgent;
-//! use polis::{Cast, Options, Role, Society};
+//! use polis::prelude::*;
 //!
 //! let cast = Cast::new().with("table_report", TableReportAgent::default());
 //! let society = Society::open("main".into(), ports, cast, Options::new(1, Role::new("root", "table_report"))).await?;

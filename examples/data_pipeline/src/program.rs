@@ -10,10 +10,11 @@ use std::time::Duration;
 use data_pipeline::{DataPipelineAgent, Interpreter, TableReportAgent, tools};
 use polis::domain::MessageKind;
 use polis::ports::Hasher;
+use polis::prelude::*;
 use polis::providers::vendors;
 use polis::store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
 use polis::tools::sandbox::Sandbox;
-use polis::{Artifact, Cast, Envelope, Event, Options, Ports, Recorded, Role, Sent, Seq, Society, SubThreadPath};
+use polis::{Envelope, Event, Recorded, Sent, Seq, SubThreadPath};
 
 const USAGE: &str = "usage: data_pipeline [TABLE.csv] [--ask TEXT] [--data DIR] [--model VENDOR/NAME] [--interpreter PROGRAM]
   TABLE.csv      the table; without one, an unfinished request goes on
@@ -71,9 +72,9 @@ async fn work(typed: Typed) -> Result<ExitCode, Box<dyn Error>> {
 
 async fn open(typed: &Typed, workspace: &Path) -> Result<Society, Box<dyn Error>> {
     let sandbox = Sandbox::default();
-    let offers = sandbox.offers().await?;
-    if !offers.may_run_unattended() {
-        return Err(format!("this machine holds commands too loosely to run them unattended: {offers}").into());
+    let features = sandbox.features().await?;
+    if !features.may_run_unattended() {
+        return Err(format!("this machine holds commands too loosely to run them unattended: {features}").into());
     }
     let model = vendors::open(typed.model.as_deref(), &|name| std::env::var(name).ok()).await?;
     writeln!(std::io::stderr(), "data_pipeline: {} answers", model.default_name())?;

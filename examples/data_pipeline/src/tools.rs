@@ -10,22 +10,22 @@ use async_trait::async_trait;
 use polis::domain::{CallResult, EffectClass};
 use polis::ports::{CallContext, Tool, ToolError, ToolSpec};
 use polis::tools::sandbox::{Limits, Sandbox};
-use polis::tools::{Commands, PutArtifact, RunCommand, Workbench, Workspace, WriteFile};
+use polis::tools::{CommandOptions, PutArtifact, RunCommand, ToolRegistry, Workspace, WriteFile};
 
 /// How long one script may run.
 const WALL: Duration = Duration::from_secs(120);
 
 /// The tools, for the tables and scripts in `workspace`. Nothing else may write there.
-pub fn tools(workspace: &Path, sandbox: Sandbox) -> io::Result<Workbench> {
+pub fn tools(workspace: &Path, sandbox: Sandbox) -> io::Result<ToolRegistry> {
     let open = Workspace::open(workspace)?;
     let limits = Limits { wall: WALL, memory_bytes: 2 << 30, output_bytes: 64 << 20, ..Limits::default() };
-    let commands = Commands { limits, ..Commands::new(workspace) };
+    let commands = CommandOptions { limits, ..CommandOptions::new(workspace) };
     let tools: [Box<dyn Tool>; 3] = [
         Box::new(Repeatable(WriteFile::new(open.clone()))),
         Box::new(Repeatable(RunCommand::new(sandbox, commands))),
         Box::new(PutArtifact::new(open)),
     ];
-    Workbench::new(tools).map_err(io::Error::other)
+    ToolRegistry::new(tools).map_err(io::Error::other)
 }
 
 /// A tool that may be called again after a crash. Here that is so: a file is written whole, and a script that was cut begins

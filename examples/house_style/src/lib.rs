@@ -5,8 +5,8 @@
 mod remarks;
 
 use polis::workflow::{
-    AgentType, AgentWorkflowEngine, BadAgentType, Language, PromptError, PromptManager, RoleWord, Standing, TodoStatus,
-    WorkflowRole,
+    AgentType, AgentWorkflowEngine, BadAgentType, Language, PromptError, PromptManager, RoleReply, TodoStatus, WorkflowRole,
+    WorkflowState,
 };
 use serde_json::{Map, Value};
 
@@ -48,13 +48,13 @@ impl WorkflowRole for Reviewer {
     }
 
     /// The results that there are. Where nothing was done there is nothing to review.
-    fn message(&self, standing: &Standing<'_>) -> Option<String> {
-        let done = standing.plan.todos().iter().filter(|todo| todo.status == TodoStatus::Completed);
+    fn message(&self, state: &WorkflowState<'_>) -> Option<String> {
+        let done = state.plan.todos().iter().filter(|todo| todo.status == TodoStatus::Completed);
         let results: Vec<String> = done.map(|todo| format!("## {}\n\n{}", todo.id, todo.result)).collect();
-        (!results.is_empty()).then(|| format!("{}\n\n{}", standing.request, results.join("\n\n")))
+        (!results.is_empty()).then(|| format!("{}\n\n{}", state.request, results.join("\n\n")))
     }
 
-    fn read(&self, reply: &Map<String, Value>) -> Result<RoleWord, Vec<String>> {
+    fn read(&self, reply: &Map<String, Value>) -> Result<RoleReply, Vec<String>> {
         remarks::read(reply)
     }
 }

@@ -1,10 +1,10 @@
 //! Reads what a reviewer wrote.
 
-use polis::workflow::{RoleWord, TaskJudgement};
+use polis::workflow::{RoleReply, TaskJudgement};
 use serde_json::{Map, Value};
 
 /// A verdict with its remarks, or everything that is wrong with it.
-pub(crate) fn read(reply: &Map<String, Value>) -> Result<RoleWord, Vec<String>> {
+pub(crate) fn read(reply: &Map<String, Value>) -> Result<RoleReply, Vec<String>> {
     let text = |value: &Value, name: &str| value[name].as_str().map(str::trim).unwrap_or_default().to_owned();
     let remarks = reply.get("remarks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let verdict = reply.get("verdict").and_then(Value::as_str).unwrap_or_default();
@@ -28,5 +28,5 @@ pub(crate) fn read(reply: &Map<String, Value>) -> Result<RoleWord, Vec<String>> 
         return Err(problems);
     }
     let text = if tasks.is_empty() { "The house style is kept.".to_owned() } else { "The house style is broken.".to_owned() };
-    Ok(RoleWord { text, improvements: Vec::new(), tasks })
+    Ok(RoleReply { text, improvements: Vec::new(), tasks })
 }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use polis_tools::Allowed;
+use polis_tools::AllowedAddresses;
 use polis_tools::fuzzing::permits;
 
 use super::text;
@@ -34,9 +34,9 @@ fn run(input: &[u8]) {
     let rules: Vec<&str> = rules.lines().collect();
     let Some((host, address)) = last.split_once(' ') else { return };
     let Ok(address) = address.parse::<IpAddr>() else { return };
-    let nothing = permits(&Allowed::default(), host, address);
+    let nothing = permits(&AllowedAddresses::default(), host, address);
     assert!(!(nothing && is_private(address)), "{address} is open");
-    let Ok(allowed) = Allowed::read(&rules) else { return };
+    let Ok(allowed) = AllowedAddresses::read(&rules) else { return };
     let is_open = permits(&allowed, host, address);
     assert!(!nothing || is_open, "a rule closes nothing");
     let named = rules.iter().any(|rule| names(rule, host, address));

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::stream;
 use polis_domain::{EffectClass, Finish, Reply};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect};
-use polis_providers::Emulated;
+use polis_providers::EmulatedTools;
 use serde_json::{Value, json};
 
 use super::{CUTS, now, pieces, text};
@@ -69,6 +69,6 @@ fn read(pieces: Vec<&str>) -> Result<Reply, String> {
         volatile: false,
     };
     let request = ModelRequest { messages: vec![ChatMessage::user("x")], tools: vec![tool].into(), ..ModelRequest::default() };
-    let model = Emulated::new(Arc::new(Says(pieces.into_iter().map(str::to_owned).collect())));
+    let model = EmulatedTools::new(Arc::new(Says(pieces.into_iter().map(str::to_owned).collect())));
     now(async { collect(model.stream(request).await?).await }).map_err(|error| error.to_string())
 }

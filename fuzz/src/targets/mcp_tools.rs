@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use polis_domain::EffectClass;
 use polis_tools::fuzzing::mcp_tools;
-use polis_tools::mcp::{Reach, ServerSettings};
+use polis_tools::mcp::{ServerSettings, ServerTransport};
 use serde_json::Value;
 
 use crate::Target;
@@ -30,8 +30,8 @@ pub(crate) const TARGET: Target = Target {
 
 fn run(input: &[u8]) {
     let Ok(Value::Array(entries)) = serde_json::from_slice(input) else { return };
-    let reach = Reach::Http { url: "http://127.0.0.1:9/".to_owned(), headers: Default::default() };
-    let mut settings = ServerSettings::new("server", reach);
+    let transport = ServerTransport::Http { url: "http://127.0.0.1:9/".to_owned(), headers: Default::default() };
+    let mut settings = ServerSettings::new("server", transport);
     let count = entries.len();
     for trusted in [false, true] {
         settings.trusted = trusted;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{AgentId, CallResult, EffectClass, Ruling, TaskId};
 use polis_ports::{CallContext, Caller, ToolError, ToolOrigin, ToolSpec, Toolbox};
-use polis_tools::{Rule, Ruled, Then};
+use polis_tools::{PolicyToolbox, Rule, RuleAction};
 use serde_json::{Map, Value, json};
 
 use super::{fits_plainly, text};
@@ -74,7 +74,7 @@ fn run(input: &[u8]) {
     let (tool, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
     let (agent, task) = (AgentId::from("a"), TaskId::from("t"));
     let who = Caller { agent: &agent, role: None, task: &task, chosen: polis_ports::Chosen::default() };
-    let ruled = Ruled::new(Arc::new(Tools), rules.clone());
+    let ruled = PolicyToolbox::new(Arc::new(Tools), rules.clone());
     let said = word(&ruled.ruling(tool, arguments, &who));
     let Ok(fields) = serde_json::from_str::<Map<String, Value>>(arguments) else {
         return;
@@ -90,9 +90,9 @@ fn run(input: &[u8]) {
 fn rule(line: &str) -> Option<Rule> {
     let mut words = line.splitn(4, ' ');
     let then = match words.next()? {
-        "allow" => Then::Allow,
-        "ask" => Then::Ask,
-        "deny" => Then::Deny,
+        "allow" => RuleAction::Allow,
+        "ask" => RuleAction::Ask,
+        "deny" => RuleAction::Deny,
         _ => return None,
     };
     let mut next = || words.next().filter(|word| !word.is_empty() && *word != "-").map(str::to_owned);
@@ -112,8 +112,8 @@ fn may(rules: &[Rule], tool: &str, fields: Map<String, Value>) -> bool {
         // By its listed name, which the operator chose the beginning of.
         let fits = is(&rule.tool, tool) && is(&rule.server, server) && is(&rule.arguments, &plain);
         match rule.then {
-            Then::Deny | Then::Ask if fits => return false,
-            Then::Allow if fits || rule.server.is_some() || rule.arguments.is_some() => return true,
+            RuleAction::Deny | RuleAction::Ask if fits => return false,
+            RuleAction::Allow if fits || rule.server.is_some() || rule.arguments.is_some() => return true,
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use polis_tools::Allowed;
+use polis_tools::AllowedAddresses;
 use polis_tools::fuzzing::{permits, url};
 
 use super::text;
@@ -51,6 +51,6 @@ fn run(input: &[u8]) {
     if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>()
         && address.is_loopback()
     {
-        assert!(!permits(&Allowed::default(), &host, address), "{text:?}");
+        assert!(!permits(&AllowedAddresses::default(), &host, address), "{text:?}");
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use polis_domain::AgentId;
 use polis_engine::{Cast, Options, Society};
 use polis_store_local::LocalLog;
-use polis_testkit::{Op, Program, Programmed, ScriptedModel, ScriptedTools};
+use polis_testkit::{Op, Program, ProgrammedAgent, ScriptedModel, ScriptedTools};
 
 use crate::figures::{Figures, Goal};
 use crate::world;
@@ -75,7 +75,7 @@ async fn open(dir: &Path) -> Result<Society> {
     let (model, tools) = (Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
     let ports = world::ports(Arc::new(LocalLog::open(dir)?), model, tools);
     let options = Options { max_lingering: 0, ..world::options("busy") };
-    Ok(Society::open("main".into(), ports, Cast::new().with("busy", Programmed), options).await?)
+    Ok(Society::open("main".into(), ports, Cast::new().with("busy", ProgrammedAgent), options).await?)
 }
 
 /// A society of one agent with a log as long as the others', so that what the store keeps in memory is not counted.

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use polis_agents::Converse;
 use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response as Reply, Role};
 use polis_engine::{Agent, Cast, Society, Turn};
-use polis_providers::{HttpClient, Remote, RemoteOptions};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
 use polis_testkit::ScriptedTools;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
@@ -146,7 +146,7 @@ fn number(text: &str, part: usize) -> usize {
 async fn ours(url: &str, kind: Kind) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
     let tools = ScriptedTools::new().with("noop", EffectClass::Read, |_, _| CallResult::good("ok"));
-    let model = Remote::new(HttpClient::default(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
+    let model = RemoteModel::new(HttpClient::default(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (ended, mut hands) = mpsc::channel(AT_ONCE);
     let place = Arc::new(Place { done: std::array::from_fn(|_| Notify::new()), ended });

@@ -11,7 +11,7 @@ use polis_domain::{AgentId, CallResult, EffectClass, EffectId, Failure, Response
 use polis_engine::{Agent, Cast, Society, Turn};
 use polis_ports::{CallContext, Toolbox};
 use polis_testkit::{ScriptedModel, ScriptedTools};
-use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
+use polis_tools::mcp::{McpOptions, McpServers, ServerSettings, ServerTransport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -100,7 +100,7 @@ async fn turns(society: &Society, calls: usize, done: &mut mpsc::Receiver<()>) -
 /// Milliseconds of one call of a server, all told.
 async fn mcp() -> Result<f64> {
     let own = std::env::current_exe()?;
-    let server = ServerSettings::new("bench", Reach::command(own.to_string_lossy(), ["mcp"]));
+    let server = ServerSettings::new("bench", ServerTransport::command(own.to_string_lossy(), ["mcp"]));
     let servers = McpServers::open([server], McpOptions::default());
     servers.settled(Duration::from_secs(10)).await;
     let context = CallContext {

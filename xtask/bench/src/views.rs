@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use polis_api::{Caller, ConversationPage, Local, OrganisationPage, RequestPage, View};
 use polis_domain::AgentId;
 use polis_engine::{Cast, Society};
-use polis_testkit::{Op, Program, Programmed};
+use polis_testkit::{Op, Program, ProgrammedAgent};
 use tokio::task::JoinSet;
 
 use crate::figures::{Figures, Goal};
@@ -56,7 +56,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
 /// The views of a society that has answered so many requests.
 async fn after(requests: usize) -> Result<Vec<Read>> {
     let (log, _folder) = world::log(Kind::Durable)?;
-    let society = world::society(log, Cast::new().with(Programmed::NAME, Programmed), Programmed::NAME).await?;
+    let society = world::society(log, Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent), ProgrammedAgent::NAME).await?;
     let plain = Program(vec![Op::Say("It is done.".repeat(20))]).text();
     answered(&society, &plain, requests - NEWEST).await?;
     let unit = Program(vec![Op::Think("about it".into()), Op::Say("A result of a step.".repeat(20))]);

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioExecutor;
 use polis_agents::workflow::Workflow;
 use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response, SubThreadRequest};
 use polis_engine::{Agent, Cast, Society, SubThreads, Turn};
-use polis_providers::{HttpClient, Remote, RemoteOptions};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
 use polis_testkit::ScriptedTools;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -120,7 +120,7 @@ impl Agent for Counted {
 async fn ours(url: &str, kind: Kind, at_once: usize, each: usize) -> Result<f64> {
     let (log, _guard) = world::log(kind)?;
     let tools = ScriptedTools::new().with("look", EffectClass::Read, |_, _| CallResult::good("ok"));
-    let model = Remote::new(HttpClient::default(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
+    let model = RemoteModel::new(HttpClient::default(), RemoteOptions::new("mock", format!("{url}/v1"), "mock"))?;
     let ports = world::ports(log, Arc::new(model), Arc::new(tools));
     let (done, mut answers) = mpsc::channel(at_once);
     let cast = Cast::new().with("workflow", Counted { done });

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use polis_domain::{AgentId, Event, Recorded, Seq, SocietyId, Timestamp};
 use polis_engine::Cast;
-use polis_testkit::Programmed;
+use polis_testkit::ProgrammedAgent;
 
 use crate::figures::{Figures, Goal};
 use crate::world::{self, Kind};
@@ -92,7 +92,7 @@ async fn log_rate() -> Result<(f64, Vec<Row>)> {
 /// event.
 async fn society_rate() -> Result<(f64, Vec<Row>)> {
     let (log, _guard) = world::log(Kind::Durable)?;
-    let society = world::society(log.clone(), Cast::new().with("busy", Programmed), "busy").await?;
+    let society = world::society(log.clone(), Cast::new().with("busy", ProgrammedAgent), "busy").await?;
     for n in 0..WRITERS {
         society.spawn(format!("a{n}").into(), "bench".into(), AgentId::root()).await?;
         society.send(format!("a{n}").into(), r#"[{"approve":"wait"}]"#, None).await?;

@@ -21,7 +21,7 @@ use crate::converse::{Converse, system_prompt, work};
 use crate::workflow::Language;
 
 /// Most times that a plan may begin a step. A policy cannot go on for ever, whatever it says.
-const MAX_BEGUN: usize = 200;
+const MAX_STARTED_STEPS: usize = 200;
 
 /// Where people and agents read how a task goes: the plan in the agent's thread. A simple task has none.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Record {
     pub(super) fn new(turn: &mut Turn, choice: &Choice) -> Self {
         let is_simple = choice.strategy == PlanningStrategy::Simple;
         let id = if is_simple { String::new() } else { turn.new_id("plan") };
-        Self { id: id.into(), strategy: Arc::new(choice.told()), is_simple }
+        Self { id: id.into(), strategy: Arc::new(choice.to_approach()), is_simple }
     }
 
     /// Shows the plan as it stands.
@@ -43,7 +43,7 @@ impl Record {
         if self.is_simple {
             return Ok(());
         }
-        turn.set_plan(self.shown(state)).await
+        turn.set_plan(self.to_plan(state)).await
     }
 
     /// Shows what became of the task.
@@ -57,12 +57,12 @@ impl Record {
         if self.is_simple {
             return Ok(());
         }
-        turn.set_plan(Plan { status: Some(status), result, ..self.shown(state) }).await
+        turn.set_plan(Plan { status: Some(status), result, ..self.to_plan(state) }).await
     }
 
-    fn shown(&self, state: &AgentState) -> Plan {
+    fn to_plan(&self, state: &AgentState) -> Plan {
         let plan = state.internal_plan.clone().unwrap_or_default();
-        plan.shown(&self.id, &self.strategy)
+        plan.to_plan(&self.id, &self.strategy)
     }
 
     /// Says in an answer how it came about.
@@ -93,7 +93,7 @@ pub(super) async fn run<R: AgentBaseRole + ?Sized>(
             continue;
         };
         begun += 1;
-        if begun > MAX_BEGUN {
+        if begun > MAX_STARTED_STEPS {
             state.update_step_status(Err(Failure::new("too_many_steps", "the plan has begun too many steps")));
             break;
         }
@@ -151,13 +151,13 @@ async fn request(
     meta.insert("planId".to_owned(), (*record.id).into());
     meta.insert("taskId".to_owned(), (*step.id).into());
     let asked = Request { to: target.clone(), text: asked_text(state, step), patience, meta: meta.into() };
-    let mut told = turn.request(requests, vec![asked.clone()]).await.pop();
-    if matches!(&told, Some(Err(failure)) if failure.code == FailureCode::UnknownAgent)
+    let mut sent = turn.request(requests, vec![asked.clone()]).await.pop();
+    if matches!(&sent, Some(Err(failure)) if failure.code == FailureCode::UnknownAgent)
         && turn.spawn_agent(&target, &RoleId::from(target.as_str())).await.is_ok()
     {
-        told = turn.request(requests, vec![asked]).await.pop();
+        sent = turn.request(requests, vec![asked]).await.pop();
     }
-    match told {
+    match sent {
         Some(Ok(id)) => state.set_waiting_for(id.to_string()),
         Some(Err(failure)) => {
             let message = format!("Collaboration request failed: {failure}");
@@ -240,7 +240,7 @@ fn instructions(turn: &Turn, state: &AgentState, step: &InternalStep) -> String 
     let Some(task) = &state.current_task else { return prompt.to_string() };
     let done = state.get_result_summary();
     let TaskInfo { description, .. } = task;
-    let told = match language(task) {
+    let instructions = match language(task) {
         Language::En => {
             let done = if done.is_empty() { "nothing yet".to_owned() } else { format!("\n{done}") };
             format!(
@@ -256,7 +256,7 @@ fn instructions(turn: &Turn, state: &AgentState, step: &InternalStep) -> String 
         }
     };
     let context = if step.context.is_empty() { String::new() } else { format!("\n\n{}", step.context) };
-    format!("{prompt}\n\n{told}{context}").trim_start().to_owned()
+    format!("{prompt}\n\n{instructions}{context}").trim_start().to_owned()
 }
 
 /// Gives a task to the workflow, in a sub-thread.

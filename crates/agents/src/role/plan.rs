@@ -163,7 +163,7 @@ impl InternalPlan {
     }
 
     /// What people and agents can read of it.
-    pub(super) fn shown(&self, id: &Arc<str>, strategy: &Arc<Approach>) -> Plan {
+    pub(super) fn to_plan(&self, id: &Arc<str>, strategy: &Arc<Approach>) -> Plan {
         let steps = self.steps.iter().map(|step| Step {
             id: Some(step.id.clone()),
             text: step.description.clone(),

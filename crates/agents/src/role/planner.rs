@@ -25,7 +25,7 @@ const ZH: &str = include_str!("../../prompts/role_planner.zh.md");
 
 /// A step as the model writes it.
 #[derive(Deserialize)]
-struct Written {
+struct ProposedStep {
     #[serde(rename = "type", default)]
     kind: StepType,
     description: String,
@@ -51,9 +51,9 @@ pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) ->
     let people: Vec<_> = parts.collaborators.iter().map(|(name, what)| format!("- {name}: {what}")).collect();
     let tools: Vec<_> = turn.tools().iter().map(|tool| format!("- {}: {}", tool.name, tool.description)).collect();
     let listed = |lines: Vec<String>| if lines.is_empty() { "-".to_owned() } else { lines.join("\n") };
-    let told = template.replace("{{collaborators}}", &listed(people)).replace("{{tools}}", &listed(tools));
+    let instructions = template.replace("{{collaborators}}", &listed(people)).replace("{{tools}}", &listed(tools));
     let mut request = ModelRequest {
-        system: format!("{prompt}\n\n{told}\n\n{notes}").trim().into(),
+        system: format!("{prompt}\n\n{instructions}\n\n{notes}").trim().into(),
         messages,
         format: Some(Arc::new(Format { name: "plan".to_owned(), schema: schema() })),
         aside: true,
@@ -75,7 +75,7 @@ pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) ->
 fn read(parts: &RoleParts, text: &str) -> Result<InternalPlan, String> {
     #[derive(Deserialize)]
     struct Reply {
-        steps: Vec<Written>,
+        steps: Vec<ProposedStep>,
     }
     let object = text.find('{').zip(text.rfind('}')).and_then(|(from, to)| text.get(from..=to));
     let Reply { steps } = serde_json::from_str(object.ok_or("it has no JSON object")?).map_err(|error| error.to_string())?;
@@ -85,7 +85,7 @@ fn read(parts: &RoleParts, text: &str) -> Result<InternalPlan, String> {
     Ok(InternalPlan::new((1..).zip(steps).map(|(n, step)| step.checked(parts, &format!("step_{n}")))))
 }
 
-impl Written {
+impl ProposedStep {
     /// The step as it can be done: what names nobody and no tool is the agent's own.
     fn checked(self, parts: &RoleParts, id: &str) -> InternalStep {
         let Self { kind, description, target, tool_name, params, together } = self;

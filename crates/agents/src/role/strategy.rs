@@ -52,7 +52,7 @@ pub struct Choice {
 
 /// A procedure that fits, as the log keeps it: the file may change, the turn may not.
 #[derive(Serialize, Deserialize)]
-struct Matched {
+struct MatchedSop {
     reason: String,
     plan: InternalPlan,
 }
@@ -79,7 +79,7 @@ impl Choice {
     }
 
     /// As it is told to people.
-    pub fn told(&self) -> Approach {
+    pub fn to_approach(&self) -> Approach {
         Approach { name: self.strategy.name().into(), reason: self.reason.clone() }
     }
 }
@@ -101,7 +101,7 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
     if let Some(strategy @ (PlanningStrategy::Simple | PlanningStrategy::ComplexFreeform)) = wanted {
         return Ok(Choice::new(strategy, "it was asked for"));
     }
-    if let Some(Matched { reason, plan }) = matched(parts, turn, task).await {
+    if let Some(MatchedSop { reason, plan }) = matched(parts, turn, task).await {
         return Ok(Choice { plan: Some(plan), ..Choice::new(PlanningStrategy::ComplexTemplate, reason) });
     }
     if wanted.is_some() {
@@ -121,11 +121,11 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
     Ok(judged(turn, task).await)
 }
 
-async fn matched(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Option<Matched> {
+async fn matched(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Option<MatchedSop> {
     let role = turn.role().map_or_else(|| parts.name.clone(), |role| role.id.as_str().into());
     let noted = turn.once(MATCHED, || {
         let found = parts.sops.find(&role, super::execute::own_part(task))?;
-        serde_json::to_string(&Matched { reason: found.reason, plan: found.plan }).ok()
+        serde_json::to_string(&MatchedSop { reason: found.reason, plan: found.plan }).ok()
     });
     serde_json::from_str(&noted.await?).ok()
 }

@@ -6,7 +6,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told};
+use super::{arguments, spec, to_call_result};
 use crate::ContextLimits;
 
 /// Compresses the conversation of whoever calls it.
@@ -38,7 +38,7 @@ impl TurnTool for CompressContext {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(compress(turn, given).await)
+        to_call_result(compress(turn, given).await)
     }
 }
 

@@ -8,7 +8,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told};
+use super::{arguments, spec, to_call_result};
 use crate::workflow::Language;
 
 /// Longest prompt, in characters.
@@ -79,28 +79,28 @@ impl TurnTool for CreateRole {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(self.create(turn, given).await)
+        to_call_result(self.create(turn, given).await)
     }
 }
 
 impl CreateRole {
     async fn create(&self, turn: &mut Turn, given: &str) -> Result<Value, Failure> {
-        let wanted: Arguments = arguments(given)?;
+        let request: Arguments = arguments(given)?;
         let bad = |message: String| Failure::new("bad_arguments", message);
-        let (name, text) = (wanted.name.trim(), wanted.role_prompt.trim());
+        let (name, text) = (request.name.trim(), request.role_prompt.trim());
         if name.is_empty() || text.is_empty() || text.chars().count() > MAX_CHARS {
             return Err(bad(format!("a role needs a name, and a rolePrompt of at most {MAX_CHARS} characters")));
         }
-        if wanted.tools.as_ref().is_some_and(|tools| tools.len() > MAX_TOOLS) {
+        if request.tools.as_ref().is_some_and(|tools| tools.len() > MAX_TOOLS) {
             return Err(bad(format!("a role names at most {MAX_TOOLS} tools; use patterns such as git__*")));
         }
-        let id = wanted.id.unwrap_or_else(|| slug(name));
+        let id = request.id.unwrap_or_else(|| slug(name));
         let role = Role {
             name: name.into(),
             prompt: prompt(name, text, turn.agent().as_str()).into(),
-            models: wanted.model.into_iter().collect(),
-            tools: wanted.tools.map(Into::into),
-            limits: wanted.limits,
+            models: request.model.into_iter().collect(),
+            tools: request.tools.map(Into::into),
+            limits: request.limits,
             ..Role::new(id.as_str(), self.behaviour.clone())
         };
         let (tools, models) = (role.tools.clone(), role.models.clone());
@@ -108,14 +108,14 @@ impl CreateRole {
         let own = turn.tools();
         let lacks = |pattern: &&Arc<str>| !own.iter().any(|tool| fits(pattern, &tool.name));
         let lacking: Vec<_> = tools.iter().flat_map(|tools| tools.iter()).filter(lacks).map(ToString::to_string).collect();
-        let mut told = json!({ "roleId": id });
+        let mut result = json!({ "roleId": id });
         if !lacking.is_empty() {
-            told["toolsThatYouLack"] = json!(lacking);
+            result["toolsThatYouLack"] = json!(lacking);
         }
         if let Some(wrong) = models.iter().find_map(|model| turn.refuses_model(model)) {
-            told["modelThatCannotBe"] = wrong.into();
+            result["modelThatCannotBe"] = wrong.into();
         }
-        Ok(told)
+        Ok(result)
     }
 }
 

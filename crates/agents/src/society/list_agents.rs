@@ -8,8 +8,8 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told};
-use crate::conversation::{ContextLimits, Fullness};
+use super::{arguments, spec, to_call_result};
+use crate::conversation::{ContextLimits, ContextUsage};
 
 /// Most agents of one list.
 const MOST: usize = 100;
@@ -38,7 +38,7 @@ impl TurnTool for ListAgents {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(list(turn, given).await)
+        to_call_result(list(turn, given).await)
     }
 }
 
@@ -54,7 +54,7 @@ async fn list(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
         let mut agents: Vec<_> = spine.agents.iter().filter(wanted).collect();
         agents.sort_by_key(|(id, agent)| (agent.created_at, *id));
         let count = agents.len();
-        (agents.into_iter().take(MOST).map(|(id, agent)| shown(spine, id, agent)).collect::<Vec<_>>(), count)
+        (agents.into_iter().take(MOST).map(|(id, agent)| agent_json(spine, id, agent)).collect::<Vec<_>>(), count)
     });
     let (agents, count) =
         listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
@@ -62,7 +62,7 @@ async fn list(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
     Ok(json!({ "you": you.as_str(), "yourContext": own, "agents": agents, "count": count }))
 }
 
-fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
+fn agent_json(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
     let status = match agent.turn.and_then(|turn| spine.turns.get(&turn)) {
         _ if agent.termination.is_some() => "leaving",
         None => "idle",
@@ -85,19 +85,19 @@ fn shown(spine: &Spine, id: &AgentId, agent: &Agent) -> Value {
 /// How many messages of an agent's conversation the model is shown, and how many are wise.
 fn crowd(spine: &Spine, id: &AgentId, role: Option<&Arc<Role>>) -> Value {
     let limits = ContextLimits::default().within(&role.map(|role| role.limits).unwrap_or_default());
-    let shown = spine.threads.get(&id.main_thread()).map_or(0, |head| {
+    let agent_json = spine.threads.get(&id.main_thread()).map_or(0, |head| {
         let cuts = head.context.as_deref().map(|context| &context.cuts);
         head.messages.saturating_sub(cuts.and_then(|cuts| cuts.last()).map_or(0, |(_, from)| *from))
     });
-    json!({ "now": shown, "most": limits.max_context_messages })
+    json!({ "now": agent_json, "most": limits.max_context_messages })
 }
 
 /// How full the conversation of the agent is that asks (D11).
 async fn usage(turn: &mut Turn) -> Result<Value, Failure> {
     let limits = ContextLimits::default().within(&turn.role().map(|role| role.limits).unwrap_or_default());
     let context = turn.context(limits.max_context_messages.saturating_mul(4)).await?;
-    let Fullness { current_count, max_count, tokens, window } = Fullness::of(&context, &limits, turn.window());
+    let ContextUsage { current_count, max_count, tokens, window } = ContextUsage::of(&context, &limits, turn.window());
     Ok(
-        json!({ "messages": current_count, "maxMessages": max_count, "tokens": tokens, "maxTokens": window.map(Fullness::most) }),
+        json!({ "messages": current_count, "maxMessages": max_count, "tokens": tokens, "maxTokens": window.map(ContextUsage::most) }),
     )
 }

@@ -7,7 +7,7 @@ use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde_json::{Map, Value, json};
 
-use super::{arguments, spec, told};
+use super::{arguments, spec, to_call_result};
 
 /// Most roles of one list, and how much of a prompt is shown.
 const MOST: usize = 100;
@@ -25,21 +25,21 @@ impl TurnTool for ListRoles {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(list(turn, given).await)
+        to_call_result(list(turn, given).await)
     }
 }
 
 async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
     let _: Map<String, Value> = arguments(given)?;
     let listed = turn.look(|spine| {
-        let roles: Vec<_> = spine.roles.values().take(MOST).map(|role| shown(spine, role)).collect();
+        let roles: Vec<_> = spine.roles.values().take(MOST).map(|role| role_json(spine, role)).collect();
         (roles, spine.roles.len())
     });
     let (roles, count) = listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
     Ok(json!({ "roles": roles, "count": count }))
 }
 
-fn shown(spine: &Spine, role: &Arc<Role>) -> Value {
+fn role_json(spine: &Spine, role: &Arc<Role>) -> Value {
     let mut start: String = role.prompt.chars().take(CHARS).collect();
     if start.len() < role.prompt.len() {
         start.push('…');

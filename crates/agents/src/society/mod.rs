@@ -58,8 +58,8 @@ fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| Failure::new("bad_arguments", format!("the arguments cannot be used: {error}")))
 }
 
-/// `{ok: true, …}`, or `{error: …, code: …}` (R177, R181).
-fn told(result: Result<Value, Failure>) -> CallResult {
+/// The result of a tool as JSON: `{ok: true, …}`, or `{error: …, code: …}` (R177, R181).
+fn to_call_result(result: Result<Value, Failure>) -> CallResult {
     match result {
         Ok(Value::Object(fields)) => {
             let ok = Map::from_iter([("ok".to_owned(), Value::Bool(true))]);

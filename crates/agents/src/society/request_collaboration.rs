@@ -8,7 +8,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told, with_names};
+use super::{arguments, spec, to_call_result, with_names};
 
 /// Most requests at once.
 const MOST: usize = 16;
@@ -72,7 +72,7 @@ impl TurnTool for RequestCollaboration {
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         match ask(turn, given).await {
             Ok(answers) if answers.iter().all(|answer| answer.get("error").is_some()) => nobody(&answers),
-            answers => told(answers.map(|answers| json!({ "answers": answers }))),
+            answers => to_call_result(answers.map(|answers| json!({ "answers": answers }))),
         }
     }
 }
@@ -80,8 +80,8 @@ impl TurnTool for RequestCollaboration {
 /// What is told when no request came to anything: the same shape, and why the first did not.
 fn nobody(answers: &[Value]) -> CallResult {
     let first = answers.first().cloned().unwrap_or_default();
-    let told = json!({ "ok": false, "error": first["error"], "code": first["code"], "answers": answers });
-    CallResult::failed(told.to_string())
+    let error = json!({ "ok": false, "error": first["error"], "code": first["code"], "answers": answers });
+    CallResult::failed(error.to_string())
 }
 
 async fn ask(turn: &mut Turn, given: &str) -> Result<Vec<Value>, Failure> {

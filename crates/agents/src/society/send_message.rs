@@ -6,7 +6,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told, with_names};
+use super::{arguments, spec, to_call_result, with_names};
 
 /// Writes messages that nobody answers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +32,7 @@ impl TurnTool for SendMessage {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(send(turn, given).await)
+        to_call_result(send(turn, given).await)
     }
 }
 

@@ -6,7 +6,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told, with_names};
+use super::{arguments, spec, to_call_result, with_names};
 
 /// Makes agents.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +32,7 @@ impl TurnTool for SpawnAgent {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(spawn(turn, given).await)
+        to_call_result(spawn(turn, given).await)
     }
 }
 

@@ -8,7 +8,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{arguments, spec, told, with_names};
+use super::{arguments, spec, to_call_result, with_names};
 
 /// How long an agent may work off what waits for it, in seconds: where nothing is said, and at most.
 const USUAL: u64 = 60;
@@ -53,7 +53,7 @@ impl TurnTool for TerminateAgent {
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
-        told(terminate(turn, given).await)
+        to_call_result(terminate(turn, given).await)
     }
 }
 

@@ -69,7 +69,7 @@ impl InteractionUnit for WorkflowUnit {
         let mut backend = TurnBackend::new(turn);
         let result = engine.run(&mut backend, options).await?;
         let text = result.answer.summary.clone();
-        let bot = backend.conclude(text, shown(&result), Some(completed()?)).await?;
+        let bot = backend.conclude(text, answer_meta(&result), Some(completed()?)).await?;
         Ok(Interaction { phase, bot, user: None })
     }
 }
@@ -97,11 +97,11 @@ fn completed() -> Result<Phase, Failure> {
     Ok(Phase::new(Phase::COMPLETED)?)
 }
 
-/// What the answer's message says beside its text.
-fn shown(result: &WorkflowResult) -> Meta {
+/// The meta of the answer's message.
+fn answer_meta(result: &WorkflowResult) -> Meta {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Shown<'a> {
+    struct AnswerMeta<'a> {
         component: Meta,
         usage: Usage,
         duration_ms: u64,
@@ -111,7 +111,7 @@ fn shown(result: &WorkflowResult) -> Meta {
     let component = result.answer.to_component();
     let WorkflowResult { usage, duration_ms, cycles, .. } = *result;
     let evidence = result.evidence.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
-    Meta::of(&Shown { component, usage, duration_ms, cycles, evidence })
+    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence })
 }
 
 /// Carries out one order in its sub-thread.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::fit::{clipped, share};
 use super::phrases::phrases;
+use super::truncate::{clipped, share};
 use super::{Language, Plan, SummaryResponse, Todo, TodoStatus};
 
 /// Most bytes of all results in an answer, and of all reasons.

@@ -281,11 +281,11 @@ pub trait StreamCallbacks: Send {
 #[derive(Default)]
 pub struct Listeners {
     listening: Vec<(String, Box<dyn StreamCallbacks>)>,
-    following: Option<Following>,
+    follower: Option<RunFollower>,
 }
 
 /// Whoever hears of the whole run, and the messages so far.
-struct Following {
+struct RunFollower {
     callbacks: Box<dyn WorkflowCallbacks>,
     messages: Vec<AiMessage>,
 }
@@ -303,17 +303,17 @@ impl Listeners {
 
     /// Somebody hears of the whole run from now on, in place of whoever did.
     pub fn follow(&mut self, callbacks: Box<dyn WorkflowCallbacks>) {
-        self.following = Some(Following { callbacks, messages: Vec::new() });
+        self.follower = Some(RunFollower { callbacks, messages: Vec::new() });
     }
 
     /// Nobody hears of the run any more.
     pub fn unfollow(&mut self) {
-        self.following = None;
+        self.follower = None;
     }
 
     /// Tells of a message. One with the name of another takes its place.
     pub(super) fn said(&mut self, message: &AiMessage) {
-        let Some(Following { callbacks, messages }) = &mut self.following else { return };
+        let Some(RunFollower { callbacks, messages }) = &mut self.follower else { return };
         match messages.iter_mut().find(|known| !known.id.is_empty() && known.id == message.id) {
             Some(known) => known.clone_from(message),
             None => messages.push(message.clone()),
@@ -323,15 +323,15 @@ impl Listeners {
 
     /// Tells of a step.
     pub(super) fn log(&mut self, line: impl FnOnce() -> String) {
-        if let Some(following) = &mut self.following {
-            following.callbacks.on_log(&line());
+        if let Some(follower) = &mut self.follower {
+            follower.callbacks.on_log(&line());
         }
     }
 
     /// Tells of a failure.
     pub(super) fn failed(&mut self, failure: &Failure) {
-        if let Some(following) = &mut self.following {
-            following.callbacks.on_error(failure);
+        if let Some(follower) = &mut self.follower {
+            follower.callbacks.on_error(failure);
         }
     }
 

@@ -10,14 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial, unverified};
 use super::backend::{AgentBackend, AiMessage, Speaker};
-use super::edited::edited;
-use super::fit::{clipped, one_line, quoted};
+use super::changed_plan::parse_changed_plan;
 use super::phrases::phrases;
+use super::truncate::{clipped, one_line, quoted};
 use super::work::stopped;
 use super::{
     AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlanApproval, PlannerResponse,
-    PromptManager, PromptOptions, Refused, RoleOutcome, Standing, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable,
-    VerifierResponse, WorkflowRole, check_proof, executor_message, planner_message, tool_lines, verifier_message,
+    PromptManager, PromptOptions, Refused, RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable,
+    VerifierResponse, WorkflowRole, WorkflowState, check_proof, executor_message, planner_message, tool_lines,
+    verifier_message,
 };
 
 /// How far the workflow goes.
@@ -330,7 +331,7 @@ impl<B: AgentBackend> Run<'_, B> {
                 }
                 Verdict { approved: false, reason, .. } => return Ok(self.denied(plan, reason)),
                 Verdict { arguments: None, .. } => return Ok(Planned::Plan(plan)),
-                Verdict { arguments: Some(arguments), .. } => match edited(&arguments)
+                Verdict { arguments: Some(arguments), .. } => match parse_changed_plan(&arguments)
                     .and_then(|todos| self.merged(todos).map_err(|unreadable| unreadable.problems.join("; ")))
                 {
                     Ok(plan) => return Ok(Planned::Plan(plan)),
@@ -463,8 +464,8 @@ impl<B: AgentBackend> Run<'_, B> {
                 return Err(stopped());
             }
             let (language, request) = (self.language, self.request.as_str());
-            let standing = Standing { language, request, plan, evidence: &self.evidence };
-            let Some(text) = role.message(&standing) else { continue };
+            let state = WorkflowState { language, request, plan, evidence: &self.evidence };
+            let Some(text) = role.message(&state) else { continue };
             let agent = role.agent();
             let mut order = self.order(agent.clone(), vec![AiMessage::user(text)], agent.name());
             order.rounds = role.rounds();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use polis_engine::brief_description;
 use polis_ports::ToolSpec;
 
-use super::fit::{head, one_line, quoted, share};
+use super::truncate::{head, one_line, quoted, share};
 use super::{Evidence, Language, Plan, Todo, TodoStatus};
 
 /// Most bytes of a result, as other roles are shown it.

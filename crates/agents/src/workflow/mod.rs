@@ -7,15 +7,15 @@ mod answer;
 mod application;
 mod backend;
 mod call_shape;
+mod changed_plan;
 mod context;
-mod edited;
+mod empty_summary;
 mod engine;
+mod evidence;
 mod fields;
-mod fit;
 mod format;
 mod json;
 mod language;
-mod listening;
 mod messages;
 mod once;
 mod order;
@@ -24,14 +24,14 @@ mod plain_backend;
 mod plan;
 mod plan_approval;
 mod prompts;
-mod proof;
 mod repair;
 mod reply;
+mod reply_listener;
 mod response;
 mod role;
-mod substance;
 mod template;
 mod todo;
+mod truncate;
 mod turn_backend;
 mod work;
 
@@ -43,6 +43,7 @@ pub use application::{
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
 pub use engine::{AgentWorkflowEngine, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
+pub use evidence::{Evidence, check_proof};
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
@@ -56,13 +57,12 @@ pub use prompts::{
     ContextSource, EXECUTOR_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager, PromptOptions,
     VERIFIER_CORE_TEMPLATE,
 };
-pub use proof::{Evidence, check_proof};
 pub use reply::{Chunk, ReplyReader};
 pub use response::{
     Component, ExecutorResponse, NextAction, PlannerResponse, SummaryResponse, TaskJudgement, TodoList, TodoState, Verdict,
     VerifierResponse, parse_executor_response, parse_planner_response, parse_verifier_response,
 };
-pub use role::{RoleWord, Standing, WorkflowRole};
+pub use role::{RoleReply, WorkflowRole, WorkflowState};
 pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
 pub use todo::{Todo, TodoStatus};
 pub use work::work;

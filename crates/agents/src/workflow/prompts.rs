@@ -38,12 +38,12 @@ pub struct PromptManager {
     guard: FileGuard,
     system_context: Option<String>,
     /// What was made last for each template.
-    made: Arc<Mutex<BTreeMap<(AgentType, Language), Made>>>,
+    cache: Arc<Mutex<BTreeMap<(AgentType, Language), CachedPrompt>>>,
 }
 
 /// A prompt, and what it was made for and of.
 #[derive(Debug)]
-struct Made {
+struct CachedPrompt {
     options: PromptOptions,
     context: String,
     prompt: Prompt,
@@ -153,7 +153,7 @@ impl PromptManager {
             folders: Vec::new(),
             guard: FileGuard::default(),
             system_context: None,
-            made: Arc::default(),
+            cache: Arc::default(),
         }
     }
 
@@ -215,7 +215,7 @@ impl PromptManager {
     pub fn set_core_template_in(&mut self, agent: AgentType, language: Language, text: &str) -> Result<(), PromptError> {
         let template = Template::core(text).map_err(|error| PromptError::Template { agent: agent.clone(), error })?;
         self.cores.insert((agent, language), template);
-        self.made = Arc::default();
+        self.cache = Arc::default();
         Ok(())
     }
 
@@ -244,8 +244,8 @@ impl PromptManager {
             .find_map(|language| Some((language, self.cores.get(&(agent.clone(), language))?)));
         let (language, core) = core.ok_or_else(|| PromptError::NoTemplate(agent.clone()))?;
         let (context, source) = self.context(agent, language)?;
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = made.get(&(agent.clone(), language));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = cache.get(&(agent.clone(), language));
         if let Some(last) =
             last.filter(|last| last.prompt.context == source && last.context == context && last.options == *options)
         {
@@ -264,7 +264,7 @@ impl PromptManager {
             text.extend(["\n\n", more]);
         }
         let prompt = Prompt { text: text.into(), agent: agent.clone(), language, context: source, warnings };
-        made.insert((agent.clone(), language), Made { options: options.clone(), context, prompt: prompt.clone() });
+        cache.insert((agent.clone(), language), CachedPrompt { options: options.clone(), context, prompt: prompt.clone() });
         Ok(prompt)
     }
 

@@ -6,9 +6,9 @@ use polis_domain::Meta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::empty_summary::says_nothing;
 use super::fields::{Field, Parsed, Reading, Unreadable};
 use super::plan::LONGEST_ID;
-use super::substance::says_nothing;
 use super::{PlanError, Todo, TodoStatus};
 
 /// Most characters of a title.
@@ -163,13 +163,13 @@ pub trait Component: Serialize {
             None => (Some(self), None),
             Some(place) => (None, Some(BTreeMap::from([(place, self)]))),
         };
-        Meta::of(&Shown { kind: "component", component: Self::NAME, fields, placed })
+        Meta::of(&ComponentJson { kind: "component", component: Self::NAME, fields, placed })
     }
 }
 
-/// A component as pages have it.
+/// A component as JSON.
 #[derive(Serialize)]
-struct Shown<'a, T: ?Sized> {
+struct ComponentJson<'a, T: ?Sized> {
     #[serde(rename = "type")]
     kind: &'static str,
     component: &'static str,

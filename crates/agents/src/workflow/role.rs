@@ -1,4 +1,4 @@
-//! Roles that others add to the workflow. Each is asked when the todos of a plan are done, before the verifier: what it wants
+//! Roles that embedders add to the workflow. Each is asked when the todos of a plan are done, before the verifier: what it wants
 //! better goes back to the planner, what it says is there for the verifier to read.
 
 use std::fmt;
@@ -19,10 +19,10 @@ pub trait WorkflowRole: fmt::Debug + Send + Sync + 'static {
     fn component(&self) -> &'static str;
 
     /// What it is told when the todos of a plan are done; none when it has nothing to do with this one.
-    fn message(&self, standing: &Standing<'_>) -> Option<String>;
+    fn message(&self, state: &WorkflowState<'_>) -> Option<String>;
 
     /// Reads the fields of its reply. The error lists what is wrong, one line each, and the model is asked again with it.
-    fn read(&self, reply: &Map<String, Value>) -> Result<RoleWord, Vec<String>>;
+    fn read(&self, reply: &Map<String, Value>) -> Result<RoleReply, Vec<String>>;
 
     /// The names of its fields: a reply without `component` is known by them.
     fn fields(&self) -> &'static [&'static str] {
@@ -50,9 +50,9 @@ pub trait WorkflowRole: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// How the work stands when a role is asked.
+/// The state of the workflow when a role is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct WorkflowState<'a> {
     /// The language of the request.
     pub language: Language,
     /// What the person wants.
@@ -63,9 +63,9 @@ pub struct Standing<'a> {
     pub evidence: &'a Evidence,
 }
 
-/// What the reply of a role comes to.
+/// The parsed reply of a role.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct RoleWord {
+pub struct RoleReply {
     /// What it says, for people and for the verifier.
     pub text: String,
     /// What it wants better. If there is anything, the planner is next instead of the verifier.

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
-use super::fit::{MOST_MESSAGE_BYTES, clipped};
 use super::format::changed_plan_format;
+use super::truncate::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 
 /// What the meta of an order's sub-thread says.
@@ -28,10 +28,10 @@ pub(super) struct Ordered {
     pub(super) heard: Option<usize>,
 }
 
-/// What the meta of a message says.
+/// The meta of a message.
 #[derive(Serialize, Deserialize, Default)]
 #[serde(default)]
-struct Told<T> {
+struct MessageMeta<T> {
     #[serde(skip_serializing_if = "Option::is_none")]
     component: Option<Meta>,
     #[serde(rename = "workflow")]
@@ -114,15 +114,15 @@ impl<'t> TurnBackend<'t> {
         if !self.changes.is_empty() {
             self.flush().await?;
         }
-        let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(shown).collect();
-        messages.push(NewMessage { sender: Sender::Bot, text: fitting(text), meta });
+        let mut messages: Vec<_> = std::mem::take(&mut self.unsaved).into_iter().map(to_new_message).collect();
+        messages.push(NewMessage { sender: Sender::Bot, text: truncated(text), meta });
         self.turn.conclude(messages, phase).await
     }
 
     async fn flush(&mut self) -> Result<(), Failure> {
         let (messages, changes) = (std::mem::take(&mut self.unsaved), std::mem::take(&mut self.changes));
         let names: Vec<_> = messages.iter().map(|message| message.id.clone()).collect();
-        let added = self.turn.add_messages(messages.into_iter().map(shown).collect(), changes).await?;
+        let added = self.turn.add_messages(messages.into_iter().map(to_new_message).collect(), changes).await?;
         self.named.extend(names.into_iter().zip(added).filter(|(name, _)| !name.is_empty()));
         Ok(())
     }
@@ -143,12 +143,12 @@ impl<'t> TurnBackend<'t> {
             None => result.messages,
             Some(_) => self.turn.thread(&result.path).await?.messages,
         };
-        let last: Told<Report> = messages.last().map(|last| read(last)).unwrap_or_default();
-        let Told { data: Report { outcome, duration_ms, rounds }, usage, .. } = last;
+        let last: MessageMeta<Report> = messages.last().map(|last| read(last)).unwrap_or_default();
+        let MessageMeta { data: Report { outcome, duration_ms, rounds }, usage, .. } = last;
         if outcome.is_some() {
             messages.pop();
         }
-        let transcript = messages.iter().map(|message| told(message)).collect();
+        let transcript = messages.iter().map(|message| to_ai_message(message)).collect();
         let outcome = match (result.failure, outcome) {
             (Some(failure), _) => RoleOutcome::Failed { failure },
             (None, Some(outcome)) => outcome,
@@ -176,7 +176,7 @@ impl AgentBackend for TurnBackend<'_> {
 
     async fn save_message(&mut self, message: AiMessage) -> Result<(), Failure> {
         if let Some(id) = self.named.get(&message.id).cloned() {
-            let NewMessage { text, meta, .. } = shown(message);
+            let NewMessage { text, meta, .. } = to_new_message(message);
             let patch = MessagePatch { text: Some(text), meta };
             self.changes.push(BatchUpdate::UpdateMessage { path: self.turn.path(), message: id, patch });
             return Ok(());
@@ -272,11 +272,11 @@ impl AgentBackend for TurnBackend<'_> {
 /// What the last message of an order says beside its text.
 pub(super) fn report(done: Done) -> Meta {
     let Done { outcome, usage, duration_ms, rounds, .. } = done;
-    Meta::of(&Told { component: None, data: Report { outcome: Some(outcome), duration_ms, rounds }, usage })
+    Meta::of(&MessageMeta { component: None, data: Report { outcome: Some(outcome), duration_ms, rounds }, usage })
 }
 
 /// A message as people read it in the thread.
-fn shown(mut message: AiMessage) -> NewMessage {
+fn to_new_message(mut message: AiMessage) -> NewMessage {
     let mut text = std::mem::take(&mut message.content);
     if let Some((end, _)) = text.char_indices().nth(RESULT_CHARS).filter(|_| message.role == Speaker::Tool) {
         let rest = text.len() - end;
@@ -286,21 +286,21 @@ fn shown(mut message: AiMessage) -> NewMessage {
     for call in &message.tool_calls {
         text += &format!("{}→ {} {}", if text.is_empty() { "" } else { "\n" }, call.name, call.arguments);
     }
-    let text = fitting(text);
+    let text = truncated(text);
     let sender = if message.role == Speaker::Assistant { Sender::Bot } else { Sender::User };
     let component = message.component.take();
-    let meta = Meta::of(&Told { component, data: message, usage: Usage::default() });
+    let meta = Meta::of(&MessageMeta { component, data: message, usage: Usage::default() });
     NewMessage { sender, text, meta }
 }
 
 /// A text that the log takes, whatever was said: what was paid for is not lost for its length.
-fn fitting(text: String) -> String {
+fn truncated(text: String) -> String {
     if text.len() <= MOST_MESSAGE_BYTES { text } else { clipped(&text, MOST_MESSAGE_BYTES).into_owned() }
 }
 
-/// The message that stands in the thread like this.
-fn told(message: &Message) -> AiMessage {
-    let Told::<AiMessage> { data: said, .. } = read(message);
+/// A message of the thread as the workflow has it.
+fn to_ai_message(message: &Message) -> AiMessage {
+    let MessageMeta::<AiMessage> { data: said, .. } = read(message);
     AiMessage { content: message.text.clone(), timestamp: Some(message.timestamp), ..said }
 }
 

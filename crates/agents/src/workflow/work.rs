@@ -9,12 +9,12 @@ use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
 use super::fields::Reading;
-use super::fit::clipped;
-use super::listening::Listening;
 use super::phrases::phrases;
+use super::reply_listener::ReplyListener;
 use super::response::{read_executor_response, refuse_empty_word};
+use super::truncate::clipped;
 use super::{
-    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleWord, Todo,
+    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleReply, Todo,
     TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_planner_response,
     parse_verifier_response, planner_format, role, verifier_format,
 };
@@ -26,7 +26,7 @@ const ECHO_BYTES: usize = 32 * 1024;
 pub async fn work<B: AgentBackend>(backend: &mut B, roles: &[Arc<dyn WorkflowRole>], order: &Order) -> Done {
     let began = backend.now();
     let mut round =
-        Rounds { backend, roles, order, said: Vec::new(), transcript: Vec::new(), usage: Usage::default(), rounds: 0 };
+        Rounds { backend, roles, order, conversation: Vec::new(), transcript: Vec::new(), usage: Usage::default(), rounds: 0 };
     let outcome = round.carry_out().await.unwrap_or_else(|failure| RoleOutcome::Failed { failure });
     let Rounds { transcript, usage, rounds, .. } = round;
     let duration_ms = backend.now().0.saturating_sub(began.0);
@@ -39,14 +39,14 @@ struct Rounds<'a, B> {
     roles: &'a [Arc<dyn WorkflowRole>],
     order: &'a Order,
     /// The conversation with the model.
-    said: Vec<ChatMessage>,
+    conversation: Vec<ChatMessage>,
     transcript: Vec<AiMessage>,
     usage: Usage,
     rounds: usize,
 }
 
-/// What a model said in one round.
-enum Said<T> {
+/// The model's reply in one round.
+enum RoundReply<T> {
     Calls(Reply),
     Response(T, Reply),
 }
@@ -80,7 +80,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let order = self.order;
         for message in &order.messages {
             self.keep(message.clone()).await?;
-            self.said.push(message.to_chat());
+            self.conversation.push(message.to_chat());
         }
         Ok(())
     }
@@ -97,8 +97,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
         };
         let mut last = None;
         for round in 1..=order.rounds.max(1) {
-            self.hear_the_person().await?;
-            let Said::Response(response, reply) = self.ask(&asking, |text| planned(text, order.plan.as_ref())).await? else {
+            self.take_person_messages().await?;
+            let RoundReply::Response(response, reply) = self.ask(&asking, |text| planned(text, order.plan.as_ref())).await?
+            else {
                 break;
             };
             let is_whole = !response.needs_more_planning;
@@ -135,13 +136,13 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let mut left = order.rounds.max(1);
         while left > 0 {
             left -= 1;
-            self.hear_the_person().await?;
+            self.take_person_messages().await?;
             let (response, reply) = match self.ask(&asking, &read).await? {
-                Said::Calls(reply) => {
+                RoundReply::Calls(reply) => {
                     self.call(reply).await?;
                     continue;
                 }
-                Said::Response(response, reply) => (response, reply),
+                RoundReply::Response(response, reply) => (response, reply),
             };
             let status = match response.verdict(&order.todo) {
                 Verdict::Completed => TodoStatus::Completed,
@@ -154,9 +155,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
                 Verdict::Retry => {
                     is_second = true;
                     left = order.rounds.max(1);
-                    self.said.clear();
+                    self.conversation.clear();
                     self.keep(AiMessage::said(&reply)).await?;
-                    self.said.extend(order.messages.iter().map(AiMessage::to_chat));
+                    self.conversation.extend(order.messages.iter().map(AiMessage::to_chat));
                     self.tell_model(format!("{}\n\n{}", words.begin_again, response.summary)).await?;
                     last = Some(response);
                     continue;
@@ -185,8 +186,8 @@ impl<B: AgentBackend> Rounds<'_, B> {
             system,
         };
         match self.ask(&asking, parse_verifier_response).await? {
-            Said::Response(response, _) => Ok(RoleOutcome::Verified { response }),
-            Said::Calls(_) => Err(no_reply()),
+            RoundReply::Response(response, _) => Ok(RoleOutcome::Verified { response }),
+            RoundReply::Calls(_) => Err(no_reply()),
         }
     }
 
@@ -196,9 +197,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let format = role.format().filter(|_| tools.is_empty());
         let asking = Asking { component: role.component(), action: role.action(), tools, format, system };
         for _ in 0..self.order.rounds.max(1) {
-            match self.ask(&asking, |text| read_word(role, text)).await? {
-                Said::Calls(reply) => self.call(reply).await?,
-                Said::Response(RoleWord { text, improvements, tasks }, _) => {
+            match self.ask(&asking, |text| read_reply(role, text)).await? {
+                RoundReply::Calls(reply) => self.call(reply).await?,
+                RoundReply::Response(RoleReply { text, improvements, tasks }, _) => {
                     return Ok(RoleOutcome::Said { text, improvements, tasks });
                 }
             }
@@ -212,16 +213,16 @@ impl<B: AgentBackend> Rounds<'_, B> {
         &mut self,
         asking: &Asking<'_>,
         parse: impl Fn(&str) -> Result<Parsed<T>, Unreadable> + Send,
-    ) -> Result<Said<T>, Failure> {
+    ) -> Result<RoundReply<T>, Failure> {
         self.rounds += 1;
         let mut repairs = self.order.repairs;
         loop {
             let reply = self.complete(asking).await?;
             if !reply.tool_calls.is_empty() && !asking.tools.is_empty() {
-                return Ok(Said::Calls(reply));
+                return Ok(RoundReply::Calls(reply));
             }
             let unreadable = match parse(&reply.text) {
-                Ok(parsed) => return Ok(Said::Response(parsed.response, reply)),
+                Ok(parsed) => return Ok(RoundReply::Response(parsed.response, reply)),
                 Err(Unreadable { component, .. }) if !reply.tool_calls.is_empty() => {
                     Unreadable { component, problems: vec![phrases(self.order.language).no_tools.to_owned()] }
                 }
@@ -240,7 +241,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             repairs -= 1;
             self.keep(AiMessage::said(&reply)).await?;
             let echo = if reply.text.is_empty() { Cow::Borrowed("{}") } else { clipped(&reply.text, ECHO_BYTES) };
-            self.said.push(ChatMessage::assistant(&*echo));
+            self.conversation.push(ChatMessage::assistant(&*echo));
             self.tell_model(unreadable.to_string()).await?;
         }
     }
@@ -255,14 +256,14 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let is_heard = watcher.is_some();
         if let Some(watcher) = watcher {
             watcher(Activity::new(&order.agent, asking.action));
-            let listening = Listening::new(watcher, &order.agent, asking.component, asking.action);
+            let listening = ReplyListener::new(watcher, &order.agent, asking.component, asking.action);
             self.backend.listen_to_stream(&event_id, Box::new(listening));
         }
         let options = ChatOptions {
             event_id: event_id.clone(),
             model: order.model.as_str().into(),
             system: asking.system.clone(),
-            messages: self.said.clone(),
+            messages: self.conversation.clone(),
             tools: asking.tools.clone(),
             format: asking.format.clone(),
         };
@@ -286,9 +287,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let results = self.backend.execute_tools(reply.tool_calls.clone()).await;
         let names: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();
         self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
-        self.said.push(ChatMessage::said(&reply));
+        self.conversation.push(ChatMessage::said(&reply));
         for (call, result) in reply.tool_calls.iter().zip(&results) {
-            self.said.push(ChatMessage::result(call, result));
+            self.conversation.push(ChatMessage::result(call, result));
             self.keep(AiMessage::result(call, result)).await?;
         }
         Ok(())
@@ -297,17 +298,17 @@ impl<B: AgentBackend> Rounds<'_, B> {
     /// The reply stands, and the model goes on.
     async fn go_on(&mut self, reply: &Reply, words: &str) -> Result<(), Failure> {
         self.keep(AiMessage::said(reply)).await?;
-        self.said.push(ChatMessage::said(reply));
+        self.conversation.push(ChatMessage::said(reply));
         self.tell_model(words.to_owned()).await
     }
 
     async fn tell_model(&mut self, text: String) -> Result<(), Failure> {
-        self.said.push(ChatMessage::user(&*text));
+        self.conversation.push(ChatMessage::user(&*text));
         self.keep(AiMessage::user(text)).await
     }
 
     /// What somebody said to the work meanwhile comes before the next round.
-    async fn hear_the_person(&mut self) -> Result<(), Failure> {
+    async fn take_person_messages(&mut self) -> Result<(), Failure> {
         for text in self.backend.steering().await? {
             let told = format!("{}\n\n{text}", phrases(self.order.language).person_says);
             self.tell_model(told).await?;
@@ -344,7 +345,7 @@ fn planned(text: &str, before: Option<&Plan>) -> Result<Parsed<PlannerResponse>,
     Ok(parsed)
 }
 
-fn read_word(role: &dyn WorkflowRole, text: &str) -> Result<Parsed<RoleWord>, Unreadable> {
+fn read_reply(role: &dyn WorkflowRole, text: &str) -> Result<Parsed<RoleReply>, Unreadable> {
     let component = role.component();
     let (reading, object) = Reading::begin(text, component, role.fields())?;
     match role.read(&object) {

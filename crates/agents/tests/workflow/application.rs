@@ -8,7 +8,7 @@ use polis_agents::workflow::{
 };
 use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall};
 use polis_ports::{Delta, ToolSpec};
-use polis_testkit::{Line, ScriptedModel};
+use polis_testkit::{ScriptedModel, ScriptedReply};
 use serde_json::json;
 
 use super::bed::{Asked, Heard, Team, engine, given_up, plan, role, team, unsatisfied};
@@ -169,7 +169,7 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
 async fn it_hears_of_what_goes_wrong_and_of_what_ends_the_run() {
     let stumbling = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[])])),
-        executor: Arc::new(|todo, _| if todo == "a" { Line::text("?") } else { given_up("no") }),
+        executor: Arc::new(|todo, _| if todo == "a" { ScriptedReply::text("?") } else { given_up("no") }),
         verifier: Arc::new(|_| unsatisfied("do it", &[("a", false, &[]), ("b", false, &[])])),
     };
     let told = Told::default();
@@ -178,7 +178,7 @@ async fn it_hears_of_what_goes_wrong_and_of_what_ends_the_run() {
     assert_eq!(told.0.lock().unwrap().failures, ["unreadable_reply"; 3], "one a plan; giving up is no failure of the machine");
 
     let told = Told::default();
-    let hopeless = Team { planner: Arc::new(|_| Line::text("no")), ..team() };
+    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("no")), ..team() };
     let mut second = desk(&hopeless, &Asked::default());
     run_agent_workflow(&engine(), &mut second, "a?".into(), Box::new(told.clone())).await.unwrap_err();
     assert_eq!(told.0.lock().unwrap().failures.last().map(String::as_str), Some("unreadable_reply"));

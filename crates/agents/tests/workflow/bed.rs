@@ -6,20 +6,20 @@ use polis_agents::workflow::{AgentWorkflowEngine, PlanApproval, Workflow, Workfl
 use polis_domain::{CallResult, EffectClass, Event, Message, Thread, ThreadId};
 use polis_engine::{Cast, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
-use polis_testkit::{Line, MemoryLog, ScriptedModel, ScriptedTools, ask};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools, ask};
 use serde_json::{Value, json};
 
 pub(super) type Asked = Arc<Mutex<Vec<ModelRequest>>>;
 
 /// What the executor of a todo says.
-type Executor = dyn Fn(&str, &Heard) -> Line + Send + Sync;
+type Executor = dyn Fn(&str, &Heard) -> ScriptedReply + Send + Sync;
 
 /// What a team says: to the planner, to the executor of a todo, to the verifier. Each is given what was said so far.
 #[derive(Clone)]
 pub(super) struct Team {
-    pub(super) planner: Arc<dyn Fn(&Heard) -> Line + Send + Sync>,
+    pub(super) planner: Arc<dyn Fn(&Heard) -> ScriptedReply + Send + Sync>,
     pub(super) executor: Arc<Executor>,
-    pub(super) verifier: Arc<dyn Fn(&Heard) -> Line + Send + Sync>,
+    pub(super) verifier: Arc<dyn Fn(&Heard) -> ScriptedReply + Send + Sync>,
 }
 
 /// What one role was told.
@@ -49,7 +49,7 @@ pub(super) fn team() -> Team {
     Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 2, &["a"])])),
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()),
+            0 => ScriptedReply::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()),
             _ => executed(todo, &format!("{todo} is {}", heard.last)),
         }),
         verifier: Arc::new(|_| verified("a is 1 and b is 2.", &[("a", &["c1"]), ("b", &["c2"])])),
@@ -85,11 +85,11 @@ fn current(message: &str) -> String {
     message[at..].split(':').next().unwrap().to_owned()
 }
 
-pub(super) fn plan(todos: &[(&str, u32, &[&str])]) -> Line {
+pub(super) fn plan(todos: &[(&str, u32, &[&str])]) -> ScriptedReply {
     said("planner-response", json!({ "summary": "My plan.", "needsMorePlanning": false, "todos": todos_of(todos) }))
 }
 
-pub(super) fn unsure(todos: &[(&str, u32, &[&str])]) -> Line {
+pub(super) fn unsure(todos: &[(&str, u32, &[&str])]) -> ScriptedReply {
     let fields = json!({ "summary": "Which folder?", "needsMorePlanning": true, "todos": todos_of(todos) });
     said("planner-response", fields)
 }
@@ -102,24 +102,24 @@ fn todos_of(todos: &[(&str, u32, &[&str])]) -> Vec<Value> {
     todos.iter().map(todo).collect()
 }
 
-pub(super) fn executed(todo: &str, summary: &str) -> Line {
+pub(super) fn executed(todo: &str, summary: &str) -> ScriptedReply {
     acting(todo, summary, true, "complete")
 }
 
-pub(super) fn acting(todo: &str, summary: &str, completed: bool, action: &str) -> Line {
+pub(super) fn acting(todo: &str, summary: &str, completed: bool, action: &str) -> ScriptedReply {
     let status = if completed { "completed" } else { "executing" };
     let fields = json!({ "summary": summary, "taskCompleted": completed, "nextAction": action, "shouldContinue": !completed,
                          "todos": [{ "id": todo, "status": status }] });
     said("executor-response", fields)
 }
 
-pub(super) fn given_up(summary: &str) -> Line {
+pub(super) fn given_up(summary: &str) -> ScriptedReply {
     let fields =
         json!({ "summary": summary, "taskCompleted": false, "shouldContinue": false, "nextAction": "continue", "todos": [] });
     said("executor-response", fields)
 }
 
-pub(super) fn verified(summary: &str, tasks: &[(&str, &[&str])]) -> Line {
+pub(super) fn verified(summary: &str, tasks: &[(&str, &[&str])]) -> ScriptedReply {
     let tasks: Vec<Value> = tasks
         .iter()
         .map(|(id, evidence)| json!({ "id": id, "completed": true, "feedback": "seen", "evidence": evidence }))
@@ -131,7 +131,7 @@ pub(super) fn verified(summary: &str, tasks: &[(&str, &[&str])]) -> Line {
     )
 }
 
-pub(super) fn unsatisfied(improvement: &str, tasks: &[(&str, bool, &[&str])]) -> Line {
+pub(super) fn unsatisfied(improvement: &str, tasks: &[(&str, bool, &[&str])]) -> ScriptedReply {
     let tasks: Vec<Value> = tasks
         .iter()
         .map(|(id, done, evidence)| json!({ "id": id, "completed": done, "feedback": "look again", "evidence": evidence }))
@@ -143,10 +143,10 @@ pub(super) fn unsatisfied(improvement: &str, tasks: &[(&str, bool, &[&str])]) ->
     )
 }
 
-pub(super) fn said(component: &str, mut fields: Value) -> Line {
+pub(super) fn said(component: &str, mut fields: Value) -> ScriptedReply {
     fields["type"] = "component".into();
     fields["component"] = component.into();
-    Line::text(&fields.to_string())
+    ScriptedReply::text(&fields.to_string())
 }
 
 pub(super) fn tools() -> ScriptedTools {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polis_agents::workflow::{AgentWorkflowEngine, Language, PromptManager};
 use polis_ports::ModelError;
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 
 use super::bed::{Team, engine, executed, open, plan, team, verified};
 
@@ -15,7 +15,7 @@ async fn a_reply_with_small_faults_is_repaired_without_asking_again() {
         "{\"type\":\"component\",\"component\":\"planner-response\",\"summary\":\"p\",\"needsMorePlanning\":\"false\",\
          \"todos\":[{\"id\":\"a\",\"description\":\"Do a\",\"priority\":\"1\"},{\"id\":\"b\",\"description\":\"Do b\",\"priority\":1}]}",
     );
-    let bed = open(&Team { planner: Arc::new(move |_| Line::text(&planner)), ..team() }, engine()).await;
+    let bed = open(&Team { planner: Arc::new(move |_| ScriptedReply::text(&planner)), ..team() }, engine()).await;
     assert_eq!(bed.ask("a and b?").await, "a is 1 and b is 2.");
     assert_eq!(bed.counts(), [1, 4, 1]);
 }
@@ -38,7 +38,7 @@ async fn a_reply_that_cannot_be_read_is_asked_for_again_with_every_reason() {
         ),
     ] {
         let planner = move |heard: &super::bed::Heard| match heard.replies {
-            0 => Line::text(bad),
+            0 => ScriptedReply::text(bad),
             _ => plan(&[("a", 1, &[]), ("b", 1, &[])]),
         };
         let bed = open(&Team { planner: Arc::new(planner), ..team() }, engine()).await;
@@ -56,7 +56,7 @@ async fn a_result_that_is_just_a_word_is_asked_for_again_once_and_then_taken() {
     let team = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call("call_a", "look", "{\"at\":\"a\"}"),
+            0 => ScriptedReply::call("call_a", "look", "{\"at\":\"a\"}"),
             _ => executed(todo, "completed"),
         }),
         verifier: Arc::new(|_| verified("The file says: completed.", &[("a", &["c1"])])),
@@ -69,19 +69,19 @@ async fn a_result_that_is_just_a_word_is_asked_for_again_once_and_then_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_again_has_an_end() {
-    let hopeless = Team { planner: Arc::new(|_| Line::text("no")), ..team() };
+    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("no")), ..team() };
     let bed = open(&hopeless, engine()).await;
     let failure = polis_testkit::ask(&bed.society, "a?").await.unwrap_err();
     assert_eq!(&*failure.code, "unreadable_reply", "{failure}");
     assert_eq!(bed.counts(), [3, 0, 0]);
 
-    let mumbling = Team { executor: Arc::new(|_, _| Line::text("…")), ..team() };
+    let mumbling = Team { executor: Arc::new(|_, _| ScriptedReply::text("…")), ..team() };
     let bed = open(&mumbling, engine()).await;
     let answer = bed.ask("a and b?").await;
     assert!(answer.contains("a is 1 and b is 2.") || answer.contains("cannot be read after 3 tries"), "{answer}");
     assert_eq!(bed.counts()[1], 3, "one todo of two, since the other depends on it");
 
-    let speechless = Team { verifier: Arc::new(|_| Line::text("")), ..team() };
+    let speechless = Team { verifier: Arc::new(|_| ScriptedReply::text("")), ..team() };
     let bed = open(&speechless, engine()).await;
     let answer = bed.ask("a and b?").await;
     assert!(
@@ -96,8 +96,8 @@ async fn a_tool_that_fails_is_read_by_the_executor_and_proves_nothing() {
     let stumbling = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call("x", "look", "{\"at\":\"nowhere\"}").and_call("y", "nothing", "{"),
-            1 => Line::call("z", "look", "{\"at\":\"a\"}"),
+            0 => ScriptedReply::call("x", "look", "{\"at\":\"nowhere\"}").and_call("y", "nothing", "{"),
+            1 => ScriptedReply::call("z", "look", "{\"at\":\"a\"}"),
             _ => executed(todo, "a is 1"),
         }),
         verifier: Arc::new(|heard| match heard.replies {
@@ -118,8 +118,8 @@ async fn a_tool_that_fails_is_read_by_the_executor_and_proves_nothing() {
 async fn a_model_that_fails_for_good_costs_its_todo_and_no_more() {
     let refusing = Team {
         executor: Arc::new(|todo, heard| match (todo, heard.replies) {
-            ("b", _) => Line::error(ModelError::Rejected { reason: "too long".to_owned() }),
-            (_, 0) => Line::call("call", "look", "{\"at\":\"a\"}"),
+            ("b", _) => ScriptedReply::error(ModelError::Rejected { reason: "too long".to_owned() }),
+            (_, 0) => ScriptedReply::call("call", "look", "{\"at\":\"a\"}"),
             _ => executed(todo, "a is 1"),
         }),
         verifier: Arc::new(|_| super::bed::unsatisfied("b is missing", &[("a", true, &["c1"]), ("b", false, &[])])),
@@ -129,7 +129,8 @@ async fn a_model_that_fails_for_good_costs_its_todo_and_no_more() {
     let answer = bed.ask("a and b?").await;
     assert!(answer.contains("- Do a: a is 1") && answer.contains("rejects the request: too long"), "{answer}");
 
-    let nobody = Team { planner: Arc::new(|_| Line::error(ModelError::Rejected { reason: "no".to_owned() })), ..team() };
+    let nobody =
+        Team { planner: Arc::new(|_| ScriptedReply::error(ModelError::Rejected { reason: "no".to_owned() })), ..team() };
     let bed = open(&nobody, engine()).await;
     assert_eq!(&*polis_testkit::ask(&bed.society, "a?").await.unwrap_err().code, "model_rejected");
 }

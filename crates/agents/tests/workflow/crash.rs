@@ -7,8 +7,8 @@ use polis_agents::workflow::{AgentWorkflowEngine, Language, PlanApproval, Prompt
 use polis_domain::{Effect, Event, Outcome, Recorded, Resolution, Seq, Verdict};
 use polis_engine::{Ports, Society};
 use polis_ports::{Log, ModelRequest};
-use polis_testkit::crash::{Ends, at_every_commit};
-use polis_testkit::{Line, MemoryLog};
+use polis_testkit::crash::{CommitEnds, at_every_commit};
+use polis_testkit::{MemoryLog, ScriptedReply};
 use serde_json::json;
 
 use super::bed::{Asked, Team, asking, cast, engine, executed, limited, plan, team, tools, unsatisfied, verified};
@@ -59,7 +59,7 @@ async fn a_second_run_is_told_what_the_first_was_told_whatever_the_files_say_by_
     let write = |text: &str| std::fs::write(folder.path().join("default.md"), text).unwrap();
     let engine = || AgentWorkflowEngine::new(PromptManager::new(Language::En).with_folder(folder.path()));
     write("We sell tea.");
-    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let (log, ends) = (Arc::new(MemoryLog::new()), CommitEnds::default());
     let first = society(ends.of(log.clone()), &team(), engine(), &Asked::default()).await;
     polis_testkit::ask(&first, "a and b?").await.unwrap();
     let whole = log.events(&"main".into());
@@ -82,16 +82,16 @@ fn prompt(event: &Event) -> Option<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_person_said_is_heard_at_the_same_place_by_a_second_run() {
-    let slow = |line: Line| line.after(Duration::from_secs(5));
+    let slow = |line: ScriptedReply| line.after(Duration::from_secs(5));
     let slow = Team {
         executor: Arc::new(move |todo, heard| match heard.replies {
-            0 => slow(Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string())),
+            0 => slow(ScriptedReply::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string())),
             _ => executed(todo, &format!("{todo}, {}", heard.request.messages.len())),
         }),
         planner: Arc::new(move |_| slow(plan(&[("a", 1, &[]), ("b", 2, &["a"])]))),
         ..team()
     };
-    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let (log, ends) = (Arc::new(MemoryLog::new()), CommitEnds::default());
     let first = society(ends.of(log.clone()), &slow, engine(), &Asked::default()).await;
     let sent = first.submit("a and b?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(7)).await;
@@ -117,13 +117,13 @@ async fn what_the_person_said_is_heard_by_all_who_work_in_a_second_run_too() {
     let slow = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 1, &[]), ("c", 1, &["a", "b"])])),
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call("x", "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
+            0 => ScriptedReply::call("x", "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
             _ => executed(todo, &format!("{todo}, {}", heard.request.messages.len())),
         }),
         verifier: Arc::new(|_| unsatisfied("Nothing", &[])),
     };
     let once = || limited(WorkflowLimits { cycles: 1, ..WorkflowLimits::default() });
-    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let (log, ends) = (Arc::new(MemoryLog::new()), CommitEnds::default());
     let first = society(ends.of(log.clone()), &slow, once(), &Asked::default()).await;
     let sent = first.submit("a, b and c?").await.unwrap();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -170,7 +170,7 @@ async fn a_second_run_keeps_to_the_limits_of_the_first() {
         }),
         ..team()
     };
-    let (log, ends) = (Arc::new(MemoryLog::new()), Ends::default());
+    let (log, ends) = (Arc::new(MemoryLog::new()), CommitEnds::default());
     let first = society(ends.of(log.clone()), &two, engine(), &Asked::default()).await;
     assert_eq!(polis_testkit::ask(&first, "a and b?").await.unwrap(), "All three.");
     let whole = log.events(&"main".into());

@@ -8,7 +8,7 @@ use polis_agents::workflow::{
 };
 use polis_domain::{CallResult, EffectClass, Failure, Finish, Timestamp};
 use polis_ports::{ComponentChunk, ModelError, ToolSpec};
-use polis_testkit::{Line, ManualClock, ScriptedModel};
+use polis_testkit::{ManualClock, ScriptedModel, ScriptedReply};
 use serde_json::json;
 
 use super::bed::{Asked, Team, engine, team};
@@ -55,7 +55,7 @@ async fn it_is_stopped_at_any_point() {
         let (count, handle) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None::<polis_agents::workflow::StopHandle>)));
         let (asked, stop, script) = (count.clone(), handle.clone(), team());
         let inner = script.clone();
-        let stopping = move |line: Line| {
+        let stopping = move |line: ScriptedReply| {
             if asked.fetch_add(1, Ordering::Relaxed) + 1 == at {
                 stop.lock().unwrap().as_ref().unwrap().stop();
             }
@@ -109,9 +109,9 @@ impl StreamCallbacks for Ear {
 #[tokio::test(start_paused = true)]
 async fn whoever_listens_to_a_stream_hears_all_of_it_until_it_does_not_listen_any_more() {
     let model = ScriptedModel::new(|request| match request.messages.len() {
-        1 => Line::text("hello").and_call("c", "look", "{}"),
-        2 => Line::error(ModelError::Rejected { reason: "no".to_owned() }),
-        _ => Line::text("late"),
+        1 => ScriptedReply::text("hello").and_call("c", "look", "{}"),
+        2 => ScriptedReply::error(ModelError::Rejected { reason: "no".to_owned() }),
+        _ => ScriptedReply::text("late"),
     });
     let heard = Arc::new(Mutex::new(Vec::new()));
     let mut backend = plain(model);

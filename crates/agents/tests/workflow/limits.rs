@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_agents::workflow::WorkflowLimits;
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 
 use super::bed::{Team, acting, component, engine, executed, limited, open, plan, team, unsatisfied, unsure, verified};
 
@@ -44,7 +44,7 @@ async fn an_executor_has_ten_rounds_for_a_todo() {
 
     let calling = Team {
         executor: Arc::new(|_, heard| {
-            Line::call("again", "look", &format!("{{\"at\":\"{}\"}}", "x".repeat(heard.replies + 1)))
+            ScriptedReply::call("again", "look", &format!("{{\"at\":\"{}\"}}", "x".repeat(heard.replies + 1)))
         }),
         ..talking
     };

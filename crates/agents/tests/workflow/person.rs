@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_agents::workflow::PlanApproval;
 use polis_domain::{Effect, Event, MessageKind, Outcome, Resolution, Ruling, Verdict};
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 use serde_json::json;
 
 use super::bed::{Bed, Team, asking, engine, executed, open, open_with, plan, team, tools, verified};
@@ -146,7 +146,8 @@ async fn which_plans_are_asked_about_is_the_policys_to_say() {
 async fn what_the_person_says_meanwhile_reaches_the_next_round_once_and_the_answer_answers_it() {
     let slow = Team {
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()).after(Duration::from_secs(5)),
+            0 => ScriptedReply::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string())
+                .after(Duration::from_secs(5)),
             _ => executed(todo, &format!("{todo} is {}", heard.last)),
         }),
         planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 2, &["a"])]).after(Duration::from_secs(5))),
@@ -179,7 +180,7 @@ async fn a_word_in_the_last_round_of_the_last_executor_is_heard_by_the_verifier(
     let slow = Team {
         executor: Arc::new(|todo, heard| match (todo, heard.replies) {
             ("b", 1) => executed(todo, "b is 2").after(Duration::from_secs(5)),
-            (_, 0) => Line::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()),
+            (_, 0) => ScriptedReply::call(&format!("call_{todo}"), "look", &json!({ "at": todo }).to_string()),
             _ => executed(todo, &format!("{todo} is {}", heard.last)),
         }),
         ..team()

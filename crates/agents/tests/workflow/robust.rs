@@ -7,7 +7,7 @@ use std::time::Duration;
 use polis_agents::workflow::{PlanApproval, WorkflowLimits};
 use polis_domain::{Effect, Event, Outcome, Verdict};
 use polis_ports::ModelError;
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 use serde_json::{Value, json};
 
 use super::bed::{
@@ -16,7 +16,7 @@ use super::bed::{
 use super::person::answered;
 
 /// A team with one todo.
-fn one(executor: impl Fn(&str, &Heard) -> Line + Send + Sync + 'static) -> Team {
+fn one(executor: impl Fn(&str, &Heard) -> ScriptedReply + Send + Sync + 'static) -> Team {
     Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
         executor: Arc::new(executor),
@@ -24,8 +24,8 @@ fn one(executor: impl Fn(&str, &Heard) -> Line + Send + Sync + 'static) -> Team 
     }
 }
 
-fn look(at: &str) -> Line {
-    Line::call("call_0", "look", &json!({ "at": at }).to_string())
+fn look(at: &str) -> ScriptedReply {
+    ScriptedReply::call("call_0", "look", &json!({ "at": at }).to_string())
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,14 +53,14 @@ async fn a_result_belongs_to_the_call_before_it_whatever_ids_the_model_writes() 
 
 #[tokio::test(start_paused = true)]
 async fn what_was_done_before_a_failure_is_shown_counted_and_told_to_the_next_planner() {
-    let writing = |end: fn() -> Line| {
+    let writing = |end: fn() -> ScriptedReply| {
         move |_: &str, heard: &Heard| match heard.replies {
-            0 => Line::call("w", "write_note", "{\"text\":\"x\"}"),
+            0 => ScriptedReply::call("w", "write_note", "{\"text\":\"x\"}"),
             _ => end(),
         }
     };
-    let rejected = || Line::error(ModelError::Rejected { reason: "no".to_owned() });
-    for end in [|| Line::text("garbage"), rejected as fn() -> Line] {
+    let rejected = || ScriptedReply::error(ModelError::Rejected { reason: "no".to_owned() });
+    for end in [|| ScriptedReply::text("garbage"), rejected as fn() -> ScriptedReply] {
         let failing = Team { verifier: Arc::new(|_| unsatisfied("Do it", &[("a", false, &[])])), ..one(writing(end)) };
         let bed = open(&failing, limited(WorkflowLimits { cycles: 2, ..WorkflowLimits::default() })).await;
         bed.ask("a?").await;
@@ -76,7 +76,7 @@ async fn what_was_done_before_a_failure_is_shown_counted_and_told_to_the_next_pl
 }
 
 /// A plan of so many todos that do not wait for each other.
-fn many(count: usize) -> Line {
+fn many(count: usize) -> ScriptedReply {
     let todo = |n: usize| json!({ "id": format!("t{n}"), "description": "Look.", "priority": 1, "writes": false });
     let todos: Vec<Value> = (0..count).map(todo).collect();
     said("planner-response", json!({ "summary": "p", "needsMorePlanning": false, "todos": todos }))
@@ -119,10 +119,10 @@ async fn the_verifier_is_shown_what_fits_and_its_judgement_is_not_thrown_away() 
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_too_long_is_asked_for_again() {
-    let planners: [fn() -> Line; 3] = [
+    let planners: [fn() -> ScriptedReply; 3] = [
         || plan(&[("x".repeat(600_000).leak(), 1, &[])]),
         || said("planner-response", json!({ "summary": "字".repeat(60_000), "needsMorePlanning": false, "todos": [] })),
-        || Line::text(&format!("{{\"component\":\"planner-response\",\"summary\":{}", "[".repeat(300_000))),
+        || ScriptedReply::text(&format!("{{\"component\":\"planner-response\",\"summary\":{}", "[".repeat(300_000))),
     ];
     for bad in planners {
         let planner = move |heard: &Heard| match heard.replies {
@@ -258,13 +258,13 @@ async fn a_refused_plan_and_all_that_was_said_about_it_reach_the_planner_and_cos
 
 #[tokio::test(start_paused = true)]
 async fn what_there_is_survives_a_planner_or_a_verifier_that_fails_later() {
-    let second = |bad: fn() -> Line| Team {
+    let second = |bad: fn() -> ScriptedReply| Team {
         planner: Arc::new(move |heard| if heard.first.contains("Improvements") { bad() } else { plan(&[("a", 1, &[])]) }),
         executor: Arc::new(|todo, _| executed(todo, "result 42")),
         verifier: Arc::new(|_| unsatisfied("Again", &[("a", false, &[])])),
     };
-    let rejected = || Line::error(ModelError::Rejected { reason: "no".to_owned() });
-    for bad in [|| Line::text("garbage"), rejected as fn() -> Line, || plan(&[("a", 1, &["a"])])] {
+    let rejected = || ScriptedReply::error(ModelError::Rejected { reason: "no".to_owned() });
+    for bad in [|| ScriptedReply::text("garbage"), rejected as fn() -> ScriptedReply, || plan(&[("a", 1, &["a"])])] {
         let bed = open(&second(bad), engine()).await;
         let answer = bed.ask("a?").await;
         assert!(
@@ -272,10 +272,10 @@ async fn what_there_is_survives_a_planner_or_a_verifier_that_fails_later() {
             "{answer}"
         );
     }
-    let failed = Team { verifier: Arc::new(|_| Line::text("garbage")), ..one(|_, _| given_up("the disk is gone")) };
+    let failed = Team { verifier: Arc::new(|_| ScriptedReply::text("garbage")), ..one(|_, _| given_up("the disk is gone")) };
     let answer = open(&failed, engine()).await.ask("a?").await;
     assert!(answer.starts_with("I could not do everything") && answer.contains("the disk is gone"), "{answer}");
-    let unchecked = Team { verifier: Arc::new(|_| Line::text("garbage")), ..one(|todo, _| executed(todo, "a is 1")) };
+    let unchecked = Team { verifier: Arc::new(|_| ScriptedReply::text("garbage")), ..one(|todo, _| executed(todo, "a is 1")) };
     let answer = open(&unchecked, engine()).await.ask("a?").await;
     assert!(answer.starts_with("Everything that was planned is done, but nobody could check it.\n"), "{answer}");
 }

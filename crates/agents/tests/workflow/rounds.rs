@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polis_agents::workflow::WorkflowLimits;
 use polis_domain::{Effect, Event, Sender};
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 use serde_json::json;
 
 use super::bed::{Team, acting, component, executed, given_up, limited, open, plan, team, unsatisfied, verified};
@@ -115,7 +115,7 @@ async fn improvements_go_back_to_the_planner_and_what_is_done_is_not_done_again(
 
 #[tokio::test(start_paused = true)]
 async fn what_an_executor_wants_next_is_what_happens() {
-    let one = |executor: fn(&str, &super::bed::Heard) -> Line| Team {
+    let one = |executor: fn(&str, &super::bed::Heard) -> ScriptedReply| Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
         executor: Arc::new(executor),
         verifier: Arc::new(|heard| {
@@ -206,7 +206,7 @@ async fn what_the_verifier_does_not_accept_is_done_again() {
 async fn an_executor_knows_the_results_that_its_todo_depends_on_and_no_call_is_made_twice() {
     let same = Team {
         executor: Arc::new(|todo, heard| match heard.replies {
-            0 => Line::call(&format!("call_{todo}"), "look", "{ \"at\": \"a\" }"),
+            0 => ScriptedReply::call(&format!("call_{todo}"), "look", "{ \"at\": \"a\" }"),
             _ => executed(todo, &format!("{todo}: {}", heard.last)),
         }),
         ..team()

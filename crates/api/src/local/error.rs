@@ -12,6 +12,7 @@ impl From<CommandError> for ApiError {
             CommandError::Refused(refusal) => status_of(refusal),
             CommandError::Unavailable(failure) if failure.code == FailureCode::DiskFull => 507,
             CommandError::Unavailable(_) | CommandError::Stopping => 503,
+            _ => 500,
         };
         Self::new(status, rejected.code().to_owned(), rejected.to_string())
     }
@@ -25,6 +26,7 @@ impl From<ForkError> for ApiError {
             ForkError::NoSuchPlace { .. } | ForkError::TooEarly { .. } | ForkError::Taken(_) => 409,
             ForkError::KeyReused => 422,
             ForkError::Log(_) => 503,
+            _ => 500,
         };
         Self::new(status, error.code(), error.to_string())
     }
@@ -97,7 +99,8 @@ impl From<ArtifactError> for ApiError {
             ArtifactError::TooLarge { .. } => 413,
             ArtifactError::NoRoom(_) | ArtifactError::Full => 507,
             ArtifactError::Unknown(_) | ArtifactError::None => 404,
-            ArtifactError::Damaged(_) | ArtifactError::Failed(_) => 500,
+            // Damaged or failed; also whatever the port may add.
+            _ => 500,
         };
         Self::new(status, error.code(), error.to_string())
     }

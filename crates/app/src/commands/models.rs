@@ -1,7 +1,7 @@
 //! `polis models`: which vendors can be asked, and which models one of them has.
 
 use polis_api::ModelVendor;
-use polis_providers::{Listed, Price};
+use polis_providers::{ListedModel, Price};
 use serde_json::{Value, json};
 
 use crate::cli::Models;
@@ -39,14 +39,14 @@ async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Cl
     models.vendor(vendor).map_err(|error| CliError::usage("bad_model", error.to_string()))?;
     let listed = models.list(vendor).await.map_err(|error| CliError::new(error.code(), error.to_string()))?;
     if json {
-        let one = |Listed { model, window, price }: &Listed| {
+        let one = |ListedModel { model, window, price }: &ListedModel| {
             let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
             json!({ "model": model, "window": window, "usdPerMillionTokens": price })
         };
         let listed: Vec<Value> = listed.iter().map(one).collect();
         return out::line(&format!("{:#}", json!({ "models": listed }))).map(|()| Exit::Done);
     }
-    for Listed { model, window, price } in &listed {
+    for ListedModel { model, window, price } in &listed {
         let window = window.map_or_else(String::new, |window| format!("  {window} tokens"));
         out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), describe_price)))?;
     }

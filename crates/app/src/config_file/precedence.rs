@@ -302,7 +302,7 @@ mod tests {
                 "mcp: of one name the user's, and first",
                 "[mcp.a]\ncommand = \"u\"\nenabled = false",
                 "[mcp.a]\ncommand = \"f\"\n[mcp.b]\ncommand = \"g\"",
-                |it| it.servers.iter().map(|one| format!("{}={}", one.name, one.reach)).collect::<Vec<_>>().join(","),
+                |it| it.servers.iter().map(|one| format!("{}={}", one.name, one.transport)).collect::<Vec<_>>().join(","),
                 "a=u,b=g",
             ),
             (

@@ -8,8 +8,8 @@ use std::time::Duration;
 use polis_domain::{BudgetScope, Event, Failure, Recorded, Response, Role, Timestamp};
 use polis_engine::{Agent, Cast, Options, Ports, Society, Turn};
 use polis_ports::{ChatMessage, Clock, Format, ModelRequest};
-use polis_providers::{Guarded, HttpClient, Rate, Remote, RemoteOptions};
-use polis_testkit::hostile::{Act, Deed, END, Hostile, chunk, head, spoilt};
+use polis_providers::{GuardedModel, HttpClient, Rate, RemoteModel, RemoteOptions};
+use polis_testkit::hostile::{BodyFault, END, HostileServer, ServerAction, chunk, faulty_response, head};
 use polis_testkit::{MemoryLog, ask};
 use serde_json::json;
 
@@ -24,26 +24,30 @@ const HI: &str = concat!(
     "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n"
 );
 
-fn good() -> Vec<Act> {
-    vec![Act::Send([head(200, SSE), chunk(HI.as_bytes()), END.to_vec()].concat())]
+fn good() -> Vec<ServerAction> {
+    vec![ServerAction::Send([head(200, SSE), chunk(HI.as_bytes()), END.to_vec()].concat())]
 }
 
-fn status(status: u16, message: &str) -> Vec<Act> {
+fn status(status: u16, message: &str) -> Vec<ServerAction> {
     let body = json!({ "error": { "message": message } }).to_string();
-    vec![Act::Send([head(status, "application/json"), chunk(body.as_bytes()), END.to_vec()].concat())]
+    vec![ServerAction::Send([head(status, "application/json"), chunk(body.as_bytes()), END.to_vec()].concat())]
 }
 
 /// What a vendor may do to a request that it has received, and what the attempt is called then.
-fn faults() -> Vec<(&'static str, Vec<Act>, &'static str)> {
-    let within = |deed| spoilt(SSE, HI.as_bytes(), 40, deed);
+fn faults() -> Vec<(&'static str, Vec<ServerAction>, &'static str)> {
+    let within = |deed| faulty_response(SSE, HI.as_bytes(), 40, deed);
     vec![
-        ("closed without a word", vec![Act::Close], "model_cut"),
-        ("reset without a word", vec![Act::Reset], "model_cut"),
-        ("closed within the head", vec![Act::Send(b"HTTP/1.1 200 OK\r\nconte".to_vec()), Act::Close], "model_cut"),
-        ("closed within the stream", within(Deed::Close), "model_cut"),
-        ("reset within the stream", within(Deed::Reset), "model_cut"),
-        ("silent", vec![Act::Stall], "model_cut"),
-        ("silent within the stream", within(Deed::Stall), "model_cut"),
+        ("closed without a word", vec![ServerAction::Close], "model_cut"),
+        ("reset without a word", vec![ServerAction::Reset], "model_cut"),
+        (
+            "closed within the head",
+            vec![ServerAction::Send(b"HTTP/1.1 200 OK\r\nconte".to_vec()), ServerAction::Close],
+            "model_cut",
+        ),
+        ("closed within the stream", within(BodyFault::Close), "model_cut"),
+        ("reset within the stream", within(BodyFault::Reset), "model_cut"),
+        ("silent", vec![ServerAction::Stall], "model_cut"),
+        ("silent within the stream", within(BodyFault::Stall), "model_cut"),
         ("429", status(429, "slow down"), "model_throttled"),
         ("500", status(500, "broken"), "model_failed"),
         ("400 for response_format", status(400, "unknown field response_format"), "model_adapted"),
@@ -51,10 +55,10 @@ fn faults() -> Vec<(&'static str, Vec<Act>, &'static str)> {
 }
 
 /// Gives good replies but for one request.
-async fn server(bad: usize, fault: Vec<Act>) -> Hostile {
+async fn server(bad: usize, fault: Vec<ServerAction>) -> HostileServer {
     let seen = AtomicUsize::new(0);
     let script = move |_| if seen.fetch_add(1, Ordering::SeqCst) == bad { fault.clone() } else { good() };
-    Hostile::start(script).await.unwrap()
+    HostileServer::start(script).await.unwrap()
 }
 
 /// Time passes for it only when somebody waits, and then at once.
@@ -111,9 +115,9 @@ async fn a_vendor_receives_as_many_requests_as_the_log_has_attempts_and_the_budg
             let server = server(bad, fault.clone()).await;
             let mut options = RemoteOptions::new("test", server.url(0), "small");
             (options.first_timeout, options.idle_timeout) = (Duration::from_millis(250), Duration::from_millis(250));
-            let remote = Arc::new(Remote::new(HttpClient::default(), options).unwrap());
+            let remote = Arc::new(RemoteModel::new(HttpClient::default(), options).unwrap());
             let log = Arc::new(MemoryLog::new());
-            let model = Guarded::new("test", remote, Rate::default());
+            let model = GuardedModel::new("test", remote, Rate::default());
             let clock = Arc::new(Hasty::default());
             let ports = Ports { log: log.clone(), clock, ..Ports::new(MemoryLog::new()).with_model(model) };
             let cast = Cast::new().with("root", Asks);
@@ -132,7 +136,7 @@ async fn a_vendor_receives_as_many_requests_as_the_log_has_attempts_and_the_budg
 #[test]
 fn the_program_logs_a_request_that_the_vendor_read_and_dropped() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let server = runtime.block_on(server(1, vec![Act::Close]));
+    let server = runtime.block_on(server(1, vec![ServerAction::Close]));
     let home = Home::new();
     home.write("input", "one\ntwo\nthree\n");
     let mut command = home.command(&["chat"]);

@@ -7,7 +7,7 @@ use polis_domain::{Effect, Event, Seq};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::NoArtifacts;
 use polis_store_local::LocalLog;
-use polis_testkit::{Op, Program, Programmed, ScriptedModel, ScriptedTools, worker_role};
+use polis_testkit::{Op, Program, ProgrammedAgent, ScriptedModel, ScriptedTools, worker_role};
 
 use super::support::Home;
 
@@ -23,7 +23,7 @@ fn begun(data: &Path) -> (String, String) {
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(NoArtifacts),
         };
-        let cast = Cast::new().with(Programmed::NAME, Programmed);
+        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open("main".into(), ports, cast, Options::new(1, worker_role())).await.unwrap();
         let sent = society.submit(&Program(vec![Op::Approve("may I sing?".into())]).text()).await.unwrap();
         let mut watch = society.watch(Seq(0));

@@ -1,4 +1,4 @@
-//! Effects: stated before they happen, ended once, never repeated without permission.
+//! Effects: declared before they happen, ended once, never repeated without permission.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::{
     TurnId, Verdict, Wanted,
 };
 
-/// A turn states effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
-pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effect>) -> Result<(), Refusal> {
+/// A turn declares effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
+pub(super) fn declare(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effect>) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     if n != turn.next {
         return Err(Refusal::OutOfOrder { got: EffectId { turn: id, n }, expected: turn.next });
@@ -29,7 +29,7 @@ pub(super) fn begin(draft: &mut Draft<'_>, id: TurnId, n: u32, effects: Vec<Effe
         match allowed {
             Ok(()) => {
                 open += 1;
-                state(draft, turn, id, effect)?;
+                declare_one(draft, turn, id, effect)?;
             }
             Err(refusal) => {
                 draft.push(Some(&turn.thread), Event::EffectRefused { id, failure: refusal.clone().into() });
@@ -80,7 +80,7 @@ fn check(draft: &Draft<'_>, turn: &Turn, id: EffectId, effect: &Effect) -> Resul
 /// visited twice is not followed again, so the search ends even if it meets a cycle that does not contain the asker.
 ///
 /// Only inbox turns count, because an agent has one at a time and an ask waits in its inbox until that turn ends. A turn that
-/// waits for a person or a timer is no edge: it goes on by itself. Checking when the ask is stated is enough. A cycle can
+/// waits for a person or a timer is no edge: it goes on by itself. Checking when the ask is declared is enough. A cycle can
 /// only be closed by a new wait, and commands are decided one at a time, so two asks cannot close a cycle together. Several
 /// asks of one command start at the same agent, so one of them cannot be the missing edge of another's cycle. The other wait
 /// on an agent, a termination, is not checked: it has a deadline at which it is forced.
@@ -120,7 +120,7 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
     agents
 }
 
-fn state(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
+fn declare_one(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
     let (effect, permit) = match effect {
         Effect::Model { model, request, reserve, tools, aside } => match budget::permit(draft, turn, reserve) {
             Allowance::May(permit) => {

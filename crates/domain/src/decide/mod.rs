@@ -58,7 +58,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         }
         (true, Command::ChangeConversation { agent, change }) => conversation::change(&mut draft, agent, change)?,
         (true, Command::Send { envelope }) => message::send(&mut draft, envelope)?,
-        (true, Command::Begin { turn, n, effects }) => effect::begin(&mut draft, turn, n, effects)?,
+        (true, Command::DeclareEffects { turn, n, effects }) => effect::declare(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
         (true, Command::Retry { id, attempt, spent }) => effect::retry(&mut draft, id, attempt, spent)?,
         (true, Command::End { id, outcome, spent, at }) => {

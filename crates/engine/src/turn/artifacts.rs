@@ -18,7 +18,7 @@ impl Turn {
     ) -> Result<Artifact, Failure> {
         let content = content.into();
         let artifact = Artifact::new(Hasher::id_of(&content), name, media_type, content.len() as u64);
-        let Some(entry) = self.state(vec![Effect::Keep(artifact.clone())]).await.pop() else {
+        let Some(entry) = self.declare(vec![Effect::Keep(artifact.clone())]).await.pop() else {
             return self.park_diverged(self.n - 1, "artifact").await;
         };
         match self.result(&entry) {

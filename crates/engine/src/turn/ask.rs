@@ -188,7 +188,7 @@ impl Turn {
     }
 
     pub(super) async fn wait_for_all(&mut self, effects: Vec<Effect>) -> Vec<Result<Outcome, Failure>> {
-        let entries = self.state(effects).await;
+        let entries = self.declare(effects).await;
         self.wait_for_entries(&entries).await
     }
 

@@ -37,7 +37,7 @@ impl Turn {
         self.call_in_order(calls).await
     }
 
-    /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were stated
+    /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were declared
     /// together would all be in doubt after a crash, also those that had not begun.
     async fn call_in_order(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
         let mut results = Vec::new();
@@ -66,7 +66,7 @@ impl Turn {
         let client_tool = client_tools.iter().find(|tool| tool.name == call.name);
         let is_client_tool = client_tool.is_some();
         let own = !is_client_tool && cast.find_tool(&call.name).is_some();
-        // The name is resolved once, so that the tool that policy judges is the tool that is stated and called.
+        // The name is resolved once, so that the tool that policy judges is the tool that is declared and called.
         let resolved = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
         let resolved =
@@ -113,7 +113,7 @@ impl Turn {
         call
     }
 
-    /// Determines where the content of calls comes from and goes to. This happens right before they are stated, so that files
+    /// Determines where the content of calls comes from and goes to. This happens right before they are declared, so that files
     /// written or edited meanwhile count. For calls that can do harm it also notes whether the person has named their targets.
     async fn note_flow(&self, calls: &mut [Call]) {
         let who = self.caller();
@@ -179,8 +179,8 @@ impl Turn {
         }
         self.note_flow(&mut calls).await;
         let early = self.plant_act(&calls).await;
-        let mut entries = self.state(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
-        // A name that resolves to another tool by now keeps the meaning that it had when the call was stated.
+        let mut entries = self.declare(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
+        // A name that resolves to another tool by now keeps the meaning that it had when the call was declared.
         for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
             (call.tool, call.wrote) = (logged.tool.clone(), logged.wrote.clone());
             if call.identity != logged.identity {
@@ -303,7 +303,7 @@ impl Turn {
 
     fn worker(&self, entry: &Entry, call: &Call) -> Worker {
         let id = entry.id;
-        let stated = entry.events.first().map_or(Seq(u64::MAX), |first| first.seq);
+        let declared = entry.events.first().map_or(Seq(u64::MAX), |first| first.seq);
         let asker = Asker {
             call: id,
             agent: self.start.agent.clone(),
@@ -319,7 +319,7 @@ impl Turn {
             shared: self.start.shared.clone(),
             context: CallContext {
                 society: self.start.shared.society.clone(),
-                seed: self.start.seed_at(stated),
+                seed: self.start.seed_at(declared),
                 effect: id,
                 agent: self.start.agent.clone(),
                 thread: self.start.thread.clone(),
@@ -363,7 +363,7 @@ enum Next {
 
 /// Decides by the logged call. The class of the tool may have changed since, but the call was judged by the logged one.
 fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
-    let (class, from) = match entry.stated() {
+    let (class, from) = match entry.declared() {
         Some((Effect::Approval { .. }, _)) => return Next::Ask,
         Some((Effect::Tool(call), _)) => (call.class, call.from.clone()),
         _ => (EffectClass::Write, None),

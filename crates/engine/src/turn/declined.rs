@@ -46,7 +46,7 @@ impl Turn {
 
 /// Whether the person was asked because the server has changed the tool.
 fn has_changed(entry: &Entry) -> bool {
-    let Some((Effect::Approval { details, .. }, _)) = entry.stated() else { return false };
+    let Some((Effect::Approval { details, .. }, _)) = entry.declared() else { return false };
     serde_json::from_value::<Review>(details.clone()).is_ok_and(|review| review.changed.is_some())
 }
 

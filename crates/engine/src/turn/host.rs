@@ -236,7 +236,7 @@ impl Host for CallHost {
                 ruling: ruling.clone(),
             };
             let (open_inquiry, event) = match self.inquire(by, inquiry).await {
-                Ok(stated) => stated,
+                Ok(declared) => declared,
                 Err(failure) if failure.code == FailureCode::BudgetBusy => {
                     let clock = &self.shared.ports.clock;
                     clock.sleep_until(Timestamp(clock.now().0.saturating_add(BUSY_MS))).await;

@@ -20,7 +20,7 @@ pub(super) struct Journal {
 pub(super) struct Entry {
     pub(super) id: EffectId,
     pub(super) events: Vec<Arc<Recorded>>,
-    /// Whether the effect was stated in this very run.
+    /// Whether the effect was declared in this very run.
     pub(super) fresh: bool,
 }
 
@@ -49,7 +49,7 @@ impl Journal {
         self.entries.get(&id.n)
     }
 
-    /// The position at which an effect was stated.
+    /// The position at which an effect was declared.
     pub(super) fn place(&self, n: u32) -> Option<Seq> {
         Some(self.entries.get(&n)?.events.first()?.seq)
     }
@@ -94,35 +94,35 @@ impl Journal {
 }
 
 impl Entry {
-    /// An effect that was stated in this run.
+    /// An effect that was declared in this run.
     pub(super) fn new(id: EffectId, events: impl IntoIterator<Item = Arc<Recorded>>) -> Self {
         Self { id, events: events.into_iter().collect(), fresh: true }
     }
 
-    /// The effect as it was stated, and the permit for it.
-    pub(super) fn stated(&self) -> Option<(&Effect, Option<&Permit>)> {
+    /// The effect as it was declared, and the permit for it.
+    pub(super) fn declared(&self) -> Option<(&Effect, Option<&Permit>)> {
         match &self.events.first()?.event {
             Event::EffectStarted { effect, permit, .. } => Some((effect, permit.as_ref())),
             _ => None,
         }
     }
 
-    /// The call that was stated, or that an approval stands for.
+    /// The call that was declared, or that an approval stands for.
     pub(super) fn call(&self) -> Option<&Call> {
-        match self.stated()?.0 {
+        match self.declared()?.0 {
             Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => Some(call),
             _ => None,
         }
     }
 
-    /// Whether an approval was stated, possibly in the place of a call.
+    /// Whether an approval was declared, possibly in the place of a call.
     pub(super) fn asks(&self) -> bool {
-        matches!(self.stated(), Some((Effect::Approval { .. }, _)))
+        matches!(self.declared(), Some((Effect::Approval { .. }, _)))
     }
 
     /// Whether the approval asks for an answer in words instead of a yes or no.
     pub(super) fn wants_words(&self) -> bool {
-        matches!(self.stated(), Some((Effect::Approval { wanted, .. }, _)) if *wanted != Wanted::Agreement)
+        matches!(self.declared(), Some((Effect::Approval { wanted, .. }, _)) if *wanted != Wanted::Agreement)
     }
 
     /// When the next attempt is due after a failed one. A restart does not shorten the wait.

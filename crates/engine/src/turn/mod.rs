@@ -293,11 +293,11 @@ impl Turn {
         self.suggested.is_some()
     }
 
-    /// States effects, or takes them from the journal if an earlier run stated them. They get consecutive numbers.
+    /// Declares effects, or takes them from the journal if an earlier run declared them. They get consecutive numbers.
     ///
     /// An effect that differs from the logged one of the same number parks the turn as diverged: going on would attach the
     /// logged answer to a different question.
-    async fn state(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
+    async fn declare(&mut self, effects: Vec<Effect>) -> Vec<Entry> {
         let first = self.n;
         self.n += effects.len() as u32;
         let turn = self.start.id;
@@ -312,7 +312,7 @@ impl Turn {
             }
             return entries;
         }
-        let events = self.commit(Command::Begin { turn, n: first, effects }).await;
+        let events = self.commit(Command::DeclareEffects { turn, n: first, effects }).await;
         ids.map(|id| Entry::new(id, events.iter().filter(|event| event.event.effect() == Some(id)).cloned())).collect()
     }
 

@@ -53,9 +53,9 @@ impl Turn {
                 tools: tools.clone(),
                 aside: request.aside,
             };
-            let entries = self.state(vec![effect]).await;
+            let entries = self.declare(vec![effect]).await;
             let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };
-            if let Some((Effect::Grant { lacking, .. }, _)) = entry.stated() {
+            if let Some((Effect::Grant { lacking, .. }, _)) = entry.declared() {
                 let lacking = lacking.clone();
                 self.granted(&entries, &lacking).await?;
                 continue;
@@ -144,7 +144,7 @@ impl Turn {
         models: Vec<Arc<str>>,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
-        let permit = entry.stated().and_then(|(_, permit)| permit.cloned());
+        let permit = entry.declared().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
         }

@@ -13,10 +13,10 @@ impl Turn {
     /// come from the journal, and a logged result wins over the new one.
     pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
         let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
-        let Some(entry) = self.state(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
+        let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
             return refused("it was not stated");
         };
-        match entry.stated() {
+        match entry.declared() {
             Some((Effect::Approval { .. }, _)) => return self.call_if_agreed(&entry, call).await,
             Some(_) => {}
             None => {
@@ -46,13 +46,13 @@ impl Turn {
             own: true,
             ..Call::default()
         };
-        let is_this = |entry: &Entry| matches!(entry.stated(), Some((Effect::Tool(logged), _)) if logged.is_same(&call));
+        let is_this = |entry: &Entry| matches!(entry.declared(), Some((Effect::Tool(logged), _)) if logged.is_same(&call));
         let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,
             Some(entry) if entry.end().is_some() => "".into(),
             _ => value()?.into(),
         };
-        let entry = self.state(vec![Effect::Tool(Box::new(call))]).await.pop()?;
+        let entry = self.declare(vec![Effect::Tool(Box::new(call))]).await.pop()?;
         match self.result(&entry) {
             Some(logged) => Some(result_of(logged).content),
             None => {

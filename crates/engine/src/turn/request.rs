@@ -48,17 +48,17 @@ impl Turn {
             }
             effects.push(Effect::Ask { envelope: Arc::new(envelope), deadline: Some(self.after(patience)) });
         }
-        let mut stated = Vec::with_capacity(effects.len());
-        for entry in self.state(effects).await {
+        let mut declared = Vec::with_capacity(effects.len());
+        for entry in self.declare(effects).await {
             match entry.refusal().cloned() {
-                Some(failure) => stated.push(Err(failure)),
+                Some(failure) => declared.push(Err(failure)),
                 None => {
-                    stated.push(Ok(entry.id));
+                    declared.push(Ok(entry.id));
                     requests.open.push(entry);
                 }
             }
         }
-        stated
+        declared
     }
 
     /// Waits for the next answer in the order of the log; none when all requests are answered.

@@ -229,7 +229,7 @@ impl Turn {
         // The position of the turn must not depend on whether its own reports have been committed yet.
         self.committed_position().await;
         let (places, effects): (Vec<_>, Vec<_>) = units.into_iter().unzip();
-        for (place, entry) in places.into_iter().zip(self.state(effects).await) {
+        for (place, entry) in places.into_iter().zip(self.declare(effects).await) {
             match entry.refusal().cloned() {
                 Some(failure) => {
                     let result = self.close_run(&mut group.runs[place], Err(failure)).await;

@@ -9,7 +9,7 @@ use polis_engine::{
     StateHandler, SubThreads, Turn, Units,
 };
 use polis_ports::ModelRequest;
-use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, open, society};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, open, society};
 
 use crate::bed::Bed;
 
@@ -130,7 +130,7 @@ impl Agent for Prompted {
 fn echo() -> ScriptedModel {
     ScriptedModel::new(|request| {
         let messages = request.messages.len();
-        Line::text(&format!("[{}] {messages} at {}", request.system, request.temperature.unwrap_or_default()))
+        ScriptedReply::text(&format!("[{}] {messages} at {}", request.system, request.temperature.unwrap_or_default()))
     })
 }
 
@@ -152,11 +152,11 @@ async fn without_a_model_or_a_whole_reply_there_is_an_error_that_says_so() {
     let failure = ask(&none, "hello").await.unwrap_err();
     assert!(failure.message.contains("Agent没有可用的LLM客户端"), "{failure}");
     for (line, code) in [
-        (|| Line::text("half").ending(Finish::Length), "reply_stopped"),
-        (|| Line::text("half").ending(Finish::ContentFilter), "reply_stopped"),
-        (|| Line::text("no").ending(Finish::Refusal), "model_refused"),
-        (|| Line::text("  "), "empty_reply"),
-    ] as [(fn() -> Line, &str); 4]
+        (|| ScriptedReply::text("half").ending(Finish::Length), "reply_stopped"),
+        (|| ScriptedReply::text("half").ending(Finish::ContentFilter), "reply_stopped"),
+        (|| ScriptedReply::text("no").ending(Finish::Refusal), "model_refused"),
+        (|| ScriptedReply::text("  "), "empty_reply"),
+    ] as [(fn() -> ScriptedReply, &str); 4]
     {
         let ports = Ports::new(MemoryLog::new()).with_model(ScriptedModel::new(move |_| line()));
         assert_eq!(&*ask(&open(asks(), ports).await, "hello").await.unwrap_err().code, code);

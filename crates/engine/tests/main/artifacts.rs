@@ -6,7 +6,7 @@ use std::time::Duration;
 use polis_domain::{Artifact, Event, Failure, Outcome, Resolution, Response, Verdict};
 use polis_engine::{Agent, Cast, Ports, Society, Turn};
 use polis_ports::Hasher;
-use polis_testkit::{MemoryArtifacts, Op, Programmed, ScriptedTools};
+use polis_testkit::{MemoryArtifacts, Op, ProgrammedAgent, ScriptedTools};
 
 use crate::bed::{Bed, answer, ask, is_approval, open_effect, parked, submit};
 
@@ -67,7 +67,7 @@ async fn between(limit: u64, then: u64) -> String {
 }
 
 fn hopeful() -> Cast {
-    Cast::new().with(Programmed::NAME, Hopeful)
+    Cast::new().with(ProgrammedAgent::NAME, Hopeful)
 }
 
 /// What it keeps.
@@ -90,7 +90,7 @@ async fn a_turn_whose_content_is_damaged_stands_still_until_it_is_put_back() {
     let society = bed.open().await;
     ask(&society, vec![Op::Keep("precious".into())]).await.unwrap();
     let id = Hasher::id_of(b"precious");
-    let cast = Cast::new().with(Programmed::NAME, Reader);
+    let cast = Cast::new().with(ProgrammedAgent::NAME, Reader);
     society.stop(Duration::ZERO).await;
     let society = Society::open("main".into(), bed.ports(bed.log.clone()), cast, bed.options.clone()).await.unwrap();
     assert_eq!(answer(&society, &society.submit(&id.to_string()).await.unwrap()).await.unwrap(), "cious of 8");

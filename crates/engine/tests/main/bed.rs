@@ -10,7 +10,7 @@ use polis_domain::{
 use polis_engine::{Cast, LocalLive, Options, Ports, Sent, Society};
 use polis_ports::Log;
 use polis_testkit::{
-    Line, ManualClock, MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedModel, worker_role, world,
+    ManualClock, MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world,
 };
 
 /// What a society needs, and what outlives it.
@@ -30,7 +30,7 @@ impl Bed {
             done: Arc::default(),
             thoughts: Arc::default(),
             artifacts: Arc::default(),
-            cast: Cast::new().with(Programmed::NAME, Programmed),
+            cast: Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent),
             options: Options::new(7, worker_role()),
         }
     }
@@ -47,7 +47,7 @@ impl Bed {
         let (done, thoughts) = (self.done.clone(), self.thoughts.clone());
         let model = ScriptedModel::new(move |request| {
             thoughts.fetch_add(1, Ordering::Relaxed);
-            Line::text(&world::thought(request))
+            ScriptedReply::text(&world::model_reply(request))
         });
         let tools = world::tools(move |class, key| done.lock().unwrap().push((class, key.to_owned())));
         Ports {

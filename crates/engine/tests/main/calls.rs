@@ -7,7 +7,7 @@ use polis_domain::{CallResult, Effect, EffectClass, Event, OpenKind, Outcome, Re
 use polis_domain::{Plan, Step, SubThreadPath};
 use polis_engine::{Cast, Ports, Society, Turn, TurnTool};
 use polis_ports::{CallContext, ToolSpec};
-use polis_testkit::{Op, Program, Programmed, ScriptedTools};
+use polis_testkit::{Op, Program, ProgrammedAgent, ScriptedTools};
 use serde_json::json;
 
 use crate::bed::*;
@@ -205,7 +205,7 @@ async fn the_tools_that_a_model_was_shown_are_in_the_log_and_named_once() {
         }
     }
     let (mut bed, made) = (Bed::new(), Made::default());
-    bed.cast = Cast::new().with(Programmed::NAME, Thinks).with_tool(Relay);
+    bed.cast = Cast::new().with(ProgrammedAgent::NAME, Thinks).with_tool(Relay);
     let society = open(&bed, &made).await;
     assert_eq!(society.own_tools().len(), 1);
     ask(&society, vec![]).await.unwrap();

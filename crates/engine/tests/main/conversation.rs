@@ -6,7 +6,7 @@ use polis_engine::{
     Turn, Units,
 };
 use polis_ports::ModelError;
-use polis_testkit::{Line, ScriptedModel, ask, crash, society};
+use polis_testkit::{ScriptedModel, ScriptedReply, ask, crash, society};
 
 /// Says the phase and the newest three messages.
 struct RecountHandler;
@@ -90,10 +90,10 @@ impl Agent for MagazineAgent {
 fn model() -> ScriptedModel {
     ScriptedModel::new(|request| match request.messages.last() {
         Some(polis_ports::ChatMessage::User { text, .. }) if text.ends_with("nothing") && text.starts_with("picture") => {
-            Line::error(ModelError::Rejected { reason: "no paint".to_owned() })
+            ScriptedReply::error(ModelError::Rejected { reason: "no paint".to_owned() })
         }
-        Some(polis_ports::ChatMessage::User { text, .. }) => Line::text(&format!("<{text}>")),
-        _ => Line::text(""),
+        Some(polis_ports::ChatMessage::User { text, .. }) => ScriptedReply::text(&format!("<{text}>")),
+        _ => ScriptedReply::text(""),
     })
 }
 
@@ -188,9 +188,9 @@ async fn several_in_the_second_step_survive_a_crash_at_every_commit() {
     let model = || {
         ScriptedModel::new(|request| match request.messages.last() {
             Some(polis_ports::ChatMessage::User { text, .. }) if text.starts_with("picture") => {
-                Line::text("drawn").after(std::time::Duration::from_secs(3_600))
+                ScriptedReply::text("drawn").after(std::time::Duration::from_secs(3_600))
             }
-            _ => Line::text("written"),
+            _ => ScriptedReply::text("written"),
         })
     };
     let cast = polis_engine::Cast::new().with("root", MagazineAgent);

@@ -7,7 +7,7 @@ use polis_domain::{
     Request, Resolution, Sender, Timestamp, Verdict,
 };
 use polis_engine::{ConversationStart, Ports, Sent, Society};
-use polis_testkit::{Line, Op, Program, ScriptedModel};
+use polis_testkit::{Op, Program, ScriptedModel, ScriptedReply};
 use serde_json::Map;
 
 use crate::bed::*;
@@ -67,7 +67,7 @@ async fn a_conversation_has_its_person_its_title_its_past_and_its_model() {
     let models = asked.clone();
     let model = ScriptedModel::new(move |request| {
         models.lock().unwrap().push(request.model.to_string());
-        Line::text("fine")
+        ScriptedReply::text("fine")
     });
     let ports = Ports { model: Arc::new(model), ..bed.ports(bed.log.clone()) };
     let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();

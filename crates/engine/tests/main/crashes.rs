@@ -167,7 +167,7 @@ async fn a_message_that_ends_its_process_again_and_again_is_set_aside_and_others
     let again = async || {
         let model = ScriptedModel::new(|request| {
             let is_slow = format!("{:?}", request.messages).contains("slow");
-            polis_testkit::Line::text("ok").after(std::time::Duration::from_secs(if is_slow { 10 } else { 0 }))
+            polis_testkit::ScriptedReply::text("ok").after(std::time::Duration::from_secs(if is_slow { 10 } else { 0 }))
         });
         let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(model) };
         open(Cast::new().with("root", Parent).with("deadly", Deadly(runs.clone())), ports).await

@@ -8,7 +8,7 @@ use polis_domain::{
 };
 use polis_engine::{Agent, Branch, Cast, ForkError, Forked, NewMessage, Options, Society, Turn, fork, free_name, replay};
 use polis_ports::Log;
-use polis_testkit::{ManualClock, Op, Program, Programmed, worker_role};
+use polis_testkit::{ManualClock, Op, Program, ProgrammedAgent, worker_role};
 
 use crate::bed::{Bed, answer, call, is_approval, open_effect, submit};
 
@@ -150,7 +150,7 @@ impl Agent for Changed {
         if turn.task().message.contains("changed") {
             turn.say("something else").await?;
         }
-        Programmed.execute_task(turn).await
+        ProgrammedAgent.execute_task(turn).await
     }
 }
 
@@ -159,7 +159,7 @@ struct Wordier;
 
 impl Agent for Wordier {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let response = Programmed.execute_task(turn).await?;
+        let response = ProgrammedAgent.execute_task(turn).await?;
         let message = NewMessage { sender: Sender::Bot, text: "one more".to_owned(), meta: Meta::new() };
         turn.add_messages(vec![message], Vec::new()).await?;
         Ok(response)
@@ -173,7 +173,7 @@ async fn a_replay_notices_what_is_only_said_right_before_the_end() {
     let sent = submit(&society, vec![Op::Think("first".into())]).await;
     answer(&society, &sent).await.unwrap();
     society.stop(Duration::ZERO).await;
-    let cast = Cast::new().with(Programmed::NAME, Wordier);
+    let cast = Cast::new().with(ProgrammedAgent::NAME, Wordier);
     let replayed = replay(&"main".into(), &bed.ports(bed.log.clone()), &cast).await.unwrap();
     let [divergence] = replayed.divergences.as_slice() else { panic!("{replayed:?}") };
     assert_eq!(divergence.effect.map(|id| id.n), Some(1), "{divergence:?}");
@@ -199,7 +199,7 @@ async fn a_replay_calls_nothing_and_names_the_turn_and_the_effect_where_code_has
     assert!(replayed.effects >= 8, "{replayed:?}");
     assert_eq!((bed.done.lock().unwrap().len(), bed.thoughts.load(Ordering::Relaxed)), (done, thoughts));
 
-    let cast = Cast::new().with(Programmed::NAME, Changed);
+    let cast = Cast::new().with(ProgrammedAgent::NAME, Changed);
     let replayed = replay(&"main".into(), &ports, &cast).await.unwrap();
     let [divergence] = replayed.divergences.as_slice() else { panic!("{replayed:?}") };
     assert_eq!(divergence.effect.map(|id| id.n), Some(0), "{divergence:?}");

@@ -9,7 +9,7 @@ use polis_domain::{
 };
 use polis_engine::{Agent, Cast, Ports, Society, Turn};
 use polis_ports::{ChatMessage, Delta, Frame, ModelError, ModelRequest};
-use polis_testkit::{Line, Op, Programmed, ScriptedModel, worker_role, world};
+use polis_testkit::{Op, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
 use proptest::prelude::*;
 
 use crate::bed::*;
@@ -29,8 +29,8 @@ fn failing(errors: Vec<ModelError>) -> (ScriptedModel, Heard) {
     let model = ScriptedModel::new(move |request| {
         noted.lock().unwrap().push((request.model.to_string(), tokio::time::Instant::now()));
         match (errors.lock().unwrap())() {
-            Some(error) => Line::error(error),
-            None => Line::text(&world::thought(request)),
+            Some(error) => ScriptedReply::error(error),
+            None => ScriptedReply::text(&world::model_reply(request)),
         }
     });
     (model, heard)
@@ -184,8 +184,8 @@ impl Agent for Notes {
 async fn a_call_that_was_cut_off_is_never_given_to_the_agent() {
     let mut bed = Bed::new();
     let notes = Arc::default();
-    bed.cast = Cast::new().with(Programmed::NAME, Notes(Arc::clone(&notes)));
-    let cut = ScriptedModel::new(|_| Line::call("1", "mark", "{}").and_call("2", "mark", "{").ending(Finish::Length));
+    bed.cast = Cast::new().with(ProgrammedAgent::NAME, Notes(Arc::clone(&notes)));
+    let cut = ScriptedModel::new(|_| ScriptedReply::call("1", "mark", "{}").and_call("2", "mark", "{").ending(Finish::Length));
     let society = open_with(&bed, cut).await;
     assert_eq!(ask(&society, vec![]).await.unwrap(), "Length");
     assert_eq!(*notes.lock().unwrap(), [1]);
@@ -194,10 +194,10 @@ async fn a_call_that_was_cut_off_is_never_given_to_the_agent() {
 #[tokio::test(start_paused = true)]
 async fn whoever_watches_is_told_of_chunks_of_a_failure_and_of_a_stop() {
     let bed = Bed::new();
-    let slow = ScriptedModel::new(|request| match &*world::thought(request) {
-        "thought(slow)" => Line::text("never").after(Duration::from_secs(9_999)),
-        "thought(bad)" => Line::error(rejected()),
-        thought => Line::text(thought),
+    let slow = ScriptedModel::new(|request| match &*world::model_reply(request) {
+        "thought(slow)" => ScriptedReply::text("never").after(Duration::from_secs(9_999)),
+        "thought(bad)" => ScriptedReply::error(rejected()),
+        thought => ScriptedReply::text(thought),
     });
     let ports = Ports { model: Arc::new(slow), ..bed.ports(bed.log.clone()) };
     let mut live = ports.live.watch(&"main".into(), None);
@@ -244,7 +244,7 @@ fn costly() -> (ScriptedModel, Arc<Mutex<Vec<String>>>) {
     let model = ScriptedModel::new(move |request| {
         noted.lock().unwrap().push(request.system.to_string());
         let usage = Usage { output_tokens: 100, cost_nanos: 7, ..Usage::default() };
-        Line::text(&world::thought(request)).costing(usage).after(Duration::from_secs(1))
+        ScriptedReply::text(&world::model_reply(request)).costing(usage).after(Duration::from_secs(1))
     });
     (model, heard)
 }
@@ -321,10 +321,10 @@ async fn a_reply_is_limited_only_where_a_budget_is_near_its_end_or_says_so_for_e
         let noted = limits.clone();
         let model = ScriptedModel::new(move |request| {
             noted.lock().unwrap().push(request.max_tokens);
-            Line::text("a long story")
+            ScriptedReply::text("a long story")
         });
         let ports = Ports { model: Arc::new(model), ..bed.ports(bed.log.clone()) };
-        let cast = Cast::new().with(Programmed::NAME, AsksFreely);
+        let cast = Cast::new().with(ProgrammedAgent::NAME, AsksFreely);
         let society = Society::open("main".into(), ports, cast, bed.options.clone()).await.unwrap();
         let sent = society.submit("tell me").await.unwrap();
         society.answer(&sent).await.unwrap();
@@ -422,8 +422,8 @@ async fn a_reply_that_nobody_counted_is_counted_by_us_and_a_vendor_that_rests_wa
     let model = ScriptedModel::new(move |request| {
         noted.lock().unwrap().push((request.model.to_string(), tokio::time::Instant::now()));
         match errors.lock().unwrap().pop() {
-            Some(error) => Line::error(error),
-            None => Line::text(&"words ".repeat(100)).costing(Usage::default()),
+            Some(error) => ScriptedReply::error(error),
+            None => ScriptedReply::text(&"words ".repeat(100)).costing(Usage::default()),
         }
     });
     let society = open_with(&bed, model).await;
@@ -453,7 +453,7 @@ async fn requests(society: &Society) -> u64 {
 
 /// Answers after so long that nobody waits for it.
 fn silent() -> ScriptedModel {
-    ScriptedModel::new(|_| Line::text("never").after(Duration::from_secs(9_999)))
+    ScriptedModel::new(|_| ScriptedReply::text("never").after(Duration::from_secs(9_999)))
 }
 
 #[tokio::test(start_paused = true)]

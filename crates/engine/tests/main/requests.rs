@@ -6,7 +6,7 @@ use std::time::Duration;
 use polis_domain::{Event, Failure, Response, Seq};
 use polis_engine::{Agent, Cast, Options, Request, Requests, Turn};
 use polis_ports::Log;
-use polis_testkit::{Op, Program, Programmed, worker_role};
+use polis_testkit::{Op, Program, ProgrammedAgent, worker_role};
 use serde_json::Map;
 
 use crate::bed::{Bed, answer, spawn};
@@ -38,7 +38,7 @@ const TOLD: &str = "unknown_agent thought(slept said:b) thought(slept said:d) th
 
 fn bed(max_running: usize, max_lingering: usize) -> Bed {
     let mut bed = Bed::new();
-    bed.cast = Cast::new().with(Programmed::NAME, Programmed).with("asks", Asks);
+    bed.cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent).with("asks", Asks);
     bed.options = Options { max_running, max_lingering, ..Options::new(7, polis_domain::Role::new("root", "asks")) };
     bed
 }

@@ -8,7 +8,7 @@ use polis_engine::{
     Agent, Cast, ExecuteSubThread, Interaction, InteractionUnit, Options, Phases, Ports, PrepareSubThread, Progress, Society,
     StateHandler, SubThreadAgent, SubThreads, Turn, Units,
 };
-use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open, society};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open, society};
 use serde_json::Value;
 
 use crate::bed::{Bed, answer};
@@ -74,7 +74,7 @@ impl Agent for ReportAgent {
 }
 
 pub(crate) fn model() -> ScriptedModel {
-    ScriptedModel::new(|request| Line::text(&format!("{}<{}>", request.system, prompt(request))))
+    ScriptedModel::new(|request| ScriptedReply::text(&format!("{}<{}>", request.system, prompt(request))))
 }
 
 fn prompt(request: &polis_ports::ModelRequest) -> String {
@@ -635,7 +635,7 @@ async fn nothing_is_done_twice_wherever_it_is_stopped() {
         ScriptedModel::new(|request| {
             let asked = prompt(request);
             let minutes = if ["initial_phase fish", "initial_phase birds"].contains(&&*asked) { 60 } else { 0 };
-            Line::text(&asked).after(Duration::from_secs(60 * minutes))
+            ScriptedReply::text(&asked).after(Duration::from_secs(60 * minutes))
         })
     };
     let cast = Cast::new().with("root", ArticleAgent);

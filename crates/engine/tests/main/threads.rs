@@ -13,7 +13,7 @@ use polis_ports::{Clock, Log};
 use serde_json::{Map, Value, json};
 
 use crate::bed::{Bed, answer, ask, submit};
-use polis_testkit::crash::Ends;
+use polis_testkit::crash::CommitEnds;
 use polis_testkit::{ManualClock, MemoryLog, Op, Program};
 
 /// Runs one test's code as an agent.
@@ -92,7 +92,7 @@ scene!(GoesOn, |turn| {
 #[tokio::test(start_paused = true)]
 async fn a_change_that_nothing_can_stand_against_goes_into_the_log_with_what_follows_it() {
     let bed = Bed { cast: Cast::new().with("programmed", GoesOn), ..Bed::new() };
-    let ends = Ends::default();
+    let ends = CommitEnds::default();
     let society = bed.open_on(ends.of(bed.log.clone())).await;
     let sent = submit(&society, vec![]).await;
     assert_eq!(answer(&society, &sent).await.unwrap(), r#"["one", "second"], text_too_long"#);

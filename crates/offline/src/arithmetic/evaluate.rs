@@ -15,7 +15,7 @@ const MAX_PLACES: u32 = 40;
 
 /// Why an expression has no result.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum EvaluationError {
     DivisionByZero,
     TooLarge,
     NotReal,
@@ -23,7 +23,7 @@ pub(super) enum Trouble {
 }
 
 /// The exact value; each step that was made is written down.
-pub(super) fn evaluate(expression: &Expression, steps: &mut Vec<String>) -> Result<BigRational, Trouble> {
+pub(super) fn evaluate(expression: &Expression, steps: &mut Vec<String>) -> Result<BigRational, EvaluationError> {
     let value = match expression {
         Expression::Number(value, _) => value.clone(),
         Expression::Group(inner) => evaluate(inner, steps)?,
@@ -41,54 +41,54 @@ pub(super) fn evaluate(expression: &Expression, steps: &mut Vec<String>) -> Resu
         }
     };
     if value.numer().bits().max(value.denom().bits()) > MAX_BITS {
-        return Err(Trouble::TooLarge);
+        return Err(EvaluationError::TooLarge);
     }
     if matches!(expression, Expression::Both(..) | Expression::Root(_)) {
-        let (shown, is_exact) = shown(&value);
-        steps.push(format!("{expression} {} {shown}", if is_exact { "=" } else { "≈" }));
+        let (decimal, is_exact) = decimal(&value);
+        steps.push(format!("{expression} {} {decimal}", if is_exact { "=" } else { "≈" }));
     }
     Ok(value)
 }
 
-fn apply(a: &BigRational, operator: Operator, b: &BigRational) -> Result<BigRational, Trouble> {
+fn apply(a: &BigRational, operator: Operator, b: &BigRational) -> Result<BigRational, EvaluationError> {
     match operator {
         Operator::Plus => Ok(a + b),
         Operator::Minus => Ok(a - b),
         Operator::Times => Ok(a * b),
-        Operator::Over | Operator::Modulo if is_zero(b) => Err(Trouble::DivisionByZero),
+        Operator::Over | Operator::Modulo if is_zero(b) => Err(EvaluationError::DivisionByZero),
         Operator::Over => Ok(a / b),
         Operator::Modulo => Ok(a - b * (a / b).floor()),
         Operator::Power => power(a, b),
     }
 }
 
-fn power(base: &BigRational, exponent: &BigRational) -> Result<BigRational, Trouble> {
+fn power(base: &BigRational, exponent: &BigRational) -> Result<BigRational, EvaluationError> {
     if *exponent == BigRational::new(1.into(), 2.into()) {
         return root(base);
     }
     if !exponent.is_integer() {
-        return Err(Trouble::Exponent);
+        return Err(EvaluationError::Exponent);
     }
     if is_zero(base) && exponent.numer().sign() == Sign::Minus {
-        return Err(Trouble::DivisionByZero);
+        return Err(EvaluationError::DivisionByZero);
     }
     let is_unit = base.is_integer() && base.numer().magnitude().bits() <= 1;
     let bits = base.numer().bits().max(base.denom().bits());
     let exponent = match i32::try_from(exponent.to_integer()) {
         Ok(exponent) => exponent,
         Err(_) if is_unit => i32::from((exponent.to_integer() % BigInt::from(2)).sign() != Sign::NoSign) + 2,
-        Err(_) => return Err(Trouble::TooLarge),
+        Err(_) => return Err(EvaluationError::TooLarge),
     };
     if !is_unit && (bits - 1).saturating_mul(u64::from(exponent.unsigned_abs())) > MAX_BITS {
-        return Err(Trouble::TooLarge);
+        return Err(EvaluationError::TooLarge);
     }
     Ok(base.pow(exponent))
 }
 
 /// The square root: exact where it is a fraction, else to forty places.
-fn root(value: &BigRational) -> Result<BigRational, Trouble> {
+fn root(value: &BigRational) -> Result<BigRational, EvaluationError> {
     if value.numer().sign() == Sign::Minus {
-        return Err(Trouble::NotReal);
+        return Err(EvaluationError::NotReal);
     }
     let (numer, denom) = (value.numer().sqrt(), value.denom().sqrt());
     let exact = BigRational::new(numer, denom);
@@ -101,7 +101,7 @@ fn root(value: &BigRational) -> Result<BigRational, Trouble> {
 }
 
 /// The value in digits, and whether that is all of it.
-pub(super) fn shown(value: &BigRational) -> (String, bool) {
+pub(super) fn decimal(value: &BigRational) -> (String, bool) {
     if value.is_integer() {
         return (value.to_integer().to_string(), true);
     }
@@ -144,7 +144,7 @@ pub(super) fn roughly(expression: &Expression) -> f64 {
 
 /// Whether the rough value speaks for the exact one.
 pub(super) fn is_near(value: &BigRational, about: f64) -> bool {
-    let exact: f64 = shown(value).0.parse().unwrap_or(f64::NAN);
+    let exact: f64 = decimal(value).0.parse().unwrap_or(f64::NAN);
     (exact - about).abs() <= 1e-9 * exact.abs().max(about.abs()).max(1e-9)
 }
 

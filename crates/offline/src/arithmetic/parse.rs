@@ -205,8 +205,8 @@ fn tokens(text: &str) -> Option<Vec<Token>> {
             if let Some((unit, end)) = numerals::unit_behind(&text[at..]) {
                 let Token::Number(value, _) = number(&written)? else { return None };
                 let value = value * BigRational::from_integer(unit.into());
-                let (shown, is_exact) = super::evaluate::shown(&value);
-                tokens.push(Token::Number(value, if is_exact { shown } else { written }));
+                let (decimal, is_exact) = super::evaluate::decimal(&value);
+                tokens.push(Token::Number(value, if is_exact { decimal } else { written }));
                 at += end;
             } else {
                 tokens.push(number(&written)?);

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::columns::{Kind, iso};
-use super::leftover;
-use super::names::Named;
-use super::question::{Filter, Puzzle, Reader, trimmed};
+use super::names::ColumnMention;
+use super::question::{Filter, Misunderstanding, Reader, trimmed};
+use super::unknown_words;
 use super::words::{self, AGGREGATES, EMPTY, EXCLUDED, EXCLUDING, FILLED, FILLERS, LACKING, RELATIONS, Relation, TEMPORAL};
 use crate::language::is_han;
 use crate::number::{Exact, Point};
@@ -14,7 +14,7 @@ use crate::numerals;
 impl Reader<'_> {
     /// `rows without a price`, `where city is empty`, 没有价格的.
     pub(super) fn empties(&mut self) {
-        for Named { at, column } in self.named.clone() {
+        for ColumnMention { at, column } in self.named.clone() {
             let before = trimmed(&self.lower[..at.start]);
             let behind = self.lower[at.end..].trim_start();
             let ends = |words: &[&str]| {
@@ -39,7 +39,7 @@ impl Reader<'_> {
     }
 
     /// `price between 5 and 50`, `from 2024-01-01 to 2024-01-31`.
-    pub(super) fn ranges(&mut self) -> Result<(), Puzzle> {
+    pub(super) fn ranges(&mut self) -> Result<(), Misunderstanding> {
         for (word, and) in [("between", " and "), ("from", " to "), ("介于", "和"), ("从", "到"), ("在", "到")] {
             for place in words::places(&self.open, word) {
                 let start = place.end + self.lower[place.end..].len() - self.lower[place.end..].trim_start().len();
@@ -49,7 +49,7 @@ impl Reader<'_> {
                 let before = ["is", "是"].iter().find_map(|word| words::ends_with(self.lower[..place.start].trim_end(), word));
                 let before = before.unwrap_or(&self.lower[..place.start]).trim_end();
                 let kind = if iso(&least.0).is_some() && least.0.contains('-') { Kind::Date } else { Kind::Number };
-                let is_meant = |one: &&Named| one.at.end == before.len() && self.table.columns[one.column].kind == kind;
+                let is_meant = |one: &&ColumnMention| one.at.end == before.len() && self.table.columns[one.column].kind == kind;
                 let named = self.named.iter().find(is_meant).cloned();
                 let column = match (named, &self.table.of_kind(kind)[..]) {
                     (Some(one), _) => {
@@ -57,7 +57,7 @@ impl Reader<'_> {
                         one.column
                     }
                     (None, [only]) => *only,
-                    (None, _) => return Err(Puzzle::Compared(self.lower[place.start..most.1].trim().to_owned())),
+                    (None, _) => return Err(Misunderstanding::Compared(self.lower[place.start..most.1].trim().to_owned())),
                 };
                 self.take(before.len()..most.1);
                 self.filter(column, Relation::AtLeast, vec![least.0]);
@@ -74,7 +74,7 @@ impl Reader<'_> {
 
     /// `price > 100`, `city is Paris`, 金额大于100.
     pub(super) fn filters(&mut self) {
-        for Named { at, column } in self.named.clone() {
+        for ColumnMention { at, column } in self.named.clone() {
             let Some((relation, value, end)) = self.condition(at.end, Some(column)) else { continue };
             self.named.retain(|one| one.at != at);
             self.take(at.start..end);
@@ -134,7 +134,7 @@ impl Reader<'_> {
                 let value = cell.to_ascii_lowercase();
                 let is_telling = (value.chars().count() >= 2 || value.contains(is_han))
                     && value.contains(char::is_alphabetic)
-                    && !leftover::is_harmless(&value)
+                    && !unknown_words::is_harmless(&value)
                     && !FILLERS.contains(&value.as_str())
                     && !AGGREGATES.iter().any(|(word, _)| *word == value);
                 if is_telling {
@@ -222,7 +222,7 @@ impl Reader<'_> {
     }
 
     /// `orders over 100`: a comparison that stands behind no column.
-    pub(super) fn loose_filters(&mut self) -> Result<(), Puzzle> {
+    pub(super) fn loose_filters(&mut self) -> Result<(), Misunderstanding> {
         let numbers = self.table.of_kind(Kind::Number);
         let mut at = 0;
         while at < self.open.len() {
@@ -243,7 +243,7 @@ impl Reader<'_> {
                     one.column
                 }
                 (None, [only], _) | (None, [], [only]) => *only,
-                _ => return Err(Puzzle::Compared(self.lower[at..end].trim().to_owned())),
+                _ => return Err(Misunderstanding::Compared(self.lower[at..end].trim().to_owned())),
             };
             self.question.filters.push(Filter { column, relation, values: vec![value] });
             self.take(at..end);

@@ -4,20 +4,20 @@ mod answer;
 mod columns;
 mod conditions;
 mod csv;
-mod leftover;
 mod names;
 mod question;
+mod unknown_words;
 mod words;
 
 use serde_json::json;
 
+use super::conversation::{Conversation, Step, Stop};
 use super::files;
 use super::language::{Language, tell};
 use super::summary::check;
-use super::talk::{Step, Stop, Talk};
 use columns::Table;
 use csv::Sheet;
-use question::Puzzle;
+use question::Misunderstanding;
 
 /// Most files that are named where somebody must choose.
 const MAX_CHOICES: usize = 10;
@@ -57,23 +57,23 @@ pub(super) fn place_of(lower: &str, word: &str) -> Option<std::ops::Range<usize>
     words::places(lower, word).into_iter().next()
 }
 
-pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> Step<String> {
-    let language = talk.language;
+pub(super) fn analyse(conversation: &mut Conversation<'_>, path: Option<&str>, asked: &str) -> Step<String> {
+    let language = conversation.language;
     let steps = plan(language, path);
-    talk.plan(steps);
+    conversation.plan(steps);
     let path = match path {
         Some(path) => path.to_owned(),
-        None => only_table(talk)?,
+        None => only_table(conversation)?,
     };
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "First I see whether `{path}` is there and how large it is.",
         "先看看 `{path}` 在不在、有多大。"
     ));
-    let entry = files::find(talk, &path)?;
+    let entry = files::find(conversation, &path)?;
     let path = &entry.path;
-    talk.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
-    let text = match files::read(talk, path)? {
+    conversation.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
+    let text = match files::read(conversation, path)? {
         Ok(text) => text,
         Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
     };
@@ -84,7 +84,7 @@ pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> S
     let notes = notes(language, &sheet);
     let table = Table::new(sheet);
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-    talk.think(tell!(
+    conversation.think(tell!(
         language,
         "It has {} rows and the columns {}.",
         "共有 {} 行，列有：{}。",
@@ -95,7 +95,7 @@ pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> S
         Ok(question) => question,
         Err(puzzle) => return Err(Stop::Say(puzzled(language, path, &table, &puzzle))),
     };
-    talk.think(answer::understood(language, &table, &question));
+    conversation.think(answer::understood(language, &table, &question));
     let answer = answer::answer(language, path, &table, &question);
     // A line right under a table would become one of its rows.
     let gap = if answer.ends_with('|') { "\n" } else { "" };
@@ -103,10 +103,10 @@ pub(super) fn analyse(talk: &mut Talk<'_>, path: Option<&str>, asked: &str) -> S
 }
 
 /// The one table that there is; a person must say which where there are several.
-fn only_table(talk: &mut Talk<'_>) -> Step<String> {
-    let language = talk.language;
-    talk.think(tell!(language, "No file is named, so I look for tables.", "没有说是哪个文件，我找找有哪些表格。"));
-    let listing = files::list(talk, &json!({ "recursive": true, "pattern": "*.{csv,tsv}" }))?.unwrap_or_default();
+fn only_table(conversation: &mut Conversation<'_>) -> Step<String> {
+    let language = conversation.language;
+    conversation.think(tell!(language, "No file is named, so I look for tables.", "没有说是哪个文件，我找找有哪些表格。"));
+    let listing = files::list(conversation, &json!({ "recursive": true, "pattern": "*.{csv,tsv}" }))?.unwrap_or_default();
     let found: Vec<&str> = listing.files().map(|entry| entry.path.as_str()).collect();
     match found[..] {
         [only] => Ok(only.to_owned()),
@@ -155,21 +155,21 @@ fn notes(language: Language, sheet: &Sheet) -> String {
     notes
 }
 
-fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Puzzle) -> String {
+fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Misunderstanding) -> String {
     let names: Vec<_> = table.columns.iter().map(|column| format!("`{}`", column.name)).collect();
     let names = names.join(&tell!(language, ", ", "、"));
     match puzzle {
-        Puzzle::NoColumn(word) => tell!(
+        Misunderstanding::NoColumn(word) => tell!(
             language,
             "I find no column `{word}` in `{path}`. Its columns are {names}.",
             "`{path}` 里没有“{word}”这一列。它的列有：{names}。"
         ),
-        Puzzle::Compared(words) => tell!(
+        Misunderstanding::Compared(words) => tell!(
             language,
             "Which column do you mean with “{words}”? The columns of `{path}` are {names}.",
             "“{words}”指的是哪一列？`{path}` 的列有：{names}。"
         ),
-        Puzzle::Words(words) => tell!(
+        Misunderstanding::Words(words) => tell!(
             language,
             "I did not understand the part “{words}”, so I reckon nothing rather than something else. The columns of `{path}` are \
              {names}. I understand figures, groups, an order, and conditions such as `COLUMN > 5`, `COLUMN is VALUE` or \
@@ -177,7 +177,7 @@ fn puzzled(language: Language, path: &str, table: &Table, puzzle: &Puzzle) -> St
             "我没有听懂“{words}”这部分，所以不去算别的东西。`{path}` 的列有：{names}。我听得懂指标、分组、排序，以及“列 大于 5”、\
              “列 是 值”、“除了 值”这样的条件（值要在表里出现）。"
         ),
-        Puzzle::Or => tell!(
+        Misunderstanding::Or => tell!(
             language,
             "I can only take conditions that all hold: write `and`, or ask one after the other.",
             "我只会处理同时成立的条件：请用“且”，或者分开提问。"

@@ -8,25 +8,25 @@ use crate::files::distance;
 
 /// A column, and where the question names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ColumnMention {
     pub(super) at: Range<usize>,
     pub(super) column: usize,
 }
 
 /// Every column that the question names, in order, and the words that were taken for one.
-pub(super) fn find(lower: &str, table: &Table) -> (Vec<Named>, Vec<(String, usize)>) {
-    let mut found: Vec<(Named, bool)> = Vec::new();
+pub(super) fn find(lower: &str, table: &Table) -> (Vec<ColumnMention>, Vec<(String, usize)>) {
+    let mut found: Vec<(ColumnMention, bool)> = Vec::new();
     for (column, one) in table.columns.iter().enumerate() {
         let own = spellings(&one.name);
         let others = synonyms(&own);
         for (spelling, is_own) in own.iter().map(|own| (own, true)).chain(others.iter().map(|other| (other, false))) {
             let places = words::places(lower, spelling);
-            found.extend(places.into_iter().filter(|at| is_meant(lower, at)).map(|at| (Named { at, column }, is_own)));
+            found.extend(places.into_iter().filter(|at| is_meant(lower, at)).map(|at| (ColumnMention { at, column }, is_own)));
         }
     }
     // Of two that stand in the same place the longer one, and the one with its own name.
     found.sort_by_key(|(named, is_own)| (usize::MAX - named.at.len(), !is_own, named.at.start, named.column));
-    let mut kept: Vec<Named> = Vec::new();
+    let mut kept: Vec<ColumnMention> = Vec::new();
     for (named, is_own) in found {
         let overlaps = kept.iter().any(|other| named.at.start < other.at.end && other.at.start < named.at.end);
         // A synonym that could mean two columns means neither of them while one is there by its own name.
@@ -83,7 +83,7 @@ pub(super) fn adds_up(name: &str) -> bool {
 }
 
 /// Words that no column is called, but one nearly.
-fn nearly(lower: &str, table: &Table, kept: &mut Vec<Named>) -> Vec<(String, usize)> {
+fn nearly(lower: &str, table: &Table, kept: &mut Vec<ColumnMention>) -> Vec<(String, usize)> {
     let mut taken = Vec::new();
     let start = lower.as_ptr() as usize;
     for word in lower.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
@@ -101,7 +101,7 @@ fn nearly(lower: &str, table: &Table, kept: &mut Vec<Named>) -> Vec<(String, usi
             (far <= allowed && name.len() >= 4).then_some((far, column))
         });
         if let Some((_, column)) = near.min() {
-            kept.push(Named { at: at..at + word.len(), column });
+            kept.push(ColumnMention { at: at..at + word.len(), column });
             taken.push((word.to_owned(), column));
         }
     }

@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use super::columns::{Aggregate, Kind, Table};
-use super::leftover;
-use super::names::{self, Named};
+use super::names::{self, ColumnMention};
+use super::unknown_words;
 use super::words::{self, AGGREGATES, FILLERS, GROUPING, Relation, WHICH};
 use crate::numerals;
 
@@ -52,7 +52,7 @@ pub(super) struct Top {
 
 /// Why a question is not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Puzzle {
+pub(super) enum Misunderstanding {
     /// No column is called so.
     NoColumn(String),
     /// Which column is to be compared is not said.
@@ -64,7 +64,7 @@ pub(super) enum Puzzle {
 }
 
 /// Understands a question.
-pub(super) fn parse(asked: &str, table: &Table) -> Result<Question, Puzzle> {
+pub(super) fn parse(asked: &str, table: &Table) -> Result<Question, Misunderstanding> {
     let lower = asked.to_ascii_lowercase();
     let (named, taken) = names::find(&lower, table);
     // `cheapest` names the price and says how to order it.
@@ -104,7 +104,7 @@ pub(super) struct Reader<'a> {
     /// `lower` without what has been understood.
     pub(super) open: String,
     /// Columns that stand in the text and have no part in it yet.
-    pub(super) named: Vec<Named>,
+    pub(super) named: Vec<ColumnMention>,
     pub(super) question: Question,
 }
 
@@ -120,7 +120,7 @@ impl Reader<'_> {
     /// `how many cities`: of a text, how many there are.
     fn distinct(&mut self) {
         let counts = AGGREGATES.iter().filter(|(_, aggregate)| *aggregate == Aggregate::Count);
-        let is_counted = |one: &Named| {
+        let is_counted = |one: &ColumnMention| {
             let before = trimmed(&self.lower[..one.at.start]);
             let bare = words::ends_with(before, "of").unwrap_or(before).trim_end();
             let asks = |word: &str| words::ends_with(before, word).or_else(|| words::ends_with(bare, word)).is_some();
@@ -135,17 +135,17 @@ impl Reader<'_> {
     }
 
     /// Words that are left and may stand for a condition.
-    fn leftover(&self, asked: &str) -> Result<(), Puzzle> {
+    fn leftover(&self, asked: &str) -> Result<(), Misunderstanding> {
         let filters = &self.question.filters;
         if filters.len() > 1 && words::has(&self.open, &["or", "或者", "或"]) {
-            return Err(Puzzle::Or);
+            return Err(Misunderstanding::Or);
         }
-        if let Some(words) = leftover::part(asked, &self.open) {
-            return Err(Puzzle::Words(words));
+        if let Some(words) = unknown_words::part(asked, &self.open) {
+            return Err(Misunderstanding::Words(words));
         }
         let clause = ["where", "whose"].iter().find_map(|word| words::places(&self.open, word).into_iter().next());
         match clause.filter(|_| filters.is_empty()) {
-            Some(clause) => Err(Puzzle::Words(asked[clause.start..].trim().to_owned())),
+            Some(clause) => Err(Misunderstanding::Words(asked[clause.start..].trim().to_owned())),
             None => Ok(()),
         }
     }
@@ -230,7 +230,7 @@ impl Reader<'_> {
     /// What each column that was named is there for.
     fn roles(&mut self) {
         let mut last_key_end = None;
-        for Named { at, column } in std::mem::take(&mut self.named) {
+        for ColumnMention { at, column } in std::mem::take(&mut self.named) {
             let kind = self.table.columns[column].kind;
             let before = trimmed(&self.lower[..at.start]);
             let behind = self.lower[at.end..].trim_start();
@@ -330,11 +330,11 @@ impl Reader<'_> {
     }
 
     /// A word that stands where a column should and is none.
-    fn unknown(&self) -> Result<(), Puzzle> {
+    fn unknown(&self) -> Result<(), Misunderstanding> {
         for word in ["by", "per"] {
             for place in words::places(&self.open, word) {
                 if let Some(unknown) = next_word(&self.open[place.end..]) {
-                    return Err(Puzzle::NoColumn(unknown));
+                    return Err(Misunderstanding::NoColumn(unknown));
                 }
             }
         }
@@ -344,7 +344,7 @@ impl Reader<'_> {
                 let end =
                     rest.find(|c: char| !c.is_alphanumeric() || "的统计分组求计算来看，排".contains(c)).unwrap_or(rest.len());
                 if rest[..end].chars().count() >= 2 {
-                    return Err(Puzzle::NoColumn(rest[..end].to_owned()));
+                    return Err(Misunderstanding::NoColumn(rest[..end].to_owned()));
                 }
             }
         }
@@ -356,7 +356,7 @@ impl Reader<'_> {
                 }
                 for place in words::places(&self.lower, word) {
                     if let Some(unknown) = next_word(&self.open[place.end..]) {
-                        return Err(Puzzle::NoColumn(unknown));
+                        return Err(Misunderstanding::NoColumn(unknown));
                     }
                 }
             }

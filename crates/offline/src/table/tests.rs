@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::answer::answer;
 use super::columns::{Aggregate, Table};
 use super::csv;
-use super::question::{self, Puzzle};
+use super::question::{self, Misunderstanding};
 use crate::language::{self, Language};
 
 const SALES: &str = "\
@@ -272,7 +272,7 @@ fn orders_and_winners_are_found() {
 #[test]
 fn a_question_that_cannot_be_is_a_puzzle() {
     let table = Table::new(csv::parse(SALES));
-    assert_eq!(question::parse("sum by nothing", &table), Err(Puzzle::NoColumn("nothing".to_owned())));
+    assert_eq!(question::parse("sum by nothing", &table), Err(Misunderstanding::NoColumn("nothing".to_owned())));
     assert_eq!(question::parse("", &table).map(|question| question.filters.len()), Ok(0));
     assert!(ask("a,b\n", "average of b").contains("0 rows"));
     assert_eq!(language::of("总销售额按地区"), Language::Chinese);

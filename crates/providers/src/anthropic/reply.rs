@@ -8,8 +8,8 @@ use polis_ports::Delta;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::parts::object;
-use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+use crate::request_parts::arguments_object;
+use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "anthropic";
@@ -31,7 +31,7 @@ struct Block {
     kind: Kind,
     text: String,
     /// The signature of a thought.
-    seal: String,
+    signature: String,
 }
 
 #[derive(Debug)]
@@ -51,38 +51,38 @@ enum Kind {
 
 /// One event, or a whole message: both have their fields at the top.
 #[derive(Debug, Deserialize)]
-struct Piece {
+struct StreamEvent {
     r#type: Option<String>,
     index: Option<u64>,
-    message: Option<Box<Piece>>,
-    content_block: Option<Start>,
-    delta: Option<More>,
-    content: Option<Vec<Start>>,
-    stop_reason: Option<Loose>,
+    message: Option<Box<StreamEvent>>,
+    content_block: Option<BlockStart>,
+    delta: Option<BlockDelta>,
+    content: Option<Vec<BlockStart>>,
+    stop_reason: Option<LooseText>,
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Start {
+struct BlockStart {
     r#type: Option<String>,
-    text: Option<Loose>,
-    thinking: Option<Loose>,
-    signature: Option<Loose>,
-    data: Option<Loose>,
-    id: Option<Loose>,
-    name: Option<Loose>,
+    text: Option<LooseText>,
+    thinking: Option<LooseText>,
+    signature: Option<LooseText>,
+    data: Option<LooseText>,
+    id: Option<LooseText>,
+    name: Option<LooseText>,
     input: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct More {
+struct BlockDelta {
     r#type: Option<String>,
-    text: Option<Loose>,
-    thinking: Option<Loose>,
-    signature: Option<Loose>,
-    partial_json: Option<Loose>,
-    stop_reason: Option<Loose>,
+    text: Option<LooseText>,
+    thinking: Option<LooseText>,
+    signature: Option<LooseText>,
+    partial_json: Option<LooseText>,
+    stop_reason: Option<LooseText>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -106,35 +106,35 @@ impl Reader for MessageReader {
     }
 
     fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
-        let piece: Piece = serde_json::from_str(&event.data)?;
-        if let Some(error) = piece.error {
-            return Err(ChunkError::Reported(reported(&error)));
+        let event_data: StreamEvent = serde_json::from_str(&event.data)?;
+        if let Some(error) = event_data.error {
+            return Err(ChunkError::Reported(reported_error(&error)));
         }
-        match piece.r#type.as_deref() {
-            Some("message_start") => self.count(piece.message.and_then(|message| message.usage), out),
+        match event_data.r#type.as_deref() {
+            Some("message_start") => self.count(event_data.message.and_then(|message| message.usage), out),
             Some("content_block_start") => {
-                if let Some(start) = piece.content_block {
-                    self.start(piece.index.unwrap_or(self.blocks.len() as u64), start, out);
+                if let Some(start) = event_data.content_block {
+                    self.start(event_data.index.unwrap_or(self.blocks.len() as u64), start, out);
                 }
             }
             Some("content_block_delta") => {
-                if let (Some(index), Some(more)) = (piece.index, piece.delta) {
-                    self.more(index, more, out);
+                if let (Some(index), Some(block_delta)) = (event_data.index, event_data.delta) {
+                    self.append(index, block_delta, out);
                 }
             }
-            Some("content_block_stop") => self.stop(piece.index, out),
+            Some("content_block_stop") => self.stop(event_data.index, out),
             Some("message_delta") => {
-                self.count(piece.usage, out);
-                self.stopped(piece.delta.and_then(|delta| delta.stop_reason), out);
+                self.count(event_data.usage, out);
+                self.stopped(event_data.delta.and_then(|delta| delta.stop_reason), out);
             }
             Some("message_stop") => return Ok(Progress::Last),
             Some("message") => {
-                for (index, start) in piece.content.into_iter().flatten().enumerate() {
+                for (index, start) in event_data.content.into_iter().flatten().enumerate() {
                     self.start(index as u64, start, out);
                     self.stop(Some(index as u64), out);
                 }
-                self.count(piece.usage, out);
-                self.stopped(piece.stop_reason, out);
+                self.count(event_data.usage, out);
+                self.stopped(event_data.stop_reason, out);
             }
             _ => {}
         }
@@ -143,22 +143,22 @@ impl Reader for MessageReader {
 }
 
 impl MessageReader {
-    fn start(&mut self, index: u64, start: Start, out: &mut VecDeque<Delta>) {
-        let text = |loose: Option<Loose>| loose.map(Loose::into_text).unwrap_or_default();
-        let (mut said, mut seal) = (String::new(), String::new());
+    fn start(&mut self, index: u64, start: BlockStart, out: &mut VecDeque<Delta>) {
+        let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).unwrap_or_default();
+        let (mut content, mut signature) = (String::new(), String::new());
         let kind = match start.r#type.as_deref() {
             Some("text") => {
-                said = text(start.text);
-                out.extend(Some(said.clone()).filter(|text| !text.is_empty()).map(Delta::Content));
+                content = text(start.text);
+                out.extend(Some(content.clone()).filter(|text| !text.is_empty()).map(Delta::Content));
                 Kind::Text
             }
             Some("thinking") => {
-                (said, seal) = (text(start.thinking), text(start.signature));
-                out.extend(Some(said.clone()).filter(|text| !text.is_empty()).map(Delta::Reasoning));
+                (content, signature) = (text(start.thinking), text(start.signature));
+                out.extend(Some(content.clone()).filter(|text| !text.is_empty()).map(Delta::Reasoning));
                 Kind::Thinking
             }
             Some("redacted_thinking") => {
-                said = text(start.data);
+                content = text(start.data);
                 Kind::Redacted
             }
             Some("tool_use") => {
@@ -175,21 +175,21 @@ impl MessageReader {
             }
             _ => Kind::Other,
         };
-        self.blocks.push(Block { index, kind, text: said, seal });
+        self.blocks.push(Block { index, kind, text: content, signature });
     }
 
-    fn more(&mut self, index: u64, more: More, out: &mut VecDeque<Delta>) {
+    fn append(&mut self, index: u64, block_delta: BlockDelta, out: &mut VecDeque<Delta>) {
         let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else { return };
-        let text = |loose: Option<Loose>| loose.map(Loose::into_text).filter(|text| !text.is_empty());
-        let (piece, delta): (_, fn(String) -> Delta) = match (more.r#type.as_deref(), &block.kind) {
-            (Some("text_delta"), Kind::Text) => (text(more.text), Delta::Content),
-            (Some("thinking_delta"), Kind::Thinking) => (text(more.thinking), Delta::Reasoning),
+        let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).filter(|text| !text.is_empty());
+        let (chunk, delta): (_, fn(String) -> Delta) = match (block_delta.r#type.as_deref(), &block.kind) {
+            (Some("text_delta"), Kind::Text) => (text(block_delta.text), Delta::Content),
+            (Some("thinking_delta"), Kind::Thinking) => (text(block_delta.thinking), Delta::Reasoning),
             (Some("signature_delta"), Kind::Thinking) => {
-                block.seal.push_str(&text(more.signature).unwrap_or_default());
+                block.signature.push_str(&text(block_delta.signature).unwrap_or_default());
                 return;
             }
             (Some("input_json_delta"), &Kind::Call { index, .. }) => {
-                if let Some(arguments) = text(more.partial_json) {
+                if let Some(arguments) = text(block_delta.partial_json) {
                     block.text.push_str(&arguments);
                     out.push_back(Delta::ToolCall { index, id: None, name: None, arguments });
                 }
@@ -197,9 +197,9 @@ impl MessageReader {
             }
             _ => return,
         };
-        if let Some(piece) = piece {
-            block.text.push_str(&piece);
-            out.push_back(delta(piece));
+        if let Some(chunk) = chunk {
+            block.text.push_str(&chunk);
+            out.push_back(delta(chunk));
         }
     }
 
@@ -215,8 +215,8 @@ impl MessageReader {
         }
     }
 
-    fn stopped(&mut self, reason: Option<Loose>, out: &mut VecDeque<Delta>) {
-        let Some(word) = reason.map(Loose::into_text).filter(|word| !word.is_empty()) else { return };
+    fn stopped(&mut self, reason: Option<LooseText>, out: &mut VecDeque<Delta>) {
+        let Some(word) = reason.map(LooseText::into_text).filter(|word| !word.is_empty()) else { return };
         self.finish = Some(finish(&word));
         if self.blocks.iter().any(|block| matches!(block.kind, Kind::Thinking | Kind::Redacted)) {
             out.push_back(echo(DIALECT, self.blocks.iter().filter_map(Block::to_send).collect()));
@@ -243,10 +243,10 @@ impl Block {
         match &self.kind {
             Kind::Text if self.text.is_empty() => None,
             Kind::Text => Some(json!({ "type": "text", "text": self.text })),
-            Kind::Thinking => Some(json!({ "type": "thinking", "thinking": self.text, "signature": self.seal })),
+            Kind::Thinking => Some(json!({ "type": "thinking", "thinking": self.text, "signature": self.signature })),
             Kind::Redacted => Some(json!({ "type": "redacted_thinking", "data": self.text })),
             Kind::Call { id, name, .. } => {
-                Some(json!({ "type": "tool_use", "id": id, "name": name, "input": object(&self.text) }))
+                Some(json!({ "type": "tool_use", "id": id, "name": name, "input": arguments_object(&self.text) }))
             }
             Kind::Other => None,
         }

@@ -5,8 +5,8 @@ use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{Closed, effort_word, object, written};
-use crate::wire::echoed;
+use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort_name};
+use crate::wire::echoed_items;
 
 /// Smallest and usual thinking budgets, in tokens, where the model does not choose for itself.
 const LEAST_BUDGET: u32 = 1024;
@@ -22,20 +22,20 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     body.insert("max_tokens".to_owned(), max_tokens.into());
     body.insert("stream".to_owned(), true.into());
     if !request.system.is_empty() {
-        body.insert("system".to_owned(), json!([marked(json!({ "type": "text", "text": &*request.system }))]));
+        body.insert("system".to_owned(), json!([with_cache_mark(json!({ "type": "text", "text": &*request.system }))]));
     }
     if let Some((last, others)) = request.tools.split_last() {
-        let tools: Vec<_> = others.iter().map(tool).chain([marked(tool(last))]).collect();
+        let tools: Vec<_> = others.iter().map(tool).chain([with_cache_mark(tool(last))]).collect();
         body.insert("tools".to_owned(), tools.into());
     }
     body.insert("messages".to_owned(), messages(request).into());
     let mut output = Map::new();
     let thinking = request.effort.and_then(|effort| version.thinking(effort, max_tokens));
     if let (Some(effort), true) = (request.effort, version.is_adaptive()) {
-        output.insert("effort".to_owned(), effort_word(effort).into());
+        output.insert("effort".to_owned(), effort_name(effort).into());
     }
     if let Some(format) = &request.format {
-        output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": Closed::new(&format.schema) }));
+        output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": ClosedSchema::new(&format.schema) }));
     }
     if !output.is_empty() {
         body.insert("output_config".to_owned(), output.into());
@@ -51,7 +51,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
             }
         }
     }
-    written(request, &body)
+    body_bytes(request, &body)
 }
 
 /// The generation of a model, as in `claude-opus-4-6` or `claude-3-5-haiku-20241022`.
@@ -98,7 +98,7 @@ impl Version {
 }
 
 /// Asks for everything up to this block to be cached.
-fn marked(mut block: Value) -> Value {
+fn with_cache_mark(mut block: Value) -> Value {
     block["cache_control"] = json!({ "type": "ephemeral" });
     block
 }
@@ -112,11 +112,11 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
-            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(said(text)).collect()),
+            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(text_part(text)).collect()),
             ChatMessage::Assistant { text, tool_calls, echo, .. } => {
-                let blocks = match echoed(DIALECT, echo.as_ref()) {
-                    Some(blocks) => again(blocks, tool_calls),
-                    None => said(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
+                let blocks = match echoed_items(DIALECT, echo.as_ref()) {
+                    Some(blocks) => echoed_parts(blocks, tool_calls),
+                    None => text_part(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
                 };
                 ("assistant", blocks)
             }
@@ -135,7 +135,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
     if let Some(block) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut())
         && !is_thought(block)
     {
-        *block = marked(block.take());
+        *block = with_cache_mark(block.take());
     }
     turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
@@ -145,13 +145,13 @@ fn is_thought(block: &Value) -> bool {
 }
 
 /// The blocks of a reply as they were, without the calls that were dropped.
-fn again(blocks: &[Value], calls: &[ToolCall]) -> Vec<Value> {
+fn echoed_parts(blocks: &[Value], calls: &[ToolCall]) -> Vec<Value> {
     let is_kept = |block: &&Value| block["type"] != "tool_use" || calls.iter().any(|call| block["id"] == *call.id);
     blocks.iter().filter(is_kept).cloned().collect()
 }
 
 /// Empty text is refused.
-fn said(text: &str) -> Option<Value> {
+fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
@@ -164,12 +164,12 @@ fn image(image: &Image) -> Value {
 }
 
 fn call(call: &ToolCall) -> Value {
-    json!({ "type": "tool_use", "id": id(&call.id), "name": &*call.name, "input": object(&call.arguments) })
+    json!({ "type": "tool_use", "id": id(&call.id), "name": &*call.name, "input": arguments_object(&call.arguments) })
 }
 
 /// Other vendors' ids hold characters that are refused here.
 fn id(id: &str) -> String {
-    id.chars().map(|envelope| if envelope.is_ascii_alphanumeric() || envelope == '-' { envelope } else { '_' }).collect()
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
 #[cfg(test)]
@@ -197,17 +197,17 @@ mod tests {
     fn a_bare_request_has_the_limit_that_must_be_there() {
         let request =
             ModelRequest { messages: vec![ChatMessage::user("hi")], temperature: Some(0.5), ..ModelRequest::default() };
-        let said = json!([{ "role": "user", "content": [
+        let messages = json!([{ "role": "user", "content": [
             { "type": "text", "text": "hi", "cache_control": { "type": "ephemeral" } }] }]);
         check(
             &request,
             "claude-sonnet-4-5-20250929",
-            json!({ "model": "claude-sonnet-4-5-20250929", "max_tokens": 16384, "stream": true, "temperature": 0.5, "messages": said }),
+            json!({ "model": "claude-sonnet-4-5-20250929", "max_tokens": 16384, "stream": true, "temperature": 0.5, "messages": messages }),
         );
         check(
             &request,
             "claude-opus-4-8",
-            json!({ "model": "claude-opus-4-8", "max_tokens": 16384, "stream": true, "messages": said }),
+            json!({ "model": "claude-opus-4-8", "max_tokens": 16384, "stream": true, "messages": messages }),
         );
     }
 

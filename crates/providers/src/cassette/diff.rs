@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use polis_ports::{ChatMessage, Image};
 use serde_json::Value;
 
-use super::wire::{Asked, Offered};
+use super::format::{RecordedRequest, RecordedTool};
 
 /// Longer lines go on in the next one, so that a change in a long text shows where it is.
 const LINE_CHARS: usize = 110;
@@ -19,9 +19,9 @@ const CONTEXT_LINES: usize = 2;
 /// Above this many pairs of lines, the changed parts are shown whole instead of compared.
 const MOST_PAIRS: usize = 4_000_000;
 
-impl Asked {
+impl RecordedRequest {
     /// The end of the conversation in a few words.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_message(&self) -> String {
         let mut lines = Vec::new();
         if let Some(message) = self.messages.last() {
             write_message(&mut lines, message);
@@ -31,24 +31,24 @@ impl Asked {
 }
 
 /// The request, part by part.
-pub(super) fn rendering(asked: &Asked) -> Vec<String> {
+pub(super) fn render(recorded: &RecordedRequest) -> Vec<String> {
     let mut lines = Vec::new();
-    write(&mut lines, "model", &asked.model);
-    write(&mut lines, "system", &asked.system);
-    for message in &asked.messages {
+    write(&mut lines, "model", &recorded.model);
+    write(&mut lines, "system", &recorded.system);
+    for message in &recorded.messages {
         write_message(&mut lines, message);
     }
-    for Offered { name, description, parameters } in &asked.tools {
+    for RecordedTool { name, description, parameters } in &recorded.tools {
         write(&mut lines, &format!("offers {name}"), description);
         write_json(&mut lines, "parameters", parameters);
     }
-    if let Some(format) = &asked.format {
+    if let Some(format) = &recorded.format {
         write_json(&mut lines, &format!("format {}", format.name), &format.schema);
     }
     for (name, number) in [
-        ("temperature", asked.temperature.map(|number| number.to_string())),
-        ("max_tokens", asked.max_tokens.map(|number| number.to_string())),
-        ("effort", asked.effort.map(|effort| format!("{effort:?}").to_lowercase())),
+        ("temperature", recorded.temperature.map(|number| number.to_string())),
+        ("max_tokens", recorded.max_tokens.map(|number| number.to_string())),
+        ("effort", recorded.effort.map(|effort| format!("{effort:?}").to_lowercase())),
     ] {
         write(&mut lines, name, &number.unwrap_or_default());
     }
@@ -108,7 +108,7 @@ fn write(lines: &mut Vec<String>, name: &str, text: &str) {
 }
 
 /// How much of two texts is the same, from 0 to 1, whatever the order of their lines.
-pub(super) fn likeness(a: &[String], b: &[String]) -> f64 {
+pub(super) fn similarity(a: &[String], b: &[String]) -> f64 {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for line in a {
         *counts.entry(line).or_default() += 1;
@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn likeness_counts_each_line_once() {
-        assert_eq!(likeness(&lines("a b c d"), &lines("d c x a")), 0.75);
-        assert_eq!(likeness(&lines("a a"), &lines("a b")), 0.5);
-        assert_eq!(likeness(&[], &[]), 0.0);
+        assert_eq!(similarity(&lines("a b c d"), &lines("d c x a")), 0.75);
+        assert_eq!(similarity(&lines("a a"), &lines("a b")), 0.5);
+        assert_eq!(similarity(&[], &[]), 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! A model that writes down what another one is asked and answers.
+//! A model that records the requests to another model and its replies.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use futures_util::{Stream, StreamExt};
 use polis_domain::Usage;
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
 
-use super::wire::{Asked, End, Header, Interaction, Piece};
+use super::format::{End, Header, Interaction, RecordedDelta, RecordedRequest};
 use super::{CassetteError, VERSION, read};
 
 /// Passes everything on to another model and records it. The file is its owner's alone.
 pub struct Recorder {
     model: Arc<dyn Model>,
-    tape: Arc<Tape>,
+    output: Arc<CassetteFile>,
 }
 
 impl Recorder {
@@ -29,27 +29,27 @@ impl Recorder {
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut tape = options.open(file).map_err(broken)?;
-        tape.try_lock().map_err(|_| broken(io::Error::other("another process is recording to it")))?;
+        let mut output = options.open(file).map_err(broken)?;
+        output.try_lock().map_err(|_| broken(io::Error::other("another process is recording to it")))?;
         let (_, whole) = read(file)?;
-        tape.set_len(whole as u64).map_err(broken)?;
+        output.set_len(whole as u64).map_err(broken)?;
         if whole == 0 {
-            tape.write_all(&line(&Header { cassette: VERSION })).map_err(broken)?;
+            output.write_all(&line(&Header { cassette: VERSION })).map_err(broken)?;
         }
-        Ok(Self { model, tape: Arc::new(Tape { file: Mutex::new(Ok(tape)) }) })
+        Ok(Self { model, output: Arc::new(CassetteFile { file: Mutex::new(Ok(output)) }) })
     }
 }
 
 #[async_trait]
 impl Model for Recorder {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
-        self.tape.works().map_err(|reason| ModelError::Rejected { reason })?;
-        let interaction = Interaction { request: Asked::from(&request), deltas: Vec::new(), end: End::Dropped };
-        let mut take = Take { interaction, tape: self.tape.clone() };
+        self.output.check().map_err(|reason| ModelError::Rejected { reason })?;
+        let interaction = Interaction { request: RecordedRequest::from(&request), deltas: Vec::new(), end: End::Dropped };
+        let mut writer = InteractionWriter { interaction, output: self.output.clone() };
         match self.model.stream(request).await {
-            Ok(deltas) => Ok(Box::pin(Recording { deltas, take: Some(take) })),
+            Ok(deltas) => Ok(Box::pin(RecordingStream { deltas, writer: Some(writer) })),
             Err(error) => {
-                take.interaction.end = End::Error((&error).into());
+                writer.interaction.end = End::Error((&error).into());
                 Err(error)
             }
         }
@@ -69,12 +69,12 @@ impl Model for Recorder {
 }
 
 /// The open file, or why nothing can be written to it any more.
-struct Tape {
+struct CassetteFile {
     file: Mutex<Result<File, String>>,
 }
 
-impl Tape {
-    fn works(&self) -> Result<(), String> {
+impl CassetteFile {
+    fn check(&self) -> Result<(), String> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(drop).map_err(Clone::clone)
     }
 
@@ -94,32 +94,32 @@ fn line<T: serde::Serialize>(it: &T) -> Vec<u8> {
     line
 }
 
-/// An interaction under way. It is written when it is let go of.
-struct Take {
+/// An interaction that is being recorded. It is written to the file when this is dropped.
+struct InteractionWriter {
     interaction: Interaction,
-    tape: Arc<Tape>,
+    output: Arc<CassetteFile>,
 }
 
-impl Drop for Take {
+impl Drop for InteractionWriter {
     fn drop(&mut self) {
-        self.tape.write(&self.interaction);
+        self.output.write(&self.interaction);
     }
 }
 
-struct Recording {
+struct RecordingStream {
     deltas: DeltaStream,
-    take: Option<Take>,
+    writer: Option<InteractionWriter>,
 }
 
-impl Stream for Recording {
+impl Stream for RecordingStream {
     type Item = Result<Delta, ModelError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = self.deltas.poll_next_unpin(context);
-        if let (Poll::Ready(next), Some(take)) = (&next, &mut self.take) {
-            let interaction = &mut take.interaction;
+        if let (Poll::Ready(next), Some(writer)) = (&next, &mut self.writer) {
+            let interaction = &mut writer.interaction;
             if let Some(Ok(delta)) = next {
-                interaction.deltas.extend(Piece::of(delta));
+                interaction.deltas.extend(RecordedDelta::of(delta));
             }
             interaction.end = match next {
                 Some(Ok(Delta::Done(_))) => End::Done,
@@ -128,7 +128,7 @@ impl Stream for Recording {
                 None => End::Cut,
             };
             if interaction.end != End::Dropped {
-                self.take = None;
+                self.writer = None;
             }
         }
         next
@@ -146,8 +146,8 @@ mod tests {
         let file = folder.path().join("tape.jsonl");
         drop(Recorder::open(Arc::new(Offline::default()), &file).unwrap());
         let read_only = File::open(&file).unwrap();
-        let tape = Arc::new(Tape { file: Mutex::new(Ok(read_only)) });
-        let recorder = Recorder { model: Arc::new(Offline::default()), tape };
+        let output = Arc::new(CassetteFile { file: Mutex::new(Ok(read_only)) });
+        let recorder = Recorder { model: Arc::new(Offline::default()), output };
         drop(recorder.stream(ModelRequest::default()).await.unwrap());
         let refused = recorder.stream(ModelRequest::default()).await.err().unwrap();
         assert!(

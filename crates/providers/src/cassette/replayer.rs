@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures_util::stream;
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
 
-use super::diff::{difference, likeness, rendering};
-use super::wire::{Asked, End, Interaction};
+use super::diff::{difference, render, similarity};
+use super::format::{End, Interaction, RecordedRequest};
 use super::{CassetteError, read};
 
 /// Answers each request with the recorded interaction of the same request, each of them once, in their order; it does not
@@ -16,11 +16,11 @@ use super::{CassetteError, read};
 #[derive(Debug)]
 pub struct Replayer {
     file: PathBuf,
-    tracks: Mutex<Vec<Track>>,
+    entries: Mutex<Vec<RecordedEntry>>,
 }
 
 #[derive(Debug)]
-struct Track {
+struct RecordedEntry {
     line: usize,
     key: String,
     interaction: Interaction,
@@ -31,54 +31,58 @@ impl Replayer {
     /// Reads the whole cassette.
     pub fn open(file: &Path) -> Result<Self, CassetteError> {
         let (interactions, _) = read(file)?;
-        let track = |(line, interaction): (usize, Interaction)| {
+        let entry = |(line, interaction): (usize, Interaction)| {
             let key = interaction.request.key();
-            Track { line, key, interaction, used: false }
+            RecordedEntry { line, key, interaction, used: false }
         };
-        Ok(Self { file: file.to_owned(), tracks: Mutex::new(interactions.into_iter().map(track).collect()) })
+        Ok(Self { file: file.to_owned(), entries: Mutex::new(interactions.into_iter().map(entry).collect()) })
     }
 
     /// The interactions that nobody asked for, as line and last words. Those that were dropped half-way do not count.
     pub fn unused(&self) -> Vec<String> {
-        let tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = tracks.iter().filter(|track| !track.used && track.interaction.end != End::Dropped);
-        left.map(|track| format!("line {}: {}", track.line, track.interaction.request.last_words())).collect()
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = entries.iter().filter(|entry| !entry.used && entry.interaction.end != End::Dropped);
+        left.map(|entry| format!("line {}: {}", entry.line, entry.interaction.request.last_message())).collect()
     }
 
-    fn take(&self, asked: &Asked) -> Result<Interaction, String> {
-        let key = asked.key();
-        let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut same: Vec<_> = tracks.iter_mut().filter(|track| track.key == key).collect();
+    fn take(&self, request: &RecordedRequest) -> Result<Interaction, String> {
+        let key = request.key();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut same: Vec<_> = entries.iter_mut().filter(|entry| entry.key == key).collect();
         // One that was dropped was followed by another try, so it is worth something only when nothing else is left.
-        same.sort_by_key(|track| track.interaction.end == End::Dropped);
+        same.sort_by_key(|entry| entry.interaction.end == End::Dropped);
         let times = same.len();
-        if let Some(track) = same.into_iter().find(|track| !track.used) {
-            track.used = true;
-            return Ok(track.interaction.clone());
+        if let Some(entry) = same.into_iter().find(|entry| !entry.used) {
+            entry.used = true;
+            return Ok(entry.interaction.clone());
         }
         let file = self.file.display();
         if times > 0 {
-            return Err(format!("{file} has this request {times} times, and it was asked once more: {}", asked.last_words()));
+            return Err(format!(
+                "{file} has this request {times} times, and it was asked once more: {}",
+                request.last_message()
+            ));
         }
-        let wanted = rendering(asked);
-        let mut nearest: Option<(f64, &Track, Vec<String>)> = None;
-        for track in tracks.iter() {
-            let recorded = rendering(&track.interaction.request);
-            let alike = likeness(&recorded, &wanted);
-            let is_nearer =
-                |(best, other, _): &(f64, &Track, _)| alike > *best || (alike == *best && other.used && !track.used);
+        let requested = render(request);
+        let mut nearest: Option<(f64, &RecordedEntry, Vec<String>)> = None;
+        for entry in entries.iter() {
+            let recorded = render(&entry.interaction.request);
+            let similarity = similarity(&recorded, &requested);
+            let is_nearer = |(best, other, _): &(f64, &RecordedEntry, _)| {
+                similarity > *best || (similarity == *best && other.used && !entry.used)
+            };
             if nearest.as_ref().is_none_or(is_nearer) {
-                nearest = Some((alike, track, recorded));
+                nearest = Some((similarity, entry, recorded));
             }
         }
         Err(match nearest {
-            Some((_, track, recorded)) => format!(
+            Some((_, entry, recorded)) => format!(
                 "{file} has no such request; the nearest is in line {}{} (- recorded, + asked):\n{}",
-                track.line,
-                if track.used { ", used already" } else { "" },
-                difference(&recorded, &wanted)
+                entry.line,
+                if entry.used { ", used already" } else { "" },
+                difference(&recorded, &requested)
             ),
-            None => format!("{file} has no requests, and this was asked: {}", asked.last_words()),
+            None => format!("{file} has no requests, and this was asked: {}", request.last_message()),
         })
     }
 }
@@ -87,14 +91,14 @@ impl Replayer {
 impl Model for Replayer {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let Interaction { deltas, end, .. } =
-            self.take(&Asked::from(&request)).map_err(|reason| ModelError::Rejected { reason })?;
+            self.take(&RecordedRequest::from(&request)).map_err(|reason| ModelError::Rejected { reason })?;
         let last = match end {
             End::Done | End::Cut => None,
             End::Dropped => Some(ModelError::Cut { reason: "the recording of this reply is incomplete".to_owned() }),
             End::Error(refusal) if deltas.is_empty() => return Err(refusal.into()),
             End::Error(refusal) => Some(refusal.into()),
         };
-        let deltas = deltas.into_iter().map(|piece| Ok(Delta::from(piece)));
+        let deltas = deltas.into_iter().map(|delta| Ok(Delta::from(delta)));
         Ok(Box::pin(stream::iter(deltas.chain(last.map(Err)))))
     }
 }

@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "gemini";
@@ -38,8 +38,8 @@ struct Chunk {
 #[serde(rename_all = "camelCase")]
 struct Candidate {
     content: Option<Content>,
-    finish_reason: Option<Loose>,
-    finish_message: Option<Loose>,
+    finish_reason: Option<LooseText>,
+    finish_message: Option<LooseText>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,7 +50,7 @@ struct Content {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Feedback {
-    block_reason: Option<Loose>,
+    block_reason: Option<LooseText>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,16 +74,16 @@ impl Reader for ContentReader {
     fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
         let chunk: Chunk = serde_json::from_str(&event.data)?;
         if let Some(error) = chunk.error {
-            return Err(ChunkError::Reported(reported(&error)));
+            return Err(ChunkError::Reported(reported_error(&error)));
         }
         if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
                 self.part(part, chunk.response_id.as_deref(), out);
             }
-            let word = candidate.finish_reason.map(Loose::into_text).unwrap_or_default();
+            let word = candidate.finish_reason.map(LooseText::into_text).unwrap_or_default();
             if word == "MALFORMED_FUNCTION_CALL" {
-                let said = candidate.finish_message.map(Loose::into_text).unwrap_or_default();
-                let reason = shortened(format!("it could not write its tool call: {said}").trim_end_matches([':', ' ']));
+                let detail = candidate.finish_message.map(LooseText::into_text).unwrap_or_default();
+                let reason = shortened(format!("it could not write its tool call: {detail}").trim_end_matches([':', ' ']));
                 return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
             }
             if !word.is_empty() {

@@ -7,8 +7,8 @@ use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{effort_word, object, system_with_schema, written};
-use crate::wire::echoed;
+use crate::request_parts::{arguments_object, body_bytes, effort_name, system_with_schema};
+use crate::wire::echoed_items;
 
 /// Stands for the signature of a call that another model made; newer models refuse a call without one.
 const FOREIGN: &str = "skip_thought_signature_validator";
@@ -18,8 +18,8 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     let mut body = Map::new();
     let mut config = Map::new();
     // Before the third generation, tools and a shape exclude each other.
-    let in_words = !request.tools.is_empty() && !is_third(model);
-    let system = if in_words { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
+    let describes_schema = !request.tools.is_empty() && !is_third(model);
+    let system = if describes_schema { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
     if !system.is_empty() {
         body.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": system }] }));
     }
@@ -30,7 +30,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     }
     config.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
     config.extend(request.max_tokens.map(|limit| ("maxOutputTokens".to_owned(), limit.into())));
-    if let Some(format) = request.format.as_ref().filter(|_| !in_words) {
+    if let Some(format) = request.format.as_ref().filter(|_| !describes_schema) {
         config.insert("responseMimeType".to_owned(), "application/json".into());
         config.insert("responseJsonSchema".to_owned(), format.schema.clone());
     }
@@ -38,7 +38,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), config.into());
     }
-    written(request, &body)
+    body_bytes(request, &body)
 }
 
 /// How much to think, and that we want to see it; nothing for models that do not think.
@@ -60,7 +60,7 @@ fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
         } else {
             // The first of the third generation knows only two degrees.
             let effort = if model.starts_with("gemini-3-pro") && effort == Effort::Medium { Effort::High } else { effort };
-            thinking["thinkingLevel"] = effort_word(effort).into();
+            thinking["thinkingLevel"] = effort_name(effort).into();
         }
     }
     Some(thinking)
@@ -79,11 +79,11 @@ fn contents(request: &ModelRequest, model: &str) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, parts): (_, Vec<Value>) = match message {
-            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(said(text)).collect()),
+            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(text_part(text)).collect()),
             ChatMessage::Assistant { text, tool_calls, echo, .. } => {
-                let parts = match echoed(DIALECT, echo.as_ref()) {
-                    Some(parts) => again(parts, tool_calls.len()),
-                    None => said(text).into_iter().chain(calls(tool_calls, model)).collect(),
+                let parts = match echoed_items(DIALECT, echo.as_ref()) {
+                    Some(parts) => echoed_parts(parts, tool_calls.len()),
+                    None => text_part(text).into_iter().chain(calls(tool_calls, model)).collect(),
                 };
                 ("model", parts)
             }
@@ -111,7 +111,7 @@ fn has_own_id(turns: &[(&str, Vec<Value>)], id: &str) -> bool {
 }
 
 /// The parts of a reply as they were, without the calls that were dropped.
-fn again(parts: &[Value], calls: usize) -> Vec<Value> {
+fn echoed_parts(parts: &[Value], calls: usize) -> Vec<Value> {
     let mut left = calls;
     let mut is_kept = |part: &&Value| {
         let is_call = part.get("functionCall").is_some();
@@ -122,7 +122,7 @@ fn again(parts: &[Value], calls: usize) -> Vec<Value> {
     parts.iter().filter(|part| is_kept(part)).cloned().collect()
 }
 
-fn said(text: &str) -> Option<Value> {
+fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "text": text }))
 }
 
@@ -137,7 +137,7 @@ fn image(image: &Image) -> Value {
 fn calls(calls: &[ToolCall], model: &str) -> impl Iterator<Item = Value> {
     let is_third = is_third(model);
     calls.iter().enumerate().map(move |(place, call)| {
-        let mut part = json!({ "functionCall": { "name": &*call.name, "args": object(&call.arguments) } });
+        let mut part = json!({ "functionCall": { "name": &*call.name, "args": arguments_object(&call.arguments) } });
         if is_third && place == 0 {
             part["thoughtSignature"] = FOREIGN.into();
         }

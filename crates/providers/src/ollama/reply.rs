@@ -8,7 +8,7 @@ use polis_ports::Delta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::wire::{ChunkError, Loose, Progress, Reader, reported, shortened};
+use crate::wire::{ChunkError, LooseText, Progress, Reader, reported_error, shortened};
 
 /// Reads the lines of one reply.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ struct Line {
     created_at: Option<String>,
     message: Option<Message>,
     done: Option<bool>,
-    done_reason: Option<Loose>,
+    done_reason: Option<LooseText>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
     error: Option<Value>,
@@ -30,21 +30,21 @@ struct Line {
 
 #[derive(Debug, Deserialize)]
 struct Message {
-    content: Option<Loose>,
-    thinking: Option<Loose>,
+    content: Option<LooseText>,
+    thinking: Option<LooseText>,
     tool_calls: Option<Vec<Call>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Call {
-    id: Option<Loose>,
+    id: Option<LooseText>,
     function: Option<Function>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 struct Function {
-    name: Option<Loose>,
-    arguments: Option<Loose>,
+    name: Option<LooseText>,
+    arguments: Option<LooseText>,
 }
 
 impl Reader for OllamaReader {
@@ -55,10 +55,10 @@ impl Reader for OllamaReader {
     fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
         let line: Line = serde_json::from_str(&event.data)?;
         if let Some(error) = line.error {
-            return Err(ChunkError::Reported(reported(&error)));
+            return Err(ChunkError::Reported(reported_error(&error)));
         }
         if let Some(message) = line.message {
-            let text = |loose: Option<Loose>| loose.map(Loose::into_text).filter(|text| !text.is_empty());
+            let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).filter(|text| !text.is_empty());
             out.extend(text(message.thinking).map(Delta::Reasoning));
             out.extend(text(message.content).map(Delta::Content));
             for call in message.tool_calls.into_iter().flatten() {
@@ -73,7 +73,7 @@ impl Reader for OllamaReader {
             output_tokens: line.eval_count.unwrap_or_default(),
             ..Usage::default()
         }));
-        let word = line.done_reason.map(Loose::into_text).unwrap_or_default();
+        let word = line.done_reason.map(LooseText::into_text).unwrap_or_default();
         self.finish = Some(match word.as_str() {
             "length" => Finish::Length,
             "stop" | "" if self.calls > 0 => Finish::ToolCalls,
@@ -88,7 +88,7 @@ impl Reader for OllamaReader {
 impl OllamaReader {
     /// Calls come whole; older servers give them no id, so they get one unlike those of other replies.
     fn call(&mut self, call: Call, time: Option<&str>) -> Delta {
-        let text = |loose: Option<Loose>| loose.map(Loose::into_text).unwrap_or_default();
+        let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).unwrap_or_default();
         let function = call.function.unwrap_or_default();
         let index = self.calls;
         self.calls += 1;

@@ -4,7 +4,7 @@ use polis_domain::ToolCall;
 use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::parts::{effort_word, object, told, written};
+use crate::request_parts::{arguments_object, body_bytes, effort_name, result_text};
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
@@ -22,7 +22,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     }
     if let Some(effort) = request.effort {
         // Only this family knows degrees; the others think or do not.
-        let think = if model.contains("gpt-oss") { effort_word(effort).into() } else { Value::Bool(effort != Effort::Low) };
+        let think = if model.contains("gpt-oss") { effort_name(effort).into() } else { Value::Bool(effort != Effort::Low) };
         body.insert("think".to_owned(), think);
     }
     let mut options = Map::new();
@@ -31,7 +31,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !options.is_empty() {
         body.insert("options".to_owned(), options.into());
     }
-    written(request, &body)
+    body_bytes(request, &body)
 }
 
 fn message(message: &ChatMessage) -> Value {
@@ -45,30 +45,30 @@ fn message(message: &ChatMessage) -> Value {
                     Image::Url(url) => text.push_str(&format!("\n(image: {url})")),
                 }
             }
-            let mut said = json!({ "role": "user", "content": text });
+            let mut entry = json!({ "role": "user", "content": text });
             if !inline.is_empty() {
-                said["images"] = inline.into();
+                entry["images"] = inline.into();
             }
-            said
+            entry
         }
         ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
-            let mut said = json!({ "role": "assistant", "content": &**text });
+            let mut entry = json!({ "role": "assistant", "content": &**text });
             if !tool_calls.is_empty() {
-                said["tool_calls"] = tool_calls.iter().map(call).collect();
+                entry["tool_calls"] = tool_calls.iter().map(call).collect();
                 if !reasoning.is_empty() {
-                    said["thinking"] = (&**reasoning).into();
+                    entry["thinking"] = (&**reasoning).into();
                 }
             }
-            said
+            entry
         }
         ChatMessage::Tool { name, content, is_error, call_id } => {
-            json!({ "role": "tool", "tool_name": &**name, "tool_call_id": &**call_id, "content": told(content, *is_error) })
+            json!({ "role": "tool", "tool_name": &**name, "tool_call_id": &**call_id, "content": result_text(content, *is_error) })
         }
     }
 }
 
 fn call(call: &ToolCall) -> Value {
-    json!({ "id": &*call.id, "function": { "name": &*call.name, "arguments": object(&call.arguments) } })
+    json!({ "id": &*call.id, "function": { "name": &*call.name, "arguments": arguments_object(&call.arguments) } })
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "openai_chat";
@@ -59,15 +59,15 @@ struct GroqExtra {
 #[derive(Debug, Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
-    delta: Option<Piece<'a>>,
+    delta: Option<ChunkDelta<'a>>,
     #[serde(borrow)]
-    message: Option<Box<Piece<'a>>>,
+    message: Option<Box<ChunkDelta<'a>>>,
     finish_reason: Option<&'a RawValue>,
     usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Piece<'a> {
+struct ChunkDelta<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     refusal: Option<&'a RawValue>,
@@ -75,19 +75,19 @@ struct Piece<'a> {
     reasoning: Option<&'a RawValue>,
     reasoning_details: Option<Vec<Value>>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<CallPiece<'a>>>,
+    tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct CallPiece<'a> {
+struct CallDelta<'a> {
     index: Option<u64>,
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    function: Option<FunctionPiece<'a>>,
+    function: Option<FunctionDelta<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct FunctionPiece<'a> {
+struct FunctionDelta<'a> {
     name: Option<&'a RawValue>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -133,24 +133,24 @@ impl Reader for ChatReader {
         }
         let chunk: Chunk<'_> = serde_json::from_str(&event.data)?;
         if let Some(error) = chunk.error {
-            return Err(ChunkError::Reported(reported(&error)));
+            return Err(ChunkError::Reported(reported_error(&error)));
         }
         let Some(choices) = chunk.choices else {
             if let (Some(message), None) = (chunk.message, &chunk.usage) {
-                let error = serde_json::json!({ "message": Loose::of(message)?.into_text(), "code": chunk.code });
-                return Err(ChunkError::Reported(reported(&error)));
+                let error = serde_json::json!({ "message": LooseText::from_raw(message)?.into_text(), "code": chunk.code });
+                return Err(ChunkError::Reported(reported_error(&error)));
             }
             out.extend(chunk.usage.as_deref().map(usage));
             return Ok(Progress::More);
         };
         if self.reply_id.is_none() {
             let id = chunk.id.and_then(|id| serde_json::from_str(id.get()).ok());
-            self.reply_id = id.map(Loose::into_text).filter(|id| !id.is_empty());
+            self.reply_id = id.map(LooseText::into_text).filter(|id| !id.is_empty());
         }
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
         if let Some(choice) = choices.into_iter().next() {
-            if let Some(piece) = choice.delta.or(choice.message.map(|piece| *piece)) {
-                self.piece(piece, out)?;
+            if let Some(delta) = choice.delta.or(choice.message.map(|delta| *delta)) {
+                self.delta(delta, out)?;
             }
             match text(choice.finish_reason)?.as_deref() {
                 None | Some("") => {}
@@ -173,58 +173,59 @@ impl Reader for ChatReader {
 }
 
 impl ChatReader {
-    fn piece(&mut self, piece: Piece<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
+    fn delta(&mut self, delta: ChunkDelta<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
         let filled = |text: &String| !text.is_empty();
         // Some send the same reasoning under both names.
-        let reasoning = [text(piece.reasoning_content)?, text(piece.reasoning)?].into_iter().flatten();
+        let reasoning = [text(delta.reasoning_content)?, text(delta.reasoning)?].into_iter().flatten();
         out.extend(reasoning.into_iter().find(filled).map(Delta::Reasoning));
-        for detail in piece.reasoning_details.into_iter().flatten() {
+        for detail in delta.reasoning_details.into_iter().flatten() {
             self.detail(detail);
         }
-        let [content, refusal] = [piece.content, piece.refusal].map(|said| said.map(Loose::of).transpose());
+        let [content, refusal] =
+            [delta.content, delta.refusal].map(|content_part| content_part.map(LooseText::from_raw).transpose());
         let refusal = refusal?;
         self.refused |= refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
-        for said in [content?, refusal].into_iter().flatten() {
-            let (reasoning, text) = said.into_parts();
+        for content_part in [content?, refusal].into_iter().flatten() {
+            let (reasoning, text) = content_part.into_parts();
             out.extend(Some(reasoning).filter(filled).map(Delta::Reasoning));
             out.extend(Some(text).filter(filled).map(Delta::Content));
         }
-        for call in piece.tool_calls.into_iter().flatten() {
+        for call in delta.tool_calls.into_iter().flatten() {
             out.push_back(self.call(call)?);
         }
         Ok(())
     }
 
-    fn call(&mut self, piece: CallPiece<'_>) -> Result<Delta, ChunkError> {
+    fn call(&mut self, delta: CallDelta<'_>) -> Result<Delta, ChunkError> {
         let word = |written| text(written).map(|text| text.filter(|text| !text.is_empty()).map(Arc::from));
-        let function = piece.function.unwrap_or_default();
-        let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(piece.id)?, word(function.name)?);
+        let function = delta.function.unwrap_or_default();
+        let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(delta.id)?, word(function.name)?);
         let arguments = text(function.arguments)?.unwrap_or_default();
-        let place = self.place(piece.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
-            let made: Arc<str> = id.clone().unwrap_or_else(|| self.made_id());
+        let position = self.position(delta.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
+            let made: Arc<str> = id.clone().unwrap_or_else(|| self.make_id());
             id = Some(made.clone());
-            self.calls.push(OpenCall { index: piece.index, id: Some(made) });
+            self.calls.push(OpenCall { index: delta.index, id: Some(made) });
             self.calls.len() - 1
         });
-        Ok(Delta::ToolCall { index: u32::try_from(place).unwrap_or(u32::MAX), id, name, arguments })
+        Ok(Delta::ToolCall { index: u32::try_from(position).unwrap_or(u32::MAX), id, name, arguments })
     }
 
     /// An id for a call that has none, unlike those of other replies.
-    fn made_id(&self) -> Arc<str> {
-        let place = self.calls.len();
+    fn make_id(&self) -> Arc<str> {
+        let position = self.calls.len();
         match &self.reply_id {
-            Some(reply) => format!("call_{reply}_{place}").into(),
-            None => format!("call_{place}").into(),
+            Some(reply) => format!("call_{reply}_{position}").into(),
+            None => format!("call_{position}").into(),
         }
     }
 
     /// Joins a chunk of reasoning with the one that it goes on with.
-    fn detail(&mut self, mut piece: Value) {
-        let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == piece[key]) && piece.get("index").is_some();
+    fn detail(&mut self, mut delta: Value) {
+        let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == delta[key]) && delta.get("index").is_some();
         let Some(open) = self.details.iter_mut().find(|other| same(other)) else {
-            return self.details.push(piece);
+            return self.details.push(delta);
         };
-        for (name, value) in piece.as_object_mut().into_iter().flatten() {
+        for (name, value) in delta.as_object_mut().into_iter().flatten() {
             match (open.get_mut(name), value) {
                 (Some(Value::String(text)), Value::String(more)) if ["text", "summary", "data"].contains(&&**name) => {
                     text.push_str(more);
@@ -236,13 +237,13 @@ impl ChatReader {
     }
 
     /// Which open call a chunk goes on with; none if it begins a new one.
-    fn place(&self, index: Option<u64>, id: Option<&Arc<str>>, named: bool) -> Option<usize> {
+    fn position(&self, index: Option<u64>, id: Option<&Arc<str>>, named: bool) -> Option<usize> {
         let is_other = |call: &OpenCall| named && id.is_some() && call.id.as_ref() != id;
         match (index, id) {
             (Some(_), _) => {
-                let place = self.calls.iter().rposition(|call| call.index == index)?;
+                let position = self.calls.iter().rposition(|call| call.index == index)?;
                 // Some give index 0 to every call: another id with another name is another call.
-                (!is_other(&self.calls[place])).then_some(place)
+                (!is_other(&self.calls[position])).then_some(position)
             }
             (None, Some(_)) => self.calls.iter().rposition(|call| call.id.as_ref() == id),
             (None, None) if named => None,
@@ -253,7 +254,7 @@ impl ChatReader {
 
 /// The text of something that should be one.
 fn text(written: Option<&RawValue>) -> Result<Option<String>, serde_json::Error> {
-    Ok(written.map(Loose::of).transpose()?.map(Loose::into_text))
+    Ok(written.map(LooseText::from_raw).transpose()?.map(LooseText::into_text))
 }
 
 fn finish(word: &str) -> Finish {

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::reply::DIALECT;
 use super::{EffortField, FormatField, Quirks, TokenLimit};
-use crate::parts::{
-    Closed, cache_key, effort_word, image_url, is_strict, openai_thinks, readable, system_with_schema, told, written,
+use crate::request_parts::{
+    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text,
+    system_with_schema, valid_arguments,
 };
-use crate::wire::echoed;
+use crate::wire::echoed_items;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
@@ -22,7 +23,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         TokenLimit::MaxCompletionTokens => (None, request.max_tokens),
     };
     let thinks = match quirks.effort {
-        EffortField::OpenAi => openai_thinks(model),
+        EffortField::OpenAi => is_openai_reasoning(model),
         _ => model.contains("gpt-oss"),
     };
     let body = Body {
@@ -38,7 +39,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
         prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
     };
-    written(request, &body)
+    body_bytes(request, &body)
 }
 
 #[derive(Serialize)]
@@ -77,7 +78,7 @@ struct Thought {
 }
 
 fn thought(effort: Effort, field: EffortField, thinks: bool) -> Thought {
-    let word = effort_word(effort);
+    let word = effort_name(effort);
     let on = effort != Effort::Low;
     match field {
         EffortField::Absent => Thought::default(),
@@ -102,7 +103,7 @@ enum ResponseFormat<'a> {
 #[derive(Serialize)]
 struct Shape<'a> {
     name: &'a str,
-    schema: Closed<'a>,
+    schema: ClosedSchema<'a>,
     strict: bool,
 }
 
@@ -112,7 +113,7 @@ fn response_format(format: &Format, field: FormatField) -> Option<ResponseFormat
         FormatField::Absent => None,
         FormatField::JsonObject => Some(ResponseFormat::JsonObject),
         FormatField::JsonSchema => {
-            let json_schema = Shape { name, schema: Closed::new(schema), strict: is_strict(schema) };
+            let json_schema = Shape { name, schema: ClosedSchema::new(schema), strict: is_strict(schema) };
             Some(ResponseFormat::JsonSchema { json_schema })
         }
     }
@@ -133,7 +134,7 @@ impl Serialize for Messages<'_> {
             }
             _ => (!self.0.system.is_empty()).then_some(Content::Prompt(&self.0.system)),
         };
-        let system = system.map(|content| Message { content: Some(content), ..said("system", "") });
+        let system = system.map(|content| Message { content: Some(content), ..text_message("system", "") });
         let messages = self.0.messages.iter().map(|each| message(each, self.1.wants_reasoning));
         serializer.collect_seq(system.into_iter().chain(messages))
     }
@@ -187,7 +188,7 @@ struct Function<'a> {
     parameters: &'a Value,
 }
 
-fn said<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Message<'a> {
+fn text_message<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Message<'a> {
     Message {
         role,
         content: Some(Content::Text(content.into())),
@@ -200,39 +201,39 @@ fn said<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Message<'a>
 
 fn message(message: &ChatMessage, wants_reasoning: bool) -> Message<'_> {
     match message {
-        ChatMessage::User { text, images } if images.is_empty() => said("user", &**text),
+        ChatMessage::User { text, images } if images.is_empty() => text_message("user", &**text),
         ChatMessage::User { text, images } => {
-            Message { content: Some(Content::Parts(seen(text, images))), ..said("user", &**text) }
+            Message { content: Some(Content::Parts(content_parts(text, images))), ..text_message("user", &**text) }
         }
         ChatMessage::Assistant { text, tool_calls, echo, .. } if tool_calls.is_empty() => {
-            Message { reasoning_details: details(echo.as_ref()), ..said("assistant", &**text) }
+            Message { reasoning_details: echoed_details(echo.as_ref()), ..text_message("assistant", &**text) }
         }
         ChatMessage::Assistant { text, reasoning, tool_calls, echo } => Message {
             content: (!text.is_empty()).then(|| Content::Text(Cow::Borrowed(&**text))),
             // An empty one is sent too: some refuse a call without it.
             reasoning_content: wants_reasoning.then_some(&**reasoning),
-            reasoning_details: details(echo.as_ref()),
+            reasoning_details: echoed_details(echo.as_ref()),
             tool_calls: tool_calls.iter().map(call).collect(),
-            ..said("assistant", "")
+            ..text_message("assistant", "")
         },
         ChatMessage::Tool { call_id, content, is_error, .. } => {
-            Message { tool_call_id: Some(call_id), ..said("tool", told(content, *is_error)) }
+            Message { tool_call_id: Some(call_id), ..text_message("tool", result_text(content, *is_error)) }
         }
     }
 }
 
-fn details(echo: Option<&Arc<Value>>) -> Option<&Vec<Value>> {
-    echoed(DIALECT, echo)
+fn echoed_details(echo: Option<&Arc<Value>>) -> Option<&Vec<Value>> {
+    echoed_items(DIALECT, echo)
 }
 
-fn seen(text: &str, images: &[Image]) -> Vec<Value> {
+fn content_parts(text: &str, images: &[Image]) -> Vec<Value> {
     let text = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
     let image = |image| json!({ "type": "image_url", "image_url": { "url": image_url(image) } });
     text.into_iter().chain(images.iter().map(image)).collect()
 }
 
 fn call(call: &ToolCall) -> Call<'_> {
-    let function = CalledFunction { name: &call.name, arguments: readable(&call.arguments) };
+    let function = CalledFunction { name: &call.name, arguments: valid_arguments(&call.arguments) };
     Call { id: &call.id, r#type: "function", function }
 }
 
@@ -370,14 +371,14 @@ mod tests {
             json!({ "response_format": { "type": "json_schema",
                 "json_schema": { "name": "f", "strict": true, "schema": shut } } })
         );
-        let in_words = fields(
+        let schema_instructions = fields(
             &asking(true, None),
             "m",
             Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN },
             &["response_format", "messages"],
         );
-        assert_eq!(in_words["response_format"], json!({ "type": "json_object" }));
-        let system = in_words["messages"][0]["content"].as_str().unwrap();
+        assert_eq!(schema_instructions["response_format"], json!({ "type": "json_object" }));
+        let system = schema_instructions["messages"][0]["content"].as_str().unwrap();
         assert!(system.contains("JSON") && system.contains("\"required\":[\"a\"]"), "{system}");
     }
 

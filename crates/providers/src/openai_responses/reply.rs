@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::wire::{ChunkError, Loose, Progress, Reader, echo, reported, shortened};
+use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "openai_responses";
@@ -35,16 +35,16 @@ struct OpenCall {
 
 /// One event; a whole response has its fields at the top.
 #[derive(Debug, Deserialize)]
-struct Piece {
+struct StreamEvent {
     r#type: Option<String>,
     output_index: Option<u64>,
-    delta: Option<Loose>,
-    arguments: Option<Loose>,
+    delta: Option<LooseText>,
+    arguments: Option<LooseText>,
     item: Option<Value>,
     response: Option<Response>,
     error: Option<Value>,
     code: Option<Value>,
-    message: Option<Loose>,
+    message: Option<LooseText>,
     object: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct Response {
 
 #[derive(Debug, Deserialize)]
 struct Incomplete {
-    reason: Option<Loose>,
+    reason: Option<LooseText>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,51 +88,51 @@ impl Reader for ResponseReader {
     }
 
     fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
-        let piece: Piece = serde_json::from_str(&event.data)?;
-        let kind = piece.r#type.as_deref().unwrap_or(&event.name);
+        let event_data: StreamEvent = serde_json::from_str(&event.data)?;
+        let kind = event_data.r#type.as_deref().unwrap_or(&event.name);
         match kind {
-            "response.output_text.delta" => self.said(piece.delta, Delta::Content, out),
+            "response.output_text.delta" => self.push_text(event_data.delta, Delta::Content, out),
             "response.refusal.delta" => {
                 self.refused = true;
-                self.said(piece.delta, Delta::Content, out);
+                self.push_text(event_data.delta, Delta::Content, out);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.said(piece.delta, Delta::Reasoning, out);
+                self.push_text(event_data.delta, Delta::Reasoning, out);
             }
             "response.output_item.added" => {
-                if let Some(item) = piece.item.filter(is_call) {
-                    self.begin(piece.output_index, &item, out);
+                if let Some(item) = event_data.item.filter(is_call) {
+                    self.begin(event_data.output_index, &item, out);
                 }
             }
             "response.function_call_arguments.delta" => {
-                self.more(piece.output_index, piece.delta.map(Loose::into_text).unwrap_or_default(), out);
+                self.more(event_data.output_index, event_data.delta.map(LooseText::into_text).unwrap_or_default(), out);
             }
             "response.function_call_arguments.done" => {
-                self.settle(piece.output_index, piece.arguments.map(Loose::into_text).unwrap_or_default(), out);
+                self.settle(event_data.output_index, event_data.arguments.map(LooseText::into_text).unwrap_or_default(), out);
             }
             "response.output_item.done" => {
-                if let Some(item) = piece.item {
-                    self.item(piece.output_index, item, out);
+                if let Some(item) = event_data.item {
+                    self.item(event_data.output_index, item, out);
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "response.done" => {
-                if let Some(response) = piece.response {
+                if let Some(response) = event_data.response {
                     return self.end(response, out);
                 }
             }
             "error" => {
-                let error = piece
-                    .error
-                    .unwrap_or_else(|| json!({ "message": piece.message.map(Loose::into_text), "code": piece.code }));
-                return Err(ChunkError::Reported(reported(&error)));
+                let error = event_data.error.unwrap_or_else(
+                    || json!({ "message": event_data.message.map(LooseText::into_text), "code": event_data.code }),
+                );
+                return Err(ChunkError::Reported(reported_error(&error)));
             }
             // A whole response, or a bare error.
             "" => {
-                if piece.object.as_deref() == Some("response") {
+                if event_data.object.as_deref() == Some("response") {
                     return self.end(serde_json::from_str(&event.data)?, out);
                 }
-                if let Some(error) = piece.error {
-                    return Err(ChunkError::Reported(reported(&error)));
+                if let Some(error) = event_data.error {
+                    return Err(ChunkError::Reported(reported_error(&error)));
                 }
             }
             _ => {}
@@ -142,8 +142,8 @@ impl Reader for ResponseReader {
 }
 
 impl ResponseReader {
-    fn said(&mut self, text: Option<Loose>, delta: fn(String) -> Delta, out: &mut VecDeque<Delta>) {
-        if let Some(text) = text.map(Loose::into_text).filter(|text| !text.is_empty()) {
+    fn push_text(&mut self, text: Option<LooseText>, delta: fn(String) -> Delta, out: &mut VecDeque<Delta>) {
+        if let Some(text) = text.map(LooseText::into_text).filter(|text| !text.is_empty()) {
             self.streamed = true;
             out.push_back(delta(text));
         }
@@ -188,7 +188,7 @@ impl ResponseReader {
     /// Takes the response at its end.
     fn end(&mut self, response: Response, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
         if let Some(error) = response.error {
-            return Err(ChunkError::Reported(reported(&error)));
+            return Err(ChunkError::Reported(reported_error(&error)));
         }
         let output = response.output.unwrap_or_default();
         if !self.streamed {
@@ -203,7 +203,7 @@ impl ResponseReader {
             out.push_back(echo(DIALECT, std::mem::take(&mut self.items)));
         }
         out.extend(response.usage.map(usage));
-        let cut = response.incomplete_details.and_then(|details| details.reason).map(Loose::into_text);
+        let cut = response.incomplete_details.and_then(|details| details.reason).map(LooseText::into_text);
         self.finish = Some(match (response.status.as_deref(), cut.as_deref()) {
             (Some("incomplete"), Some("max_output_tokens")) => Finish::Length,
             (Some("incomplete"), Some("content_filter")) => Finish::ContentFilter,

@@ -5,15 +5,17 @@ use polis_ports::{ChatMessage, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::parts::{Closed, cache_key, effort_word, image_url, is_strict, openai_thinks, readable, told, written};
-use crate::wire::echoed;
+use crate::request_parts::{
+    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text, valid_arguments,
+};
+use crate::wire::echoed_items;
 
 /// The least limit of output tokens that is taken.
 const LEAST_TOKENS: u32 = 16;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
-    let thinks = openai_thinks(model);
+    let thinks = is_openai_reasoning(model);
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("stream".to_owned(), true.into());
@@ -31,16 +33,16 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     }
     if thinks {
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
-        body.extend(request.effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort_word(effort) }))));
+        body.extend(request.effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort_name(effort) }))));
     } else {
         body.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
     }
     if let Some(format) = &request.format {
-        let (schema, strict) = (Closed::new(&format.schema), is_strict(&format.schema));
+        let (schema, strict) = (ClosedSchema::new(&format.schema), is_strict(&format.schema));
         let format = json!({ "type": "json_schema", "name": format.name, "schema": schema, "strict": strict });
         body.insert("text".to_owned(), json!({ "format": format }));
     }
-    written(request, &body)
+    body_bytes(request, &body)
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -56,29 +58,29 @@ fn items(message: &ChatMessage) -> Vec<Value> {
             let parts: Vec<_> = text.into_iter().chain(images.iter().map(image)).collect();
             vec![json!({ "role": "user", "content": parts })]
         }
-        ChatMessage::Assistant { text, tool_calls, echo, .. } => match echoed(DIALECT, echo.as_ref()) {
+        ChatMessage::Assistant { text, tool_calls, echo, .. } => match echoed_items(DIALECT, echo.as_ref()) {
             Some(items) => {
                 let is_new = |call: &&ToolCall| !items.iter().any(|item| item["call_id"] == *call.id);
                 let new = tool_calls.iter().filter(is_new).map(call);
-                items.iter().filter_map(|item| again(item, tool_calls)).chain(new).collect()
+                items.iter().filter_map(|item| echoed_parts(item, tool_calls)).chain(new).collect()
             }
-            None => said(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
+            None => text_part(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
         },
         ChatMessage::Tool { call_id, content, is_error, .. } => {
-            vec![json!({ "type": "function_call_output", "call_id": &**call_id, "output": told(content, *is_error) })]
+            vec![json!({ "type": "function_call_output", "call_id": &**call_id, "output": result_text(content, *is_error) })]
         }
     }
 }
 
 /// An item of a reply as it was; calls that were dropped are left out.
-fn again(item: &Value, calls: &[ToolCall]) -> Option<Value> {
+fn echoed_parts(item: &Value, calls: &[ToolCall]) -> Option<Value> {
     if item["type"] != "function_call" {
         return Some(item.clone());
     }
     calls.iter().find(|other| item["call_id"] == *other.id).map(call)
 }
 
-fn said(text: &str) -> Option<Value> {
+fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }))
 }
 
@@ -87,7 +89,7 @@ fn image(image: &Image) -> Value {
 }
 
 fn call(call: &ToolCall) -> Value {
-    json!({ "type": "function_call", "call_id": &*call.id, "name": &*call.name, "arguments": readable(&call.arguments) })
+    json!({ "type": "function_call", "call_id": &*call.id, "name": &*call.name, "arguments": valid_arguments(&call.arguments) })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a vendor wants back word for word, marked with its dialect so that another one passes over it.
+//! Items that a vendor wants back unchanged, marked with its dialect so that other dialects ignore them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) fn echo(dialect: &str, items: Vec<Value>) -> Delta {
 }
 
 /// What was kept in this dialect; nothing if it was another.
-pub(crate) fn echoed<'a>(dialect: &str, echo: Option<&'a Arc<Value>>) -> Option<&'a Vec<Value>> {
+pub(crate) fn echoed_items<'a>(dialect: &str, echo: Option<&'a Arc<Value>>) -> Option<&'a Vec<Value>> {
     let echo = echo.filter(|echo| echo["dialect"] == dialect)?;
     echo["items"].as_array()
 }

@@ -8,18 +8,18 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A string, read without detour; or whatever else was there.
+/// A string, read directly, or any other value.
 #[derive(Debug)]
-pub(crate) enum Loose {
+pub(crate) enum LooseText {
     Text(String),
     Other(Value),
 }
 
-impl Loose {
+impl LooseText {
     /// Reads what was left as it was written. Texts that hold JSON are full of escapes, and a parser that does not know how long
     /// they become makes room for them again and again.
-    pub(crate) fn of(written: &RawValue) -> Result<Self, serde_json::Error> {
-        unescaped(written.get()).map_or_else(|| serde_json::from_str(written.get()), |text| Ok(Self::Text(text)))
+    pub(crate) fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        unescaped(raw.get()).map_or_else(|| serde_json::from_str(raw.get()), |text| Ok(Self::Text(text)))
     }
 
     /// Whether there are no words in it.
@@ -45,21 +45,21 @@ impl Loose {
             Self::Other(Value::Array(parts)) => parts,
             Self::Other(value) => return (String::new(), text(&value)),
         };
-        let (mut reasoning, mut said) = (String::new(), String::new());
+        let (mut reasoning, mut content) = (String::new(), String::new());
         for part in &parts {
             if let Some(thought) = part.get("thinking") {
                 reasoning.push_str(&plain(thought));
             } else {
-                said.push_str(&plain(part));
+                content.push_str(&plain(part));
             }
         }
-        (reasoning, said)
+        (reasoning, content)
     }
 }
 
 /// The text of a JSON string; nothing for any other value, and for the rarer escapes.
-fn unescaped(written: &str) -> Option<String> {
-    let mut rest = written.strip_prefix('"')?.strip_suffix('"')?;
+fn unescaped(raw: &str) -> Option<String> {
+    let mut rest = raw.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr(b'\\', rest.as_bytes()) {
         let meant = match rest.as_bytes().get(at + 1)? {
@@ -95,7 +95,7 @@ fn plain(part: &Value) -> String {
     }
 }
 
-impl<'de> Deserialize<'de> for Loose {
+impl<'de> Deserialize<'de> for LooseText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(LooseVisitor)
     }
@@ -104,46 +104,46 @@ impl<'de> Deserialize<'de> for Loose {
 struct LooseVisitor;
 
 impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose;
+    type Value = LooseText;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Loose, E> {
-        Ok(Loose::Text(text.to_owned()))
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<LooseText, E> {
+        Ok(LooseText::Text(text.to_owned()))
     }
 
-    fn visit_string<E: de::Error>(self, text: String) -> Result<Loose, E> {
-        Ok(Loose::Text(text))
+    fn visit_string<E: de::Error>(self, text: String) -> Result<LooseText, E> {
+        Ok(LooseText::Text(text))
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Loose, E> {
-        Ok(Loose::Other(Value::Null))
+    fn visit_unit<E: de::Error>(self) -> Result<LooseText, E> {
+        Ok(LooseText::Other(Value::Null))
     }
 
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Loose, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<LooseText, E> {
+        Ok(LooseText::Other(value.into()))
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Loose, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<LooseText, E> {
+        Ok(LooseText::Other(value.into()))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Loose, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<LooseText, E> {
+        Ok(LooseText::Other(value.into()))
     }
 
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Loose, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<LooseText, E> {
+        Ok(LooseText::Other(value.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Loose, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(seq)).map(Loose::Other)
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<LooseText, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(seq)).map(LooseText::Other)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loose, A::Error> {
-        Value::deserialize(MapAccessDeserializer::new(map)).map(Loose::Other)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LooseText, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(map)).map(LooseText::Other)
     }
 }
 
@@ -156,15 +156,15 @@ mod tests {
         for text in ["", "plain", "a \"b\" \\ / \n\t\r", "\u{8}\u{c}\u{1}", "é 😀 长", "\\n", "\\"] {
             let escaped = serde_json::to_string(text).unwrap();
             let all: String = text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
-            for written in [escaped, format!("\"{all}\"")] {
-                let raw = RawValue::from_string(written.clone()).unwrap();
-                assert_eq!(Loose::of(&raw).unwrap().into_text(), text, "{written}");
+            for raw in [escaped, format!("\"{all}\"")] {
+                let raw = RawValue::from_string(raw.clone()).unwrap();
+                assert_eq!(LooseText::from_raw(&raw).unwrap().into_text(), text, "{raw}");
             }
         }
-        let of = |written: &str| Loose::of(&RawValue::from_string(written.to_owned()).unwrap());
-        assert_eq!(of(r#""\/""#).unwrap().into_text(), "/");
-        assert_eq!(of("[1]").unwrap().into_text(), "[1]");
-        assert_eq!(of("null").unwrap().into_text(), "");
-        assert!(of(r#""\ud800""#).is_err(), "half a character");
+        let from_raw = |raw: &str| LooseText::from_raw(&RawValue::from_string(raw.to_owned()).unwrap());
+        assert_eq!(from_raw(r#""\/""#).unwrap().into_text(), "/");
+        assert_eq!(from_raw("[1]").unwrap().into_text(), "[1]");
+        assert_eq!(from_raw("null").unwrap().into_text(), "");
+        assert!(from_raw(r#""\ud800""#).is_err(), "half a character");
     }
 }

@@ -7,7 +7,7 @@ use polis_http::{HeaderMap, StatusCode};
 use polis_ports::ModelError;
 
 /// What an unsuccessful status means to the caller (D09).
-pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, reason: String) -> ModelError {
+pub(super) fn to_error(status: StatusCode, headers: &HeaderMap, reason: String) -> ModelError {
     match status.as_u16() {
         429 => ModelError::Throttled { reason, retry_after: retry_after(headers) },
         408 | 409 | 425 | 500.. => ModelError::Failed { reason, retry_after: retry_after(headers) },

@@ -12,9 +12,9 @@ use polis_http::{Body, Bytes};
 use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
+use super::errors::{WEB_PAGE, shortened};
 use super::frames::Frames;
-use super::trouble::{WEB_PAGE, shortened};
-use super::{ChunkError, Patience, Progress, Reader};
+use super::{ChunkError, Progress, Reader, SilenceLimits};
 use crate::ApiKey;
 use crate::api_key::hide;
 
@@ -37,7 +37,7 @@ pub(super) struct ReplyStream {
     ready: VecDeque<Delta>,
     stage: Stage,
     received_bytes: usize,
-    patience: Patience,
+    limits: SilenceLimits,
     alarm: Option<Pin<Box<Sleep>>>,
     /// Whether something came since the alarm was set.
     alarm_is_old: bool,
@@ -63,7 +63,13 @@ pub(super) fn silent(waited: Duration) -> String {
 }
 
 impl ReplyStream {
-    pub(super) fn new(body: Body, model: Arc<str>, reader: Box<dyn Reader>, patience: Patience, key: Option<ApiKey>) -> Self {
+    pub(super) fn new(
+        body: Body,
+        model: Arc<str>,
+        reader: Box<dyn Reader>,
+        limits: SilenceLimits,
+        key: Option<ApiKey>,
+    ) -> Self {
         Self {
             body,
             frames: Frames::default(),
@@ -71,7 +77,7 @@ impl ReplyStream {
             ready: VecDeque::from([Delta::Model(model)]),
             stage: Stage::Reading,
             received_bytes: 0,
-            patience,
+            limits,
             alarm: None,
             alarm_is_old: false,
             went_on: Instant::now(),
@@ -159,15 +165,15 @@ impl ReplyStream {
         if let Stage::Draining = self.stage {
             AFTER_DONE
         } else if self.reader.finish().is_some() {
-            AFTER_FINISH.min(self.patience.idle)
+            AFTER_FINISH.min(self.limits.idle)
         } else {
-            self.patience.first.saturating_mul(STILL_THERE)
+            self.limits.first.saturating_mul(STILL_THERE)
         }
     }
 
     /// How long nothing at all may come.
     fn allowed_silence(&self) -> Duration {
-        let silence = if self.received_bytes > 0 { self.patience.idle } else { self.patience.first };
+        let silence = if self.received_bytes > 0 { self.limits.idle } else { self.limits.first };
         self.allowed_delay().min(silence)
     }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use polis_ports::{Format, Model, ModelError, ModelRequest, collect};
-use polis_providers::{HttpClient, Remote, RemoteOptions};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
 
 use crate::server::{SSE, events, head, hello, response};
 
@@ -101,10 +101,10 @@ impl Server {
         self.posts.load(Ordering::SeqCst)
     }
 
-    fn model(&self) -> Remote {
+    fn model(&self) -> RemoteModel {
         let mut options = RemoteOptions::new("test", self.base_url.as_str(), "small");
         (options.first_timeout, options.idle_timeout) = (Duration::from_millis(300), Duration::from_millis(300));
-        Remote::new(HttpClient::default(), options).unwrap()
+        RemoteModel::new(HttpClient::default(), options).unwrap()
     }
 }
 
@@ -177,7 +177,7 @@ fn shaped() -> ModelRequest {
     ModelRequest { format: Some(format.into()), ..hello() }
 }
 
-async fn ask(model: &Remote) -> Result<String, ModelError> {
+async fn ask(model: &RemoteModel) -> Result<String, ModelError> {
     Ok(collect(model.stream(shaped()).await?).await?.text.to_string())
 }
 

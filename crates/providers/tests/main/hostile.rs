@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use polis_domain::Reply;
 use polis_ports::{Model, ModelError};
-use polis_providers::{HttpClient, Remote, RemoteOptions};
-use polis_testkit::hostile::{Act, Deed, END, Hostile, chunk, head, spoilt};
+use polis_providers::{HttpClient, RemoteModel, RemoteOptions};
+use polis_testkit::hostile::{BodyFault, END, HostileServer, ServerAction, chunk, faulty_response, head};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -33,26 +33,26 @@ struct Waits {
 
 const PATIENT: Waits = Waits { first: DEADLINE, idle: DEADLINE };
 
-fn model(http: &HttpClient, server: &Hostile, number: usize, fixture: &Fixture, waits: Waits) -> Remote {
+fn model(http: &HttpClient, server: &HostileServer, number: usize, fixture: &Fixture, waits: Waits) -> RemoteModel {
     let mut options = RemoteOptions::new("test", server.url(number), "small");
     (options.dialect, options.first_timeout, options.idle_timeout) = (fixture.dialect, waits.first, waits.idle);
-    Remote::new(http.clone(), options).unwrap()
+    RemoteModel::new(http.clone(), options).unwrap()
 }
 
-async fn ask(model: Remote, what: &str) -> Result<Reply, ModelError> {
+async fn ask(model: RemoteModel, what: &str) -> Result<Reply, ModelError> {
     let whole = async { polis_ports::collect(model.stream(hello()).await?).await };
     tokio::time::timeout(DEADLINE, whole).await.unwrap_or_else(|_| panic!("{what} hangs"))
 }
 
-/// Does `acts` to a request for each number and gives what came of it to `judge`; no connection may be left behind.
+/// Does `actions` to a request for each number and gives what came of it to `judge`; no connection may be left behind.
 async fn sweep(
     fixture: &'static Fixture,
     count: usize,
     waits: Waits,
-    acts: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static,
+    actions: impl Fn(usize) -> Vec<ServerAction> + Send + Sync + 'static,
     judge: impl Fn(usize, Result<Reply, ModelError>),
 ) {
-    let server = Arc::new(Hostile::start(acts).await.unwrap());
+    let server = Arc::new(HostileServer::start(actions).await.unwrap());
     {
         let http = HttpClient::default();
         let asked = stream::iter(0..count).map(|number| {
@@ -68,10 +68,10 @@ async fn sweep(
 }
 
 /// Does a deed before every byte of every fixture, and at the end.
-async fn everywhere(deed: Deed, waits: Waits, judge: impl Fn(&Fixture, usize, Result<Reply, ModelError>)) {
+async fn everywhere(body_fault: BodyFault, waits: Waits, judge: impl Fn(&Fixture, usize, Result<Reply, ModelError>)) {
     for fixture in FIXTURES {
-        let acts = move |at| spoilt(fixture.media, fixture.body.as_bytes(), at, deed);
-        sweep(fixture, fixture.body.len() + 1, waits, acts, |at, got| judge(fixture, at, got)).await;
+        let actions = move |at| faulty_response(fixture.media, fixture.body.as_bytes(), at, body_fault);
+        sweep(fixture, fixture.body.len() + 1, waits, actions, |at, got| judge(fixture, at, got)).await;
     }
 }
 
@@ -90,12 +90,12 @@ fn whole_or_cut(fixture: &Fixture, at: usize, got: Result<Reply, ModelError>) {
 
 #[tokio::test]
 async fn a_stream_that_ends_anywhere_is_whole_or_cut() {
-    everywhere(Deed::End, PATIENT, whole_or_cut).await;
+    everywhere(BodyFault::End, PATIENT, whole_or_cut).await;
 }
 
 #[tokio::test]
 async fn a_stream_that_is_closed_anywhere_is_whole_or_cut() {
-    everywhere(Deed::Close, PATIENT, |fixture, at, got| match got {
+    everywhere(BodyFault::Close, PATIENT, |fixture, at, got| match got {
         // The end of the body is missing even where the reply is not.
         Err(ModelError::Cut { .. }) => {}
         got => whole_or_cut(fixture, at, got),
@@ -105,7 +105,7 @@ async fn a_stream_that_is_closed_anywhere_is_whole_or_cut() {
 
 #[tokio::test]
 async fn a_stream_that_is_reset_anywhere_is_whole_or_cut() {
-    everywhere(Deed::Reset, PATIENT, |fixture, at, got| match got {
+    everywhere(BodyFault::Reset, PATIENT, |fixture, at, got| match got {
         // What was sent last may be lost with the connection.
         Err(ModelError::Cut { .. }) => {}
         got => whole_or_cut(fixture, at, got),
@@ -115,7 +115,7 @@ async fn a_stream_that_is_reset_anywhere_is_whole_or_cut() {
 
 #[tokio::test]
 async fn a_stream_that_stalls_anywhere_is_whole_or_cut_and_never_waited_for_in_vain() {
-    everywhere(Deed::Stall, Waits { first: IDLE, idle: IDLE }, |fixture, at, got| match got {
+    everywhere(BodyFault::Stall, Waits { first: IDLE, idle: IDLE }, |fixture, at, got| match got {
         // On a busy machine even the beginning may come too late.
         Err(ModelError::Cut { .. }) => {}
         got => whole_or_cut(fixture, at, got),
@@ -126,7 +126,7 @@ async fn a_stream_that_stalls_anywhere_is_whole_or_cut_and_never_waited_for_in_v
 #[tokio::test]
 async fn garbage_anywhere_is_survived_or_reported() {
     for garbage in [b"\xFF\x00\"".as_slice(), b"}\n\nnull{"] {
-        everywhere(Deed::Insert(garbage), PATIENT, |fixture, at, got| match got {
+        everywhere(BodyFault::Insert(garbage), PATIENT, |fixture, at, got| match got {
             // Inside a text nobody can tell it from the text.
             Ok(_) => {}
             Err(ModelError::Failed { .. } | ModelError::Cut { .. } | ModelError::Rejected { .. }) => {}
@@ -140,8 +140,10 @@ async fn garbage_anywhere_is_survived_or_reported() {
 async fn an_error_event_anywhere_is_an_error_or_comes_too_late() {
     for fixture in FIXTURES {
         let seams: Vec<_> = fixture.seams().collect();
-        let acts = move |at| spoilt(fixture.media, fixture.body.as_bytes(), at, Deed::Insert(fixture.overloaded.as_bytes()));
-        sweep(fixture, fixture.body.len() + 1, PATIENT, acts, |at, got| match got {
+        let actions = move |at| {
+            faulty_response(fixture.media, fixture.body.as_bytes(), at, BodyFault::Insert(fixture.overloaded.as_bytes()))
+        };
+        sweep(fixture, fixture.body.len() + 1, PATIENT, actions, |at, got| match got {
             Err(ModelError::Failed { reason, .. }) => {
                 assert!(!seams.contains(&at) || reason.contains("overloaded"), "{:?} at {at}: {reason}", fixture.dialect);
             }
@@ -162,10 +164,10 @@ async fn nulls_unknown_events_and_keep_alives_between_events_change_nothing() {
             }
             let seams: Vec<_> = fixture.seams().collect();
             let count = seams.len();
-            let acts = move |place: usize| {
-                spoilt(fixture.media, fixture.body.as_bytes(), seams[place], Deed::Insert(extra.as_bytes()))
+            let actions = move |place: usize| {
+                faulty_response(fixture.media, fixture.body.as_bytes(), seams[place], BodyFault::Insert(extra.as_bytes()))
             };
-            sweep(fixture, count, PATIENT, acts, |place, got| {
+            sweep(fixture, count, PATIENT, actions, |place, got| {
                 assert_eq!(got.unwrap(), fixture.reply(), "{:?} {extra:?} at {place}", fixture.dialect);
             })
             .await;
@@ -179,9 +181,10 @@ async fn what_only_keeps_the_connection_alive_does_not_keep_us_waiting_for_ever(
         let seams: Vec<_> = fixture.seams().chain([fixture.body.len()]).collect();
         let (count, places) = (seams.len(), seams.clone());
         let extra = if fixture.between == "\n" { "\n" } else { ": keep-alive\n\n" };
-        let acts =
-            move |place: usize| spoilt(fixture.media, fixture.body.as_bytes(), places[place], Deed::Repeat(extra.as_bytes()));
-        sweep(fixture, count, Waits { first: IDLE, idle: IDLE }, acts, |place, got| match got {
+        let actions = move |place: usize| {
+            faulty_response(fixture.media, fixture.body.as_bytes(), places[place], BodyFault::Repeat(extra.as_bytes()))
+        };
+        sweep(fixture, count, Waits { first: IDLE, idle: IDLE }, actions, |place, got| match got {
             Err(ModelError::Cut { .. }) => {}
             got => whole_or_cut(fixture, seams[place], got),
         })
@@ -193,8 +196,8 @@ async fn what_only_keeps_the_connection_alive_does_not_keep_us_waiting_for_ever(
 async fn a_stream_that_drips_or_calls_itself_something_else_is_read_right() {
     for fixture in FIXTURES {
         let media = ["text/event-stream", "application/json", "text/plain", "application/x-ndjson", "nonsense"];
-        let acts = move |number: usize| spoilt(media[number], fixture.body.as_bytes(), 0, Deed::Drip);
-        sweep(fixture, media.len(), PATIENT, acts, |number, got| {
+        let actions = move |number: usize| faulty_response(media[number], fixture.body.as_bytes(), 0, BodyFault::Drip);
+        sweep(fixture, media.len(), PATIENT, actions, |number, got| {
             assert_eq!(got.unwrap(), fixture.reply(), "{:?} as {}", fixture.dialect, media[number]);
         })
         .await;
@@ -203,57 +206,78 @@ async fn a_stream_that_drips_or_calls_itself_something_else_is_read_right() {
 
 #[tokio::test]
 async fn heads_that_refuse_never_end_or_make_no_sense_are_typed_errors() {
-    let cases: &[(&[Act], &[&str])] = &[
-        (&[Act::Send([head(429, "text/plain"), END.to_vec()].concat())], &["model_throttled"]),
-        (&[Act::Send([head(500, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
-        (&[Act::Send([head(503, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
-        (&[Act::Send([head(529, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
-        (&[Act::Send([head(401, "text/plain"), END.to_vec()].concat())], &["model_rejected"]),
-        (&[Act::Send(head(500, "text/plain")), Act::Close], &["model_failed"]),
-        (&[Act::Send(head(429, "text/plain")), Act::Reset], &["model_throttled"]),
-        (&[Act::Close], &["model_cut"]),
-        (&[Act::Reset], &["model_cut"]),
-        (&[Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Act::Repeat(b"x-more: and more\r\n".to_vec())], &["model_cut"]),
-        (&[Act::Send(b"HTTP/1.1 200 OK\r\nx: ".to_vec()), Act::Repeat(vec![b'x'; 1000])], &["model_cut"]),
-        (&[Act::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Act::Close], &["model_cut"]),
-        (&[Act::Send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzzz\r\n".to_vec()), Act::Close], &["model_cut"]),
-        (&[Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ndata:".to_vec()), Act::Close], &["model_cut"]),
-        (&[Act::Send([head(200, "text/html"), chunk(b"<html>hello</html>"), END.to_vec()].concat())], &["model_rejected"]),
-        (&[Act::Send(head(200, "text/event-stream")), Act::Repeat(chunk(&[b'x'; 60_000]))], &["model_failed"]),
+    let cases: &[(&[ServerAction], &[&str])] = &[
+        (&[ServerAction::Send([head(429, "text/plain"), END.to_vec()].concat())], &["model_throttled"]),
+        (&[ServerAction::Send([head(500, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
+        (&[ServerAction::Send([head(503, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
+        (&[ServerAction::Send([head(529, "text/plain"), END.to_vec()].concat())], &["model_failed"]),
+        (&[ServerAction::Send([head(401, "text/plain"), END.to_vec()].concat())], &["model_rejected"]),
+        (&[ServerAction::Send(head(500, "text/plain")), ServerAction::Close], &["model_failed"]),
+        (&[ServerAction::Send(head(429, "text/plain")), ServerAction::Reset], &["model_throttled"]),
+        (&[ServerAction::Close], &["model_cut"]),
+        (&[ServerAction::Reset], &["model_cut"]),
         (
-            &[Act::Send([head(200, "application/json"), chunk(b"{\"a\":\"")].concat()), Act::Repeat(chunk(&[b'x'; 60_000]))],
+            &[ServerAction::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), ServerAction::Repeat(b"x-more: and more\r\n".to_vec())],
+            &["model_cut"],
+        ),
+        (&[ServerAction::Send(b"HTTP/1.1 200 OK\r\nx: ".to_vec()), ServerAction::Repeat(vec![b'x'; 1000])], &["model_cut"]),
+        (&[ServerAction::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), ServerAction::Close], &["model_cut"]),
+        (
+            &[
+                ServerAction::Send(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzzz\r\n".to_vec()),
+                ServerAction::Close,
+            ],
+            &["model_cut"],
+        ),
+        (
+            &[ServerAction::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\ndata:".to_vec()), ServerAction::Close],
+            &["model_cut"],
+        ),
+        (
+            &[ServerAction::Send([head(200, "text/html"), chunk(b"<html>hello</html>"), END.to_vec()].concat())],
+            &["model_rejected"],
+        ),
+        (
+            &[ServerAction::Send(head(200, "text/event-stream")), ServerAction::Repeat(chunk(&[b'x'; 60_000]))],
             &["model_failed"],
         ),
-        (&[Act::Send([head(200, "application/json"), chunk(&[b'['; 60_000]), END.to_vec()].concat())], &["model_cut"]),
         (
-            &[Act::Send([head(200, "x"), chunk(&b"{\"a\":".repeat(60_000)), END.to_vec()].concat())],
+            &[
+                ServerAction::Send([head(200, "application/json"), chunk(b"{\"a\":\"")].concat()),
+                ServerAction::Repeat(chunk(&[b'x'; 60_000])),
+            ],
+            &["model_failed"],
+        ),
+        (&[ServerAction::Send([head(200, "application/json"), chunk(&[b'['; 60_000]), END.to_vec()].concat())], &["model_cut"]),
+        (
+            &[ServerAction::Send([head(200, "x"), chunk(&b"{\"a\":".repeat(60_000)), END.to_vec()].concat())],
             &["model_cut", "model_failed"],
         ),
-        (&[Act::Send(head(200, "x")), Act::Repeat(chunk(&[b' '; 10_000]))], &["model_failed"]),
+        (&[ServerAction::Send(head(200, "x")), ServerAction::Repeat(chunk(&[b' '; 10_000]))], &["model_failed"]),
     ];
     check_heads(cases, PATIENT).await;
 }
 
 #[tokio::test]
 async fn heads_that_never_come_are_not_waited_for_in_vain() {
-    let cases: &[(&[Act], &[&str])] = &[
-        (&[Act::Stall], &["model_cut"]),
-        (&[Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Act::Stall], &["model_cut"]),
-        (&[Act::Send(head(200, "text/event-stream")), Act::Stall], &["model_cut"]),
+    let cases: &[(&[ServerAction], &[&str])] = &[
+        (&[ServerAction::Stall], &["model_cut"]),
+        (&[ServerAction::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), ServerAction::Stall], &["model_cut"]),
+        (&[ServerAction::Send(head(200, "text/event-stream")), ServerAction::Stall], &["model_cut"]),
     ];
     check_heads(cases, Waits { first: IDLE, idle: IDLE }).await;
 }
 
-async fn check_heads(cases: &[(&[Act], &[&'static str])], waits: Waits) {
-    let cases: Vec<_> = cases.iter().map(|(acts, want)| (acts.to_vec(), want.to_vec())).collect();
+async fn check_heads(cases: &[(&[ServerAction], &[&'static str])], waits: Waits) {
+    let cases: Vec<_> = cases.iter().map(|(actions, want)| (actions.to_vec(), want.to_vec())).collect();
     let cases = Arc::new(cases);
     let sweeps = FIXTURES.iter().map(|fixture| {
         let (script, cases) = (cases.clone(), cases.clone());
-        let acts = move |number: usize| script[number].0.clone();
-        sweep(fixture, cases.len(), waits, acts, move |number, got| {
-            let (acts, want) = &cases[number];
+        let actions = move |number: usize| script[number].0.clone();
+        sweep(fixture, cases.len(), waits, actions, move |number, got| {
+            let (actions, want) = &cases[number];
             let code = got.as_ref().map_or_else(ModelError::code, |_| "no error");
-            assert!(want.contains(&code), "{:?} {number}: {got:?} after {:?}", fixture.dialect, acts.last());
+            assert!(want.contains(&code), "{:?} {number}: {got:?} after {:?}", fixture.dialect, actions.last());
         })
     });
     join_all(sweeps).await;
@@ -264,8 +288,9 @@ async fn dropping_a_stream_anywhere_leaves_no_connection() {
     for fixture in FIXTURES {
         let seams: Vec<_> = fixture.seams().collect();
         let count = seams.len();
-        let acts = move |place: usize| spoilt(fixture.media, fixture.body.as_bytes(), seams[place], Deed::Stall);
-        let server = Hostile::start(acts).await.unwrap();
+        let actions =
+            move |place: usize| faulty_response(fixture.media, fixture.body.as_bytes(), seams[place], BodyFault::Stall);
+        let server = HostileServer::start(actions).await.unwrap();
         let http = HttpClient::default();
         for place in 0..count {
             let mut deltas = model(&http, &server, place, fixture, PATIENT).stream(hello()).await.unwrap();
@@ -296,7 +321,7 @@ fn however_a_stream_is_cut_the_reply_is_the_same() {
             }
             wire.extend(END);
             let got = runtime.block_on(async {
-                let server = Hostile::start(move |_| vec![Act::Send(wire.clone())]).await.unwrap();
+                let server = HostileServer::start(move |_| vec![ServerAction::Send(wire.clone())]).await.unwrap();
                 ask(model(&HttpClient::default(), &server, 0, fixture, PATIENT), "a cut stream").await
             });
             prop_assert_eq!(got.unwrap(), fixture.reply());

@@ -5,14 +5,14 @@
 mod attempts;
 mod cassette;
 mod dialects;
-mod emulate;
+mod emulated_tools;
 mod failing;
 mod fixtures;
 mod hostile;
-mod kept;
-mod many;
 mod models;
+mod parallel_streams;
 mod recordings;
+mod reused_connections;
 mod script;
 mod server;
 mod streaming;

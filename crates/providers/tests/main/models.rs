@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polis_domain::{EffectClass, Usage};
 use polis_ports::{Model, ModelError, ModelRequest, ToolSpec, collect};
-use polis_providers::{Listed, Models, Price, Prices, vendors};
+use polis_providers::{ListedModel, Models, Price, Prices, vendors};
 use serde_json::{Value, json};
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
@@ -126,8 +126,8 @@ async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
     let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &server.base_url), ("OPENAI_API_KEY", "sk-secret")]).await;
     let price = Price { input: 0.15, cached: Some(0.075), cache_write: None, output: 0.6 };
     let want = [
-        Listed { model: "openai/gpt-4o-mini".to_owned(), window: Some(128_000), price: Some(price) },
-        Listed { model: "openai/new".to_owned(), window: Some(77), price: None },
+        ListedModel { model: "openai/gpt-4o-mini".to_owned(), window: Some(128_000), price: Some(price) },
+        ListedModel { model: "openai/new".to_owned(), window: Some(77), price: None },
     ];
     assert_eq!(models.list("openai").await.unwrap(), want);
     assert_eq!(server.seen().await, Seen::Connected);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::Reply;
 use polis_ports::{ChatMessage, Model, ModelError, ModelRequest, collect};
-use polis_providers::{ApiKey, Dialect, HttpClient, Remote, RemoteOptions};
+use polis_providers::{ApiKey, Dialect, HttpClient, RemoteModel, RemoteOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -68,14 +68,14 @@ impl Server {
     }
 
     /// A model behind this server, with the settings changed by `change`.
-    pub(crate) fn model_with(&self, change: impl FnOnce(&mut RemoteOptions)) -> Remote {
+    pub(crate) fn model_with(&self, change: impl FnOnce(&mut RemoteOptions)) -> RemoteModel {
         let mut options = RemoteOptions::new("test", self.base_url.as_str(), "small");
         options.key = Some(ApiKey::new("sk-secret").unwrap());
         change(&mut options);
-        Remote::new(HttpClient::default(), options).unwrap()
+        RemoteModel::new(HttpClient::default(), options).unwrap()
     }
 
-    pub(crate) fn model(&self) -> Remote {
+    pub(crate) fn model(&self) -> RemoteModel {
         self.model_with(|_| ())
     }
 }

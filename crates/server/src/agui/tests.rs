@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use polis_domain::{CallResult, Effect, EffectClass, Event as LogEvent, Failure, Finish, Response, Ruling, Seq};
 use polis_engine::{Agent, Cast, LocalLive, Options, Ports, Society, SystemClock, Turn, WatchEvent};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
-use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, Programmed, ScriptedTools, worker_role};
+use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, ScriptedTools, worker_role};
 use serde_json::json;
 
 use super::event::{Body, Event, Outcome};
@@ -27,7 +27,7 @@ impl Agent for Talker {
             return Ok(Response::new(turn.model("answer".into()).await?.text));
         }
         if !turn.task().message.starts_with("talk") {
-            return Programmed.execute_task(turn).await;
+            return ProgrammedAgent.execute_task(turn).await;
         }
         let mut messages = vec![ChatMessage::user(turn.task().message.clone())];
         loop {
@@ -119,7 +119,7 @@ async fn society() -> SocietyState {
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(MemoryArtifacts::limited(1 << 20)),
     };
-    let cast = Cast::new().with(Programmed::NAME, Talker);
+    let cast = Cast::new().with(ProgrammedAgent::NAME, Talker);
     let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
     for depth in 0..3 {
         society.spawn(format!("helper{depth}").into(), worker_role().id, "root".into()).await.unwrap();

@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::support::{all, fill, fresh_dir, main_society, wait};
 
-type Told = Vec<(SocietyId, Vec<Recorded>)>;
+type SocietyLogs = Vec<(SocietyId, Vec<Recorded>)>;
 
 /// `main` was rewound to event 6 and is `main-1` now; `other` is a fork of the new `main`. All have gone on since.
-fn rewound() -> (TempDir, Told) {
+fn rewound() -> (TempDir, SocietyLogs) {
     let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     fill(&log, 12);
@@ -26,22 +26,22 @@ fn rewound() -> (TempDir, Told) {
         let head = wait(log.head(society)).unwrap();
         wait(log.append(society, head, &[event(head.0 + 1, Some("thread-1"), society.as_str())])).unwrap();
     }
-    let told = [main, old, other].map(|society| (society.clone(), all(&log, &society).unwrap()));
-    (dir, told.into())
+    let logs = [main, old, other].map(|society| (society.clone(), all(&log, &society).unwrap()));
+    (dir, logs.into())
 }
 
 #[test]
 fn forks_and_names_that_changed_hands_are_there_after_a_restart() {
-    let (dir, told) = rewound();
+    let (dir, logs) = rewound();
     // Small as it is, all of it is checked at each opening.
     for _ in 0..2 {
         let log = LocalLog::open(dir.path()).unwrap();
-        for (society, events) in &told {
+        for (society, events) in &logs {
             assert_eq!(&all(&log, society).unwrap(), events, "{society}");
         }
     }
     let log = LocalLog::open(dir.path()).unwrap();
-    for (society, events) in &told {
+    for (society, events) in &logs {
         let head = Seq(events.len() as u64);
         wait(log.append(society, head, &[event(head.0 + 1, None, "")])).unwrap();
     }

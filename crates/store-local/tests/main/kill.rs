@@ -101,8 +101,8 @@ fn count_calls(start: &Files, sweep: Sweep) -> usize {
     let (dir, output) = (fresh_dir(), fresh_dir());
     put(dir.path(), start);
     let output = output.path().join("calls");
-    let said = run(traced(dir.path(), sweep, &output));
-    assert!(said.contains("\nend") && said.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len(), "{said}");
+    let output = run(traced(dir.path(), sweep, &output));
+    assert!(output.contains("\nend") && output.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len(), "{output}");
     let mut calls = BTreeMap::<&str, usize>::new();
     let lines = fs::read_to_string(&output).unwrap();
     for line in lines.lines().filter(|line| line.contains('(')) {
@@ -127,21 +127,25 @@ fn run_harmed(dir: &Path, sweep: Sweep, n: usize) -> String {
 }
 
 /// What the child said of each society last, in lines that begin so.
-fn last_said<'a>(said: &'a str, first: &str) -> BTreeMap<&'a str, usize> {
-    assert!(!said.contains("unexpected"), "{said}");
-    let words = said.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+fn last_numbers<'a>(output: &'a str, first: &str) -> BTreeMap<&'a str, usize> {
+    assert!(!output.contains("unexpected"), "{output}");
+    let words = output.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     words.filter(|words| words[0] == first).map(|words| (words[1], words[2].parse().unwrap())).collect()
 }
 
 /// Opens what the child left: all that was acknowledged is there, in whole batches, and it goes on from there.
-fn check(dir: &Path, said: &str, what: &str) {
+fn check(dir: &Path, output: &str, what: &str) {
     let log = LocalLog::open_with(dir, OPTIONS).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (acknowledged, settled) = (last_said(said, "acknowledged"), last_said(said, "settled"));
+    let (acknowledged, settled) = (last_numbers(output, "acknowledged"), last_numbers(output, "settled"));
     for name in SOCIETIES {
         let society = SocietyId::from(name);
         let found = all(&log, &society).unwrap();
-        let told = acknowledged.get(name).copied().unwrap_or(0);
-        assert!(found.len() >= told, "{what}: {name} has {} events, {told} were acknowledged", found.len());
+        let acknowledged_count = acknowledged.get(name).copied().unwrap_or(0);
+        assert!(
+            found.len() >= acknowledged_count,
+            "{what}: {name} has {} events, {acknowledged_count} were acknowledged",
+            found.len()
+        );
         if let Some(settled) = settled.get(name) {
             assert_eq!(found.len(), *settled, "{what}: {name} was settled otherwise");
         }
@@ -168,8 +172,8 @@ fn harm_each(start: &Files, sweep: Sweep) -> usize {
             }
             let dir = fresh_dir();
             put(dir.path(), start);
-            let said = run_harmed(dir.path(), sweep, n);
-            check(dir.path(), &said, &format!("{sweep:?}, call {n}"));
+            let output = run_harmed(dir.path(), sweep, n);
+            check(dir.path(), &output, &format!("{sweep:?}, call {n}"));
         }
     };
     thread::scope(|scope| {

@@ -53,15 +53,15 @@ fn cuts(from: usize, to: usize) -> Vec<usize> {
 fn a_torn_commit_that_nobody_was_told_of_is_cut_off() {
     let moments = moments();
     for pair in moments.windows(2) {
-        let [told, torn] = pair else { unreachable!("windows of two") };
-        assert!(torn.wal().starts_with(told.wal()), "the WAL only grows here");
-        for cut in cuts(told.wal().len(), torn.wal().len()) {
+        let [acknowledged, torn] = pair else { unreachable!("windows of two") };
+        assert!(torn.wal().starts_with(acknowledged.wal()), "the WAL only grows here");
+        for cut in cuts(acknowledged.wal().len(), torn.wal().len()) {
             let dir = fresh_dir();
-            put(dir.path(), &told.files_with(&torn.wal()[..cut]));
+            put(dir.path(), &acknowledged.files_with(&torn.wal()[..cut]));
             let log = LocalLog::open(dir.path()).unwrap();
-            assert_eq!(all(&log, &main_society()).unwrap(), told.events, "cut at {cut}");
-            let next = batch_after(told.events.len() as u64);
-            crate::support::wait(log.append(&main_society(), Seq(told.events.len() as u64), &next)).unwrap();
+            assert_eq!(all(&log, &main_society()).unwrap(), acknowledged.events, "cut at {cut}");
+            let next = batch_after(acknowledged.events.len() as u64);
+            crate::support::wait(log.append(&main_society(), Seq(acknowledged.events.len() as u64), &next)).unwrap();
         }
     }
 }
@@ -70,9 +70,9 @@ fn a_torn_commit_that_nobody_was_told_of_is_cut_off() {
 fn a_commit_that_is_whole_but_that_nobody_was_told_of_stays() {
     let moments = moments();
     for pair in moments.windows(2) {
-        let [told, whole] = pair else { unreachable!("windows of two") };
+        let [acknowledged, whole] = pair else { unreachable!("windows of two") };
         let dir = fresh_dir();
-        put(dir.path(), &told.files_with(whole.wal()));
+        put(dir.path(), &acknowledged.files_with(whole.wal()));
         let log = LocalLog::open(dir.path()).unwrap();
         assert_eq!(all(&log, &main_society()).unwrap(), whole.events);
     }
@@ -82,31 +82,31 @@ fn a_commit_that_is_whole_but_that_nobody_was_told_of_stays() {
 fn the_loss_of_a_commit_that_somebody_was_told_of_is_noticed() {
     let moments = moments();
     let mut before = 0;
-    for told in &moments {
-        for cut in cuts(before, told.wal().len()) {
+    for acknowledged in &moments {
+        for cut in cuts(before, acknowledged.wal().len()) {
             let dir = fresh_dir();
-            put(dir.path(), &told.files_with(&told.wal()[..cut]));
+            put(dir.path(), &acknowledged.files_with(&acknowledged.wal()[..cut]));
             let found = files(dir.path());
             let text = damaged(LocalLog::open(dir.path()));
             assert!(text.contains("acknowledged are missing"), "cut at {cut}: {text}");
             assert_eq!(files(&set_aside(dir.path())[0]), found, "cut at {cut}");
         }
-        before = told.wal().len();
+        before = acknowledged.wal().len();
     }
 }
 
 #[test]
 fn a_lost_wal_or_a_lost_database_is_noticed() {
-    let told = moments().pop().unwrap();
+    let acknowledged = moments().pop().unwrap();
     for lost in ["polis.db-wal", "polis.db"] {
-        let mut found = told.files.clone();
+        let mut found = acknowledged.files.clone();
         found.0.remove(lost);
         let dir = fresh_dir();
         put(dir.path(), &found);
         damaged(LocalLog::open(dir.path()));
         assert_eq!(files(&set_aside(dir.path())[0]), found, "{lost}");
     }
-    let mut found = told.files.clone();
+    let mut found = acknowledged.files.clone();
     found.0.retain(|name, _| name == "polis.db-wal");
     let dir = fresh_dir();
     put(dir.path(), &found);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use polis_domain::{Account, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, Spine, TaskId};
 
 use super::Plan;
-use crate::{Programmed, expected};
+use crate::{ProgrammedAgent, expected};
 
 /// Checks a finished run against its plan and against what the world saw.
 pub fn check(
@@ -68,13 +68,13 @@ fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (Me
         if !plan.is_comparable() {
             continue;
         }
-        let said = match &answer.kind {
+        let answered = match &answer.kind {
             MessageKind::Failure(failure) => Err(failure.code.to_string()),
             MessageKind::Answer | MessageKind::Message => Ok(answer.payload.text.to_string()),
         };
-        let wanted = expected(&plan.submissions[*i].program);
-        if said != wanted {
-            return Err(format!("request {i} was answered {said:?} instead of {wanted:?}"));
+        let expected_answer = expected(&plan.submissions[*i].program);
+        if answered != expected_answer {
+            return Err(format!("request {i} was answered {answered:?} instead of {expected_answer:?}"));
         }
     }
     Ok(())
@@ -102,7 +102,7 @@ fn first_come_first_served(log: &[Recorded]) -> Result<(), String> {
 
 /// P20: by no more than one reply.
 fn no_budget_is_exceeded(log: &[Recorded]) -> Result<(), String> {
-    let reply = u64::from(Programmed::REPLY_TOKENS) + 1;
+    let reply = u64::from(ProgrammedAgent::REPLY_TOKENS) + 1;
     let mut spine = Spine::default();
     for recorded in log {
         spine.evolve(recorded);

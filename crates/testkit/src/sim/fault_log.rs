@@ -1,4 +1,4 @@
-//! A log in bad weather: it is slow, it fails, and the process dies at it.
+//! A log with injected faults: appends are slow, fail, or kill the process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use polis_domain::{Recorded, Seq, SocietyId};
 use polis_ports::{Log, LogError};
 use tokio::sync::Notify;
 
-use super::{Dice, Plan};
+use super::{Plan, SeededRng};
 use crate::Gate;
 
-/// What the log has in store, and what it has done so far.
+/// The faults that are still to come, and those so far.
 #[derive(Debug, Clone)]
-pub(super) struct Weather {
-    dice: Dice,
+pub(super) struct FaultSchedule {
+    rng: SeededRng,
     left: Vec<(u64, bool)>,
     appends: u64,
     failures_percent: u64,
@@ -26,11 +26,11 @@ pub(super) struct Weather {
     pub(super) failures: usize,
 }
 
-impl Weather {
-    /// The weather of a plan.
+impl FaultSchedule {
+    /// The schedule of a plan.
     pub(super) fn new(plan: &Plan) -> Self {
         Self {
-            dice: Dice::new(plan.seed ^ 0xfa17),
+            rng: SeededRng::new(plan.seed ^ 0xfa17),
             left: plan.kills.iter().rev().copied().collect(),
             appends: 0,
             failures_percent: plan.failures_percent,
@@ -42,60 +42,60 @@ impl Weather {
     }
 
     /// What happens to the next append.
-    fn next(&mut self) -> Strike {
+    fn next(&mut self) -> AppendFault {
         self.appends += 1;
         if self.left.last().is_some_and(|(at, _)| self.appends > *at) {
             let (_, durable) = self.left.pop().unwrap_or_default();
             (self.appends, self.dead) = (0, true);
             self.kills += 1;
-            return Strike::Death { durable };
+            return AppendFault::Death { durable };
         }
-        if self.dice.chance(self.failures_percent) {
+        if self.rng.chance(self.failures_percent) {
             self.failures += 1;
-            return Strike::Failure { durable: self.dice.chance(50) };
+            return AppendFault::Failure { durable: self.rng.chance(50) };
         }
-        Strike::None
+        AppendFault::None
     }
 }
 
 /// What happens to an append. A write that is torn is cut back as a whole when the log is opened again: not durable.
-enum Strike {
+enum AppendFault {
     None,
     Failure { durable: bool },
     Death { durable: bool },
 }
 
-/// The gate of a log in bad weather.
+/// The gate of a log with injected faults.
 #[derive(Debug)]
-pub(super) struct Faults {
-    weather: Mutex<Weather>,
+pub(super) struct FaultGate {
+    schedule: Mutex<FaultSchedule>,
     killed: Arc<Notify>,
 }
 
-impl Faults {
-    /// This weather.
-    pub(super) fn new(weather: Weather) -> Self {
-        let weather = Weather { dead: false, ..weather };
-        Self { weather: Mutex::new(weather), killed: Arc::default() }
+impl FaultGate {
+    /// A gate that follows this schedule.
+    pub(super) fn new(schedule: FaultSchedule) -> Self {
+        let schedule = FaultSchedule { dead: false, ..schedule };
+        Self { schedule: Mutex::new(schedule), killed: Arc::default() }
     }
 
-    /// Tells when the process is dead.
+    /// Notified when the process is dead.
     pub(super) fn killed(&self) -> Arc<Notify> {
         self.killed.clone()
     }
 
-    /// The weather as it is now.
-    pub(super) fn weather(&self) -> Weather {
+    /// The schedule as it is now.
+    pub(super) fn schedule(&self) -> FaultSchedule {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Weather> {
-        self.weather.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FaultSchedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Gate for Faults {
+impl Gate for FaultGate {
     async fn append(
         &self,
         log: &dyn Log,
@@ -107,25 +107,25 @@ impl Gate for Faults {
             std::future::pending::<()>().await;
         }
         let delay = {
-            let mut weather = self.lock();
-            let longest = weather.max_delay_ms / 4;
-            Duration::from_millis(weather.dice.below(longest + 1))
+            let mut schedule = self.lock();
+            let longest = schedule.max_delay_ms / 4;
+            Duration::from_millis(schedule.rng.below(longest + 1))
         };
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
         let strike = self.lock().next();
         let durable = match strike {
-            Strike::None => true,
-            Strike::Failure { durable } | Strike::Death { durable } => durable,
+            AppendFault::None => true,
+            AppendFault::Failure { durable } | AppendFault::Death { durable } => durable,
         };
         if durable {
             log.append(society, expected, events).await?;
         }
         match strike {
-            Strike::None => Ok(()),
-            Strike::Failure { .. } => Err(LogError::Failed("the weather".into())),
-            Strike::Death { .. } => {
+            AppendFault::None => Ok(()),
+            AppendFault::Failure { .. } => Err(LogError::Failed("the weather".into())),
+            AppendFault::Death { .. } => {
                 self.killed.notify_one();
                 std::future::pending().await
             }

@@ -9,7 +9,7 @@ use polis_domain::{Event, Recorded, Seq, SocietyId, Timestamp};
 use polis_engine::{Branch, fork, replay};
 use polis_ports::Log;
 
-use super::{Dice, Faults, PATIENCE, Weather, World, cast, lock};
+use super::{FaultGate, FaultSchedule, PATIENCE, SeededRng, World, cast, lock};
 use crate::{GatedLog, ManualClock};
 
 /// A life number that no run reaches.
@@ -40,7 +40,7 @@ impl World {
     }
 
     async fn forks(self: &Arc<Self>, log: &[Recorded]) -> Result<(), String> {
-        let asked = Seq(Dice::new(self.plan.seed ^ 0xf02c).below(log.len() as u64) + 1);
+        let asked = Seq(SeededRng::new(self.plan.seed ^ 0xf02c).below(log.len() as u64) + 1);
         if self.log.whole(&self.society, asked).await.map_err(|error| error.to_string())? == Seq(0) {
             return Ok(());
         }
@@ -49,7 +49,7 @@ impl World {
         let branch = Branch { from: self.society.clone(), at: Some(asked), to: other.clone(), aside: None, request: None };
         let forked = fork(&*self.log, &*clock, &branch, self.plan.seed).await.map_err(|error| error.to_string())?;
         let plan = self.plan.undisturbed();
-        let weather = Weather::new(&plan);
+        let schedule = FaultSchedule::new(&plan);
         // The same world: whoever looks whether a write was done sees what the first one did.
         let world = Arc::new(Self {
             society: other.clone(),
@@ -58,10 +58,10 @@ impl World {
             artifacts: self.artifacts.clone(),
             ledger: Mutex::new(lock(&self.ledger).clone()),
             accepted: Mutex::default(),
-            dice: Mutex::new(Dice::new(self.plan.seed ^ 0x78)),
+            rng: Mutex::new(SeededRng::new(self.plan.seed ^ 0x78)),
             time: AtomicU64::new(self.time.load(Ordering::Relaxed)),
         });
-        let gated = Arc::new(GatedLog { log: self.log.clone(), gate: Faults::new(weather) });
+        let gated = Arc::new(GatedLog { log: self.log.clone(), gate: FaultGate::new(schedule) });
         let stuck = format!("the fork at {} is stuck: a wait was forgotten or a turn is not run", forked.at);
         let lived = tokio::time::timeout(PATIENCE, world.clone().work(gated, clock, ANOTHER_LIFE)).await;
         lived.map_err(|_| stuck)??;

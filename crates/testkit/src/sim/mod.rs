@@ -2,10 +2,10 @@
 //! reorders and fails, and lets a person settle what is in doubt. The same seed gives the same run.
 
 mod check;
-mod dice;
 mod fault_log;
 mod fork;
 mod plan;
+mod rng;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,13 @@ use polis_engine::{Cast, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, Log, ModelError};
 
 use crate::{
-    GatedLog, Line, ManualClock, MemoryArtifacts, MemoryLog, Programmed, ScriptedModel, ScriptedTools, worker_role, world,
+    GatedLog, ManualClock, MemoryArtifacts, MemoryLog, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools,
+    worker_role, world,
 };
 pub use check::check;
-use dice::Dice;
-use fault_log::{Faults, Weather};
+use fault_log::{FaultGate, FaultSchedule};
 pub use plan::{Plan, Submission};
+use rng::SeededRng;
 
 /// What a run came to.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ struct World {
     ledger: Mutex<Vec<(EffectClass, String)>>,
     /// What was acknowledged: the place in the plan, and the message.
     accepted: Mutex<BTreeMap<usize, (MessageId, TaskId)>>,
-    dice: Mutex<Dice>,
+    rng: Mutex<SeededRng>,
     time: AtomicU64,
 }
 
@@ -63,7 +64,7 @@ pub fn run(plan: Plan) -> Result<Report, String> {
     let report = live_through(plan)?;
     if let Some(quiet) = quiet {
         let undisturbed = live_through(quiet)?;
-        if let Some(difference) = crate::alike::difference(&undisturbed.log, &report.log) {
+        if let Some(difference) = crate::equivalence::difference(&undisturbed.log, &report.log) {
             return Err(format!("the log differs from the undisturbed one {difference}"));
         }
     }
@@ -79,24 +80,24 @@ fn live_through(plan: Plan) -> Result<Report, String> {
         artifacts: Arc::default(),
         ledger: Mutex::default(),
         accepted: Mutex::default(),
-        dice: Mutex::new(Dice::new(seed ^ 0x77)),
+        rng: Mutex::new(SeededRng::new(seed ^ 0x77)),
         time: AtomicU64::new(1_700_000_000_000),
     });
-    let mut weather = Weather::new(&world.plan);
+    let mut schedule = FaultSchedule::new(&world.plan);
     for life in 0..MAX_LIVES {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let log = Arc::new(GatedLog { log: world.log.clone(), gate: Faults::new(weather) });
+        let log = Arc::new(GatedLog { log: world.log.clone(), gate: FaultGate::new(schedule) });
         let done = runtime.block_on(world.clone().life(log.clone(), life as u64));
         drop(runtime);
-        weather = log.gate.weather();
+        schedule = log.gate.schedule();
         if done? {
-            let kills = weather.kills;
+            let kills = schedule.kills;
             let log: Vec<_> = world.log.events(&world.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
             world.check(&log)?;
             world.again(&log)?;
             let doubts = log.iter().filter(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).count();
-            return Ok(Report { log, kills, failures: weather.failures, doubts });
+            return Ok(Report { log, kills, failures: schedule.failures, doubts });
         }
     }
     Err(format!("the society was not done after {MAX_LIVES} lives"))
@@ -104,7 +105,7 @@ fn live_through(plan: Plan) -> Result<Report, String> {
 
 impl World {
     /// One life of the process: until everything is answered, or until it is killed.
-    async fn life(self: Arc<Self>, log: Arc<GatedLog<Faults>>, life: u64) -> Result<bool, String> {
+    async fn life(self: Arc<Self>, log: Arc<GatedLog<FaultGate>>, life: u64) -> Result<bool, String> {
         let clock = Arc::new(ManualClock::at(Timestamp(self.time.load(Ordering::Relaxed))));
         let killed = log.gate.killed();
         let ended = tokio::select! {
@@ -130,7 +131,7 @@ impl World {
         }
     }
 
-    async fn work(self: Arc<Self>, log: Arc<GatedLog<Faults>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
+    async fn work(self: Arc<Self>, log: Arc<GatedLog<FaultGate>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
         let ports = self.ports(log, clock);
         let cast = cast();
         let entropy = polis_domain::mix(self.plan.seed ^ life);
@@ -214,10 +215,10 @@ impl World {
 
     /// Does what a person would: looks after what waits, and calls off what the plan says.
     async fn attend(&self, society: &Society) {
-        world::attend(society, |key| lock(&self.ledger).iter().any(|(_, done)| done == key)).await;
+        world::resolve_open_decisions(society, |key| lock(&self.ledger).iter().any(|(_, done)| done == key)).await;
         for (i, submission) in self.plan.submissions.iter().enumerate() {
             let task = lock(&self.accepted).get(&i).map(|(_, task)| task.clone());
-            if let Some(task) = task.filter(|_| submission.cancel && lock(&self.dice).chance(10)) {
+            if let Some(task) = task.filter(|_| submission.cancel && lock(&self.rng).chance(10)) {
                 let _ = society.cancel(Target::Task(task), "the plan says so").await;
             }
         }
@@ -245,23 +246,24 @@ impl World {
     fn model(self: &Arc<Self>) -> ScriptedModel {
         let world = self.clone();
         ScriptedModel::new(move |request| {
-            let mut dice = lock(&world.dice);
-            let delay = Duration::from_millis(dice.below(world.plan.max_delay_ms + 1));
-            if world.plan.model_fails && dice.chance(20) {
-                return Line::error(ModelError::Failed { reason: "the weather".to_owned(), retry_after: None }).after(delay);
+            let mut rng = lock(&world.rng);
+            let delay = Duration::from_millis(rng.below(world.plan.max_delay_ms + 1));
+            if world.plan.model_fails && rng.chance(20) {
+                return ScriptedReply::error(ModelError::Failed { reason: "the weather".to_owned(), retry_after: None })
+                    .after(delay);
             }
             // The same request costs the same in every life, and each another sum.
-            let thought = world::thought(request);
-            let written = thought.bytes().map(u64::from).sum::<u64>() % u64::from(Programmed::REPLY_TOKENS) + 1;
+            let thought = world::model_reply(request);
+            let written = thought.bytes().map(u64::from).sum::<u64>() % u64::from(ProgrammedAgent::REPLY_TOKENS) + 1;
             let usage = Usage { input_tokens: 1, output_tokens: written, ..Usage::default() };
-            Line::text(&thought).after(delay).costing(usage)
+            ScriptedReply::text(&thought).after(delay).costing(usage)
         })
     }
 
     fn tools(self: &Arc<Self>) -> ScriptedTools {
-        let (ledger, dice) = (self.clone(), self.clone());
+        let (ledger, rng) = (self.clone(), self.clone());
         let tools = world::tools(move |class, key| lock(&ledger.ledger).push((class, key.to_owned())));
-        tools.delayed(move |_| Duration::from_millis(lock(&dice.dice).below(dice.plan.max_delay_ms + 1)))
+        tools.delayed(move |_| Duration::from_millis(lock(&rng.rng).below(rng.plan.max_delay_ms + 1)))
     }
 
     fn check(&self, log: &[Recorded]) -> Result<(), String> {
@@ -276,7 +278,7 @@ impl World {
 }
 
 fn cast() -> Cast {
-    Cast::new().with(Programmed::NAME, Programmed)
+    Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -2,7 +2,7 @@
 
 use polis_domain::{AgentId, Budget, Budgets};
 
-use super::Dice;
+use super::SeededRng;
 use crate::{Op, Program};
 
 /// A run: who is there, what is asked, and what goes wrong.
@@ -44,58 +44,58 @@ pub struct Submission {
 impl Plan {
     /// Draws a plan.
     pub fn new(seed: u64) -> Self {
-        let mut dice = Dice::new(seed);
-        let agents = 2 + dice.below(4) as usize;
-        let cancels = dice.chance(25);
-        let submissions = (0..1 + dice.below(4)).map(|i| {
-            let agent = dice.below(agents as u64) as usize;
-            let mut writer = Writer { dice: &mut dice, agents, tag: i };
+        let mut rng = SeededRng::new(seed);
+        let agents = 2 + rng.below(4) as usize;
+        let cancels = rng.chance(25);
+        let submissions = (0..1 + rng.below(4)).map(|i| {
+            let agent = rng.below(agents as u64) as usize;
+            let mut writer = Writer { rng: &mut rng, agents, tag: i };
             let mut program = writer.program(agent, 2);
             program.0.insert(0, Op::Say(format!("request {i}")));
-            if writer.dice.chance(25) {
+            if writer.rng.chance(25) {
                 let next = writer.program(agent, 1);
                 program.0.push(Op::Then(next));
             }
-            Submission { agent: name(agent), program, cancel: cancels && dice.chance(50) }
+            Submission { agent: name(agent), program, cancel: cancels && rng.chance(50) }
         });
         let submissions = submissions.collect();
-        let kills = (0..dice.below(7)).map(|_| (dice.below(25), dice.chance(50))).collect();
+        let kills = (0..rng.below(7)).map(|_| (rng.below(25), rng.chance(50))).collect();
         let mut plan = Self {
             seed,
             agents,
             submissions,
             kills,
-            failures_percent: [0, 0, 3, 10][dice.below(4) as usize],
-            max_delay_ms: [0, 5, 60][dice.below(3) as usize],
-            model_fails: dice.chance(20),
-            max_running: [1, 2, 256][dice.below(3) as usize],
-            max_lingering: [0, 1, 1_024][dice.below(3) as usize],
+            failures_percent: [0, 0, 3, 10][rng.below(4) as usize],
+            max_delay_ms: [0, 5, 60][rng.below(3) as usize],
+            model_fails: rng.chance(20),
+            max_running: [1, 2, 256][rng.below(3) as usize],
+            max_lingering: [0, 1, 1_024][rng.below(3) as usize],
             budgets: Budgets::default(),
         };
-        if dice.chance(25) {
-            plan.spend(&mut dice);
+        if rng.chance(25) {
+            plan.spend(&mut rng);
         }
-        plan.keep(&mut dice);
-        if dice.chance(30) {
-            plan.hire(&mut dice);
+        plan.keep(&mut rng);
+        if rng.chance(30) {
+            plan.hire(&mut rng);
         }
         plan
     }
 
     /// Has some keep contents outside the log, a few of them the same.
-    fn keep(&mut self, dice: &mut Dice) {
+    fn keep(&mut self, rng: &mut SeededRng) {
         for submission in &mut self.submissions {
-            if dice.chance(40) {
-                let place = 1 + dice.below(submission.program.0.len() as u64) as usize;
-                submission.program.0.insert(place, Op::Keep(format!("content {}", dice.below(3))));
+            if rng.chance(40) {
+                let place = 1 + rng.below(submission.program.0.len() as u64) as usize;
+                submission.program.0.insert(place, Op::Keep(format!("content {}", rng.below(3))));
             }
         }
     }
 
     /// Sets budgets of a few replies and has everybody think in several places at once, so that calls wait for each other and
     /// the person is asked for more.
-    fn spend(&mut self, dice: &mut Dice) {
-        self.budgets = budgets(dice);
+    fn spend(&mut self, rng: &mut SeededRng) {
+        self.budgets = budgets(rng);
         self.max_delay_ms = self.max_delay_ms.max(5);
         for (i, submission) in self.submissions.iter_mut().enumerate() {
             let think = |unit: u64, step: u64| Op::Think(format!("{i}-{unit}-{step}"));
@@ -105,10 +105,10 @@ impl Plan {
     }
 
     /// Has everybody make a helper, ask it, and send it away: idle, or with work that it does first.
-    fn hire(&mut self, dice: &mut Dice) {
+    fn hire(&mut self, rng: &mut SeededRng) {
         for (i, submission) in self.submissions.iter_mut().enumerate() {
             let helper = format!("helper{i}");
-            let work = Program(vec![Op::Sleep(1 + dice.below(50)), Op::Call(vec![("mark".to_owned(), format!("h{i}"))])]);
+            let work = Program(vec![Op::Sleep(1 + rng.below(50)), Op::Call(vec![("mark".to_owned(), format!("h{i}"))])]);
             let asked = Op::Ask { agent: helper.clone(), program: work, patience_ms: 30 * 60 * 1_000 };
             let hired = [Op::Spawn(helper.clone()), asked, Op::Terminate(helper, 60 * 60 * 1_000)];
             submission.program.0.splice(1..1, hired);
@@ -126,10 +126,10 @@ impl Plan {
     }
 }
 
-fn budgets(dice: &mut Dice) -> Budgets {
+fn budgets(rng: &mut SeededRng) -> Budgets {
     let mut budget = || Budget {
-        tokens: [None, Some(150), Some(400)][dice.below(3) as usize],
-        requests: [None, None, Some(3)][dice.below(3) as usize],
+        tokens: [None, Some(150), Some(400)][rng.below(3) as usize],
+        requests: [None, None, Some(3)][rng.below(3) as usize],
         ..Budget::default()
     };
     Budgets { society: budget(), task: budget(), agent: budget(), ..Budgets::default() }
@@ -142,32 +142,32 @@ fn name(agent: usize) -> AgentId {
 
 /// Writes programs. Agents ask only agents after them, so nobody waits in a circle.
 struct Writer<'a> {
-    dice: &'a mut Dice,
+    rng: &'a mut SeededRng,
     agents: usize,
     tag: u64,
 }
 
 impl Writer<'_> {
     fn program(&mut self, agent: usize, depth: u64) -> Program {
-        let steps = 1 + self.dice.below(4);
+        let steps = 1 + self.rng.below(4);
         Program((0..steps).map(|_| self.op(agent, depth)).collect())
     }
 
     fn op(&mut self, agent: usize, depth: u64) -> Op {
-        let word = format!("{}-{}", self.tag, self.dice.below(1_000));
-        match self.dice.below(if depth == 0 { 7 } else { 10 }) {
+        let word = format!("{}-{}", self.tag, self.rng.below(1_000));
+        match self.rng.below(if depth == 0 { 7 } else { 10 }) {
             0 => Op::Say(word),
             1 => Op::Think(word),
             2 => Op::Call(vec![("mark".to_owned(), word)]),
             3 => self.calls(word),
-            4 => Op::Sleep(1 + self.dice.below(200)),
+            4 => Op::Sleep(1 + self.rng.below(200)),
             5 => Op::Tell(word),
             6 => Op::Approve(word),
-            7 => Op::Units((0..1 + self.dice.below(3)).map(|_| self.program(agent, depth - 1)).collect()),
+            7 => Op::Units((0..1 + self.rng.below(3)).map(|_| self.program(agent, depth - 1)).collect()),
             _ if agent + 1 < self.agents => {
-                let asked = agent + 1 + self.dice.below((self.agents - agent - 1) as u64) as usize;
+                let asked = agent + 1 + self.rng.below((self.agents - agent - 1) as u64) as usize;
                 let mut program = self.program(asked, depth - 1);
-                if self.dice.chance(10) {
+                if self.rng.chance(10) {
                     program.0.push(Op::Fail("gave_up".to_owned()));
                 }
                 Op::Ask { agent: name(asked).to_string(), program, patience_ms: 30 * 60 * 1_000 }
@@ -177,8 +177,8 @@ impl Writer<'_> {
     }
 
     fn calls(&mut self, word: String) -> Op {
-        let count = 1 + self.dice.below(4);
-        let call = |i| (["look", "stamp", "mark"][self.dice.below(3) as usize].to_owned(), format!("{word}.{i}"));
+        let count = 1 + self.rng.below(4);
+        let call = |i| (["look", "stamp", "mark"][self.rng.below(3) as usize].to_owned(), format!("{word}.{i}"));
         Op::Call((0..count).map(call).collect())
     }
 }

@@ -1,11 +1,11 @@
-//! Agents of others that speak A2A 1.0, as tools that only code calls: look at the card, send a message, wait for the task.
+//! Remote agents that speak A2A 1.0, as tools that only code calls: read the card, send a message, wait for the task.
 //!
-//! They are apart so that each stands in the log by itself. A message has the id of the call that sends it. Where the card says
-//! that repeated messages are known, sending may be repeated after a crash; elsewhere it is a write, and in doubt. Waiting only
-//! reads: it begins again wherever it was cut.
+//! They are separate tools so that each has its own effect in the log. A message has the id of the call that sends it. Where
+//! the card declares that repeated messages are recognised, sending may be repeated after a crash; elsewhere it is a write, and
+//! in doubt. Waiting only reads, so it can start again at any point.
 
-mod told;
-mod wire;
+mod client;
+mod tasks;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::results::{arguments, failed, good};
-use wire::{Trouble, Wire};
+use client::{A2aClient, A2aError};
 
-/// What the card of an agent declares that does a message once, however often it is sent.
-const KNOWS_MESSAGES: &str = "urn:polis:a2a:repeated-messages-are-known:v1";
+/// The extension by which a card declares that a repeated message is processed only once.
+const DEDUPLICATES_MESSAGES: &str = "urn:polis:a2a:repeated-messages-are-known:v1";
 
 /// How long to wait between attempts, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// How often a task is looked at where nobody tells of changes, at first and at most.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
-const RAREST_LOOK: Duration = Duration::from_secs(10);
+/// How often a task is polled where there is no stream of updates, at first and at most.
+const FIRST_POLL: Duration = Duration::from_millis(250);
+const LONGEST_POLL: Duration = Duration::from_secs(10);
 
-/// An agent of others, as the operator sets it up.
+/// A remote agent, as the operator configures it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteAgent {
     /// What it is called here.
@@ -41,7 +41,7 @@ pub struct RemoteAgent {
     pub url: String,
     /// The variable that holds its token.
     pub token_env: Option<String>,
-    /// How long it may be out of reach before a call of it fails.
+    /// How long it may be unreachable before a call to it fails.
     pub patience: Duration,
 }
 
@@ -56,10 +56,15 @@ impl fmt::Debug for RemoteAgent {
 pub fn tools(agents: &[RemoteAgent]) -> Result<Vec<Box<dyn Tool>>, String> {
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
     for agent in agents {
-        let wire = Wire::new(agent).map_err(|what| format!("the agent `{}`: {what}", agent.name))?;
-        let wire = Arc::new(wire);
-        for does in [Does::Card, Does::Send, Does::SendOnce, Does::Wait] {
-            tools.push(Box::new(RemoteTool { name: agent.name.clone(), patience: agent.patience, wire: wire.clone(), does }));
+        let client = A2aClient::new(agent).map_err(|what| format!("the agent `{}`: {what}", agent.name))?;
+        let client = Arc::new(client);
+        for operation in [Operation::Card, Operation::Send, Operation::SendOnce, Operation::Wait] {
+            tools.push(Box::new(RemoteTool {
+                name: agent.name.clone(),
+                patience: agent.patience,
+                client: client.clone(),
+                operation,
+            }));
         }
     }
     Ok(tools)
@@ -67,7 +72,7 @@ pub fn tools(agents: &[RemoteAgent]) -> Result<Vec<Box<dyn Tool>>, String> {
 
 /// What one of the tools does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum Operation {
     Card,
     Send,
     SendOnce,
@@ -77,13 +82,13 @@ enum Does {
 struct RemoteTool {
     name: String,
     patience: Duration,
-    wire: Arc<Wire>,
-    does: Does,
+    client: Arc<A2aClient>,
+    operation: Operation,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Message {
+struct SendArguments {
     endpoint: String,
     text: String,
     context_id: Option<String>,
@@ -94,7 +99,7 @@ struct Message {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Awaited {
+struct WaitArguments {
     endpoint: String,
     task_id: String,
     streaming: bool,
@@ -103,11 +108,11 @@ struct Awaited {
 #[async_trait]
 impl Tool for RemoteTool {
     fn spec(&self) -> ToolSpec {
-        let (name, class, volatile) = match self.does {
-            Does::Card => ("card", EffectClass::Read, true),
-            Does::Send => ("send", EffectClass::Idempotent, false),
-            Does::SendOnce => ("send_once", EffectClass::Write, false),
-            Does::Wait => ("wait", EffectClass::Read, true),
+        let (name, class, volatile) = match self.operation {
+            Operation::Card => ("card", EffectClass::Read, true),
+            Operation::Send => ("send", EffectClass::Idempotent, false),
+            Operation::SendOnce => ("send_once", EffectClass::Write, false),
+            Operation::Wait => ("wait", EffectClass::Read, true),
         };
         let description = format!("Speaks A2A with {}. Only code calls it.", self.name);
         let name = format!("_a2a_{name}__{}", self.name).into();
@@ -115,37 +120,37 @@ impl Tool for RemoteTool {
     }
 
     fn flow(&self, _: &str) -> Flow {
-        // A member of the society, but one that is elsewhere: what it is told leaves this machine.
-        let sends = matches!(self.does, Does::Send | Does::SendOnce);
+        // What is sent to a remote agent leaves this machine.
+        let sends = matches!(self.operation, Operation::Send | Operation::SendOnce);
         Flow { outside: Some(format!("the agent {}", self.name).into()), sends, ..Flow::default() }
     }
 
     async fn call(&self, given: &str, context: &CallContext) -> Result<CallResult, ToolError> {
-        let told = match self.does {
-            Does::Card => self.card().await,
-            Does::Send | Does::SendOnce => self.send(arguments(given)?, context).await,
-            Does::Wait => self.wait(&arguments(given)?).await,
+        let result = match self.operation {
+            Operation::Card => self.card().await,
+            Operation::Send | Operation::SendOnce => self.send(arguments(given)?, context).await,
+            Operation::Wait => self.wait(&arguments(given)?).await,
         };
-        Ok(match told {
-            Ok(told) => good(told.to_string()),
-            Err(trouble) => failed(format_args!("{}: {trouble}", self.name)),
+        Ok(match result {
+            Ok(value) => good(value.to_string()),
+            Err(error) => failed(format_args!("{}: {error}", self.name)),
         })
     }
 }
 
 impl RemoteTool {
     /// Where messages go, and what may be relied on there.
-    async fn card(&self) -> Result<Value, Trouble> {
-        let card = self.patiently(Trouble::is_passing, None).await?;
+    async fn card(&self) -> Result<Value, A2aError> {
+        let card = self.ask_with_retries(A2aError::is_transient, None).await?;
         let capabilities = &card["capabilities"];
         let declared = capabilities["extensions"].as_array().into_iter().flatten();
-        let knows = declared.into_iter().any(|extension| extension["uri"] == KNOWS_MESSAGES);
-        let endpoint = self.wire.endpoint(&card)?;
+        let knows = declared.into_iter().any(|extension| extension["uri"] == DEDUPLICATES_MESSAGES);
+        let endpoint = self.client.endpoint(&card)?;
         Ok(json!({ "endpoint": endpoint, "streaming": capabilities["streaming"] == true, "knowsMessages": knows }))
     }
 
-    async fn send(&self, message: Message, context: &CallContext) -> Result<Value, Trouble> {
-        let Message { endpoint, text, context_id, task_id, approval_id } = message;
+    async fn send(&self, message: SendArguments, context: &CallContext) -> Result<Value, A2aError> {
+        let SendArguments { endpoint, text, context_id, task_id, approval_id } = message;
         let mut sent = json!({ "messageId": context.idempotency_key(), "role": "ROLE_USER", "parts": [{ "text": text }] });
         let named = [("contextId", context_id), ("taskId", task_id)];
         for (field, id) in named.into_iter().filter_map(|(field, id)| Some((field, id?))) {
@@ -155,55 +160,59 @@ impl RemoteTool {
             sent["metadata"] = json!({ "approvalId": id });
         }
         let params = json!({ "message": sent, "configuration": { "returnImmediately": true } });
-        // What may have arrived is sent again only where that does no harm.
-        let may_repeat = match self.does {
-            Does::SendOnce => Trouble::is_unsent,
-            _ => Trouble::is_passing,
+        // A message that may have arrived is sent again only where that does no harm.
+        let may_repeat = match self.operation {
+            Operation::SendOnce => A2aError::is_unsent,
+            _ => A2aError::is_transient,
         };
-        let result = self.patiently(may_repeat, Some((&endpoint, "SendMessage", &params))).await?;
-        told::sent(&result).ok_or_else(|| Trouble::strange("its answer is neither a task nor a message"))
+        let result = self.ask_with_retries(may_repeat, Some((&endpoint, "SendMessage", &params))).await?;
+        tasks::read_send_result(&result).ok_or_else(|| A2aError::unusable("its answer is neither a task nor a message"))
     }
 
     /// Waits until the task is over or it is our turn.
-    async fn wait(&self, awaited: &Awaited) -> Result<Value, Trouble> {
-        let params = json!({ "id": awaited.task_id });
-        let mut pause = FIRST_LOOK;
-        let mut changes = None;
+    async fn wait(&self, wait: &WaitArguments) -> Result<Value, A2aError> {
+        let params = json!({ "id": wait.task_id });
+        let mut pause = FIRST_POLL;
+        let mut updates = None;
         loop {
-            if awaited.streaming && changes.is_none() {
-                // Without it the task is looked at from time to time.
-                changes = self.wire.subscribe(&awaited.endpoint, &params).await.ok();
+            if wait.streaming && updates.is_none() {
+                // Without it the task is polled.
+                updates = self.client.subscribe(&wait.endpoint, &params).await.ok();
             }
-            let task = self.patiently(Trouble::is_passing, Some((&awaited.endpoint, "GetTask", &params))).await?;
-            if let Some(told) = told::rests(&task) {
-                return Ok(told);
+            let task = self.ask_with_retries(A2aError::is_transient, Some((&wait.endpoint, "GetTask", &params))).await?;
+            if let Some(outcome) = tasks::read_settled_task(&task) {
+                return Ok(outcome);
             }
-            let is_heard = match &mut changes {
-                Some(changes) => tokio::time::timeout(RAREST_LOOK, changes.next()).await,
+            let has_update = match &mut updates {
+                Some(updates) => tokio::time::timeout(LONGEST_POLL, updates.next()).await,
                 None => {
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 3 / 2).min(RAREST_LOOK);
+                    pause = (pause * 3 / 2).min(LONGEST_POLL);
                     Ok(true)
                 }
             };
-            if is_heard == Ok(false) {
-                changes = None;
-                tokio::time::sleep(FIRST_LOOK).await;
+            if has_update == Ok(false) {
+                updates = None;
+                tokio::time::sleep(FIRST_POLL).await;
             }
         }
     }
 
-    /// Asks for the card, or a method with its parameters somewhere, until it goes well, fails for good, or patience ends.
-    async fn patiently(&self, may_repeat: fn(&Trouble) -> bool, asked: Option<(&str, &str, &Value)>) -> Result<Value, Trouble> {
+    /// Requests the card, or calls a method at an endpoint, until it succeeds, fails for good, or patience runs out.
+    async fn ask_with_retries(
+        &self,
+        may_repeat: fn(&A2aError) -> bool,
+        asked: Option<(&str, &str, &Value)>,
+    ) -> Result<Value, A2aError> {
         let ends = Instant::now() + self.patience;
         let mut pause = FIRST_PAUSE;
         loop {
             let result = match asked {
-                Some((endpoint, method, params)) => self.wire.ask(endpoint, method, params).await,
-                None => self.wire.card().await,
+                Some((endpoint, method, params)) => self.client.ask(endpoint, method, params).await,
+                None => self.client.card().await,
             };
             match result {
-                Err(trouble) if may_repeat(&trouble) && Instant::now() + pause < ends => tokio::time::sleep(pause).await,
+                Err(error) if may_repeat(&error) && Instant::now() + pause < ends => tokio::time::sleep(pause).await,
                 result => return result,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);

@@ -65,7 +65,7 @@ impl Tool for PutArtifact {
     }
 
     async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
-        let Arguments { name, content, path, media_type: said } = arguments(text)?;
+        let Arguments { name, content, path, media_type: given_type } = arguments(text)?;
         let bad = |why: &str| Err(ToolError::BadArguments(why.to_owned()));
         let store = context.artifacts.store.clone();
         let kept = match (content, path) {
@@ -73,13 +73,13 @@ impl Tool for PutArtifact {
                 let Some(name) = name.filter(|name| !name.trim().is_empty()) else { return bad("name is missing") };
                 let bytes = content.len() as u64;
                 let kept = store.put(content.as_bytes().into()).await.map_err(failed);
-                kept.map(|id| Artifact::new(id, &name, said.as_deref().unwrap_or(media_type(&name, true)), bytes))
+                kept.map(|id| Artifact::new(id, &name, given_type.as_deref().unwrap_or(media_type(&name, true)), bytes))
             }
             (None, Some(path)) => {
                 let path = RelativePath::new(&path)?;
                 let name = name.unwrap_or_else(|| path.name().to_owned());
                 let workspace = self.workspace.clone();
-                let kept = tokio::task::spawn_blocking(move || copied(&workspace, &path, &name, said.as_deref(), &store));
+                let kept = tokio::task::spawn_blocking(move || copied(&workspace, &path, &name, given_type.as_deref(), &store));
                 kept.await.unwrap_or_else(|stopped| Err(failed(stopped)))
             }
             _ => return bad("give either content or path"),
@@ -93,7 +93,7 @@ fn copied(
     workspace: &Workspace,
     path: &RelativePath,
     name: &str,
-    said: Option<&str>,
+    given_type: Option<&str>,
     store: &Arc<dyn Artifacts>,
 ) -> Result<Artifact, CallResult> {
     let mut file = workspace.read(path).map_err(failed)?;
@@ -108,5 +108,5 @@ fn copied(
         draft.write(&buffer[..read]).map_err(failed)?;
     }
     let (id, bytes) = draft.keep().map_err(failed)?;
-    Ok(Artifact::new(id, name, said.unwrap_or(media_type(name, is_text)), bytes))
+    Ok(Artifact::new(id, name, given_type.unwrap_or(media_type(name, is_text)), bytes))
 }

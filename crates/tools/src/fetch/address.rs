@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Hosts and addresses that may be reached although they are not on the Internet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedAddresses {
     hosts: Vec<String>,
     blocks: Vec<(IpAddr, u8)>,
 }
@@ -13,14 +13,14 @@ pub struct Allowed {
 /// A rule that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no host, address or block of addresses such as 10.0.0.0/8")]
-pub struct BadRule(pub String);
+pub struct BadAddressRule(pub String);
 
-impl Allowed {
+impl AllowedAddresses {
     /// Reads hosts (`intranet.example`), addresses (`10.1.2.3`) and blocks of them (`10.0.0.0/8`, `fd00::/8`).
-    pub fn read<S: AsRef<str>>(rules: &[S]) -> Result<Self, BadRule> {
+    pub fn read<S: AsRef<str>>(rules: &[S]) -> Result<Self, BadAddressRule> {
         let mut allowed = Self::default();
         for rule in rules.iter().map(AsRef::as_ref) {
-            let bad = || BadRule(rule.to_owned());
+            let bad = || BadAddressRule(rule.to_owned());
             let (base, length) = match rule.split_once('/') {
                 Some((base, length)) => (base, Some(length.parse::<u8>().map_err(|_| bad())?)),
                 None => (rule, None),
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_the_operator_names_is_open_too() {
-        let allowed = Allowed::read(&["Intranet.example", "10.1.0.0/16", "192.168.7.7", "fd00::/8"]).unwrap();
+        let allowed = AllowedAddresses::read(&["Intranet.example", "10.1.0.0/16", "192.168.7.7", "fd00::/8"]).unwrap();
         for (host, address, open) in [
             ("intranet.example", "10.9.9.9", true),
             ("INTRANET.example.", "127.0.0.1", true),
@@ -174,9 +174,9 @@ mod tests {
         ] {
             assert_eq!(allowed.permits(host, address.parse().unwrap()), open, "{host} {address}");
         }
-        assert!(Allowed::read(&["0.0.0.0/0"]).unwrap().permits("x", "10.0.0.1".parse().unwrap()));
+        assert!(AllowedAddresses::read(&["0.0.0.0/0"]).unwrap().permits("x", "10.0.0.1".parse().unwrap()));
         for bad in ["", "10.0.0.0/33", "10.0.0.0/x", "a/8", "a b", "http://a", "fd00::/129", "a..b"] {
-            assert_eq!(Allowed::read(&[bad]), Err(BadRule(bad.to_owned())));
+            assert_eq!(AllowedAddresses::read(&[bad]), Err(BadAddressRule(bad.to_owned())));
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn readable(html: &str) -> String {
             }
             Token::StartTag(tag) => text.start(&tag),
             Token::EndTag(tag) => text.end(&String::from_utf8_lossy(&tag.name)),
-            Token::String(said) => text.say(&String::from_utf8_lossy(&said)),
+            Token::String(chunk) => text.say(&String::from_utf8_lossy(&chunk)),
             Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
         }
     }
@@ -89,8 +89,8 @@ struct Text {
 
 impl Text {
     /// Adds text, each run of white space as one space.
-    fn say(&mut self, said: &str) {
-        for (n, word) in said.split(|c: char| c.is_whitespace() && c != '\u{a0}').enumerate() {
+    fn say(&mut self, text: &str) {
+        for (n, word) in text.split(|c: char| c.is_whitespace() && c != '\u{a0}').enumerate() {
             if n > 0 && !self.open.ends_with(' ') && !self.open.is_empty() {
                 self.open.push(' ');
             }

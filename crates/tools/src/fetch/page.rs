@@ -15,7 +15,7 @@ use polis_http::{
     Body, Bytes, Environment, HeaderMap, HttpClient, HttpOptions, Request, Resolver, Response, StatusCode, Timeouts, Uri,
 };
 
-use super::address::Allowed;
+use super::address::AllowedAddresses;
 
 const MAX_REDIRECTS: usize = 5;
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -27,7 +27,7 @@ const ACCEPTED: &str = "text/html, application/json, text/plain, text/*;q=0.9, a
 /// Gets pages.
 pub(crate) struct Fetcher {
     pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) allowed: Allowed,
+    pub(crate) allowed: AllowedAddresses,
     /// Most bytes of a page that are read.
     pub(crate) max_bytes: usize,
     http: HttpClient,
@@ -46,7 +46,7 @@ pub(crate) struct Page {
 }
 
 impl Fetcher {
-    pub(crate) fn new(resolver: Arc<dyn Resolver>, allowed: Allowed, max_bytes: usize) -> Self {
+    pub(crate) fn new(resolver: Arc<dyn Resolver>, allowed: AllowedAddresses, max_bytes: usize) -> Self {
         let http = HttpClient::new(HttpOptions {
             timeouts: Timeouts { connect: CONNECT_TIMEOUT, ..Timeouts::default() },
             max_idle_per_host: 0,
@@ -88,9 +88,9 @@ impl Fetcher {
     /// The addresses of a host, looked up once. One that may not be reached spoils them all: it is no honest name.
     async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let said = url.authority().map_or("", |authority| authority.as_str());
-        let said = said.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
-        if said.len() > 1 && url.port_u16().is_none() {
+        let authority = url.authority().map_or("", |authority| authority.as_str());
+        let port = authority.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
+        if port.len() > 1 && url.port_u16().is_none() {
             return Err(format!("{url} has a port that is no number from 0 to 65535"));
         }
         let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });

@@ -1,4 +1,4 @@
-//! One question to a server, a call of a tool or another, and its answer as the model reads it.
+//! One request to a server (a tool call, a resource or a prompt) and its answer as the model reads it.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use super::ear::Ear;
-use super::in_words;
+use super::active_calls::ActiveCall;
+use super::client_handler::McpClientHandler;
 use super::oauth::{Wants, wants};
 use super::render::{prompt, rendered, resource};
-use super::under_way::UnderWay;
+use super::without_type_names;
 
 /// A server that reports progress may take this many times longer than one that is silent.
 const PATIENCE: u32 = 10;
@@ -26,25 +26,25 @@ const PATIENCE: u32 = 10;
 /// How often a server may ask for more before it answers.
 const MAX_ROUNDS: usize = 5;
 
-/// How long it may take to tell a server that nobody waits any more.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long sending a cancellation to a server may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest reason of a broken connection that is told, in characters: it may hold what the server said.
 const MAX_REASON_CHARS: usize = 500;
 
 /// How a call failed.
-pub(super) enum Failed {
+pub(super) enum CallFailure {
     /// The server said so, and lives.
     Refused(String),
     /// It did not answer; whether it did anything is not known.
-    Silent(String),
+    NoAnswer(String),
     /// The server wants a login, or a better one, and did nothing.
-    Unwelcome(Wants),
+    LoginRequired(Wants),
 }
 
 /// What is asked of a server.
 #[derive(Clone)]
-pub(super) enum Question {
+pub(super) enum McpRequest {
     /// A call of a tool.
     Tool(CallToolRequestParams),
     /// The contents of a resource.
@@ -53,7 +53,7 @@ pub(super) enum Question {
     Prompt(GetPromptRequestParams),
 }
 
-impl Question {
+impl McpRequest {
     fn request(&self) -> ClientRequest {
         match self.clone() {
             Self::Tool(params) => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
@@ -71,78 +71,78 @@ impl Question {
     }
 
     fn answer(&mut self, answers: InputResponses, state: Option<String>) {
-        let (responses, kept) = match self {
+        let (responses, login_file) = match self {
             Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
             Self::Resource(params) => (&mut params.input_responses, &mut params.request_state),
             Self::Prompt(params) => (&mut params.input_responses, &mut params.request_state),
         };
-        (*responses, *kept) = (Some(answers), state);
+        (*responses, *login_file) = (Some(answers), state);
     }
 }
 
-/// Asks a server. When the future is dropped, it is told that nobody waits any more.
+/// Sends a request to a server. When the future is dropped, the server is sent a cancellation.
 pub(super) async fn ask(
     peer: &Peer<RoleClient>,
-    ear: &Ear,
-    mut question: Question,
+    client: &McpClientHandler,
+    mut request: McpRequest,
     timeout: Duration,
     context: &CallContext,
-) -> Result<CallResult, Failed> {
-    let begun = ear.calls.begin(context);
+) -> Result<CallResult, CallFailure> {
+    let active = client.calls.begin(context);
     let store = &*context.artifacts.store;
     for _ in 0..MAX_ROUNDS {
-        match once(peer, question.request(), timeout, &begun.call).await.map_err(|error| failed(error, timeout))? {
-            ServerResult::CallToolResult(result) => return Ok(rendered(question.name(), &result, store).await),
+        match once(peer, request.request(), timeout, &active.call).await.map_err(|error| failed(error, timeout))? {
+            ServerResult::CallToolResult(result) => return Ok(rendered(request.name(), &result, store).await),
             ServerResult::ReadResourceResult(result) => return Ok(resource(&result, store).await),
             ServerResult::GetPromptResult(result) => return Ok(prompt(&result, store).await),
-            ServerResult::InputRequiredResult(wanted) => {
+            ServerResult::InputRequiredResult(needed) => {
                 let mut answers = InputResponses::new();
-                for (key, request) in wanted.input_requests.unwrap_or_default() {
-                    let answer = ear.answer(&begun.call, request).await;
-                    answers.insert(key, answer.map_err(|error| Failed::Refused(error.message.into_owned()))?);
+                for (key, request) in needed.input_requests.unwrap_or_default() {
+                    let answer = client.answer(&active.call, request).await;
+                    answers.insert(key, answer.map_err(|error| CallFailure::Refused(error.message.into_owned()))?);
                 }
-                question.answer(answers, wanted.request_state);
+                request.answer(answers, needed.request_state);
             }
-            _ => return Err(Failed::Refused("the server gave an answer to another question".to_owned())),
+            _ => return Err(CallFailure::Refused("the server gave an answer to another question".to_owned())),
         }
     }
-    Err(Failed::Refused(format!("the server asked for more {MAX_ROUNDS} times and gave no result")))
+    Err(CallFailure::Refused(format!("the server asked for more {MAX_ROUNDS} times and gave no result")))
 }
 
 async fn once(
     peer: &Peer<RoleClient>,
     request: ClientRequest,
     timeout: Duration,
-    call: &UnderWay,
+    call: &ActiveCall,
 ) -> Result<ServerResult, ServiceError> {
     let options = PeerRequestOptions::no_options().with_meta(meta(&call.context));
     let handle = peer.send_request_with_option(request, options).await?;
-    let mut unanswered = Unanswered { peer, id: Some(handle.id.clone()) };
-    call.known_as(handle.progress_token.clone());
+    let mut unanswered = CancelOnDrop { peer, id: Some(handle.id.clone()) };
+    call.set_progress_token(handle.progress_token.clone());
     let answer = in_time(call, timeout, handle.await_response()).await;
     let id = unanswered.id.take();
     match answer {
         Ok(answer) => answer,
         Err(late) => {
-            let _ = tokio::time::timeout(FAREWELL, peer.notify_cancelled(farewell(id))).await;
+            let _ = tokio::time::timeout(CANCEL_TIMEOUT, peer.notify_cancelled(cancelled_notification(id))).await;
             Err(late)
         }
     }
 }
 
-fn farewell(id: Option<RequestId>) -> CancelledNotificationParam {
+fn cancelled_notification(id: Option<RequestId>) -> CancelledNotificationParam {
     CancelledNotificationParam::new(id, Some("it is no longer needed".to_owned()))
 }
 
 /// Waits while the server shows signs of life, but not for ever. The time that it waits for us does not count.
-async fn in_time<T>(call: &UnderWay, timeout: Duration, answer: impl Future<Output = T>) -> Result<T, ServiceError> {
+async fn in_time<T>(call: &ActiveCall, timeout: Duration, answer: impl Future<Output = T>) -> Result<T, ServiceError> {
     let mut answer = std::pin::pin!(answer);
     let (mut silent, mut latest) = (Instant::now() + timeout, Instant::now() + timeout * PATIENCE);
     loop {
         tokio::select! {
             biased;
             answer = &mut answer => return Ok(answer),
-            () = call.sign.notified() => silent = Instant::now() + timeout,
+            () = call.alive.notified() => silent = Instant::now() + timeout,
             () = sleep_until(silent.min(latest)) => match (call.is_asking(), latest <= silent) {
                 (true, _) => (silent, latest) = (silent + timeout, latest + timeout),
                 (false, true) => return Err(ServiceError::Timeout { timeout: timeout * PATIENCE }),
@@ -166,44 +166,45 @@ fn meta(context: &CallContext) -> RequestMetaObject {
     told.into_iter().filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
 }
 
-pub(super) fn failed(error: ServiceError, timeout: Duration) -> Failed {
+pub(super) fn failed(error: ServiceError, timeout: Duration) -> CallFailure {
     let unknown = "whether anything was done is not known";
     if let Some(wants) = wants(&error) {
-        return Failed::Unwelcome(wants);
+        return CallFailure::LoginRequired(wants);
     }
     match error {
         ServiceError::McpError(error) => {
             let message: String = error.message.chars().take(2_000).collect();
-            Failed::Refused(format!("{message} ({})", error.code.0))
+            CallFailure::Refused(format!("{message} ({})", error.code.0))
         }
-        ServiceError::Timeout { timeout: waited } if waited > timeout => {
-            Failed::Silent(format!("the tool was not done after {} s, in spite of its progress; {unknown}", waited.as_secs()))
-        }
+        ServiceError::Timeout { timeout: waited } if waited > timeout => CallFailure::NoAnswer(format!(
+            "the tool was not done after {} s, in spite of its progress; {unknown}",
+            waited.as_secs()
+        )),
         ServiceError::Timeout { timeout } => {
-            Failed::Silent(format!("the tool gave no sign of life for {} s; {unknown}", timeout.as_secs_f32()))
+            CallFailure::NoAnswer(format!("the tool gave no sign of life for {} s; {unknown}", timeout.as_secs_f32()))
         }
-        ServiceError::TransportClosed => Failed::Silent(format!("the connection to the server broke; {unknown}")),
+        ServiceError::TransportClosed => CallFailure::NoAnswer(format!("the connection to the server broke; {unknown}")),
         ServiceError::TransportSend(error) => {
-            let why: String = in_words(&error).chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
-            Failed::Silent(format!("the connection to the server broke ({why}); {unknown}"))
+            let why: String = without_type_names(&error).chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
+            CallFailure::NoAnswer(format!("the connection to the server broke ({why}); {unknown}"))
         }
-        ServiceError::Cancelled { .. } => Failed::Refused("the server gave up the call".to_owned()),
-        error => Failed::Refused(in_words(&error)),
+        ServiceError::Cancelled { .. } => CallFailure::Refused("the server gave up the call".to_owned()),
+        error => CallFailure::Refused(without_type_names(&error)),
     }
 }
 
-/// A request that somebody waits for.
-struct Unanswered<'a> {
+/// Cancels a request whose future is dropped before its answer arrives.
+struct CancelOnDrop<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
 }
 
-impl Drop for Unanswered<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
         let peer = self.peer.clone();
-        let told = farewell(Some(id));
+        let told = cancelled_notification(Some(id));
         // Nothing depends on it, and it ends by itself.
-        runtime.spawn(async move { tokio::time::timeout(FAREWELL, peer.notify_cancelled(told)).await });
+        runtime.spawn(async move { tokio::time::timeout(CANCEL_TIMEOUT, peer.notify_cancelled(told)).await });
     }
 }

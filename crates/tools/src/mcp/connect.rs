@@ -13,23 +13,23 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 
-use super::bounded::Bounded;
-use super::ear::Ear;
-use super::in_words;
-use super::oauth::{Kept, Wants, has_authorization, held, wants};
+use super::bounded_http::BoundedHttp;
+use super::client_handler::McpClientHandler;
+use super::limited_transport::LimitedTransport;
+use super::oauth::{LoginFile, Wants, auth_client, has_authorization, wants};
 use super::process::Process;
-use super::settings::{Reach, ServerSettings, variables};
-use super::watched::Watched;
-use crate::{is_plain_http, outgoing};
+use super::settings::{ServerSettings, ServerTransport, variables};
+use super::without_type_names;
+use crate::{http_client, is_plain_http};
 
 /// Largest message that is taken from a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 /// A connection that has been opened.
-pub(super) type Session = RunningService<RoleClient, Ear>;
+pub(super) type Session = RunningService<RoleClient, McpClientHandler>;
 
 /// Why there is no connection.
-pub(super) enum NoSession {
+pub(super) enum ConnectError {
     /// For this reason.
     Failed(String),
     /// The server wants a login first, and perhaps says which.
@@ -38,19 +38,19 @@ pub(super) enum NoSession {
     Confused(String),
 }
 
-impl From<String> for NoSession {
+impl From<String> for ConnectError {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
-impl From<ClientInitializeError> for NoSession {
+impl From<ClientInitializeError> for ConnectError {
     fn from(error: ClientInitializeError) -> Self {
         match wants(&error) {
             Some(Wants::Login(challenge)) => Self::Login(challenge),
             Some(Wants::Rights(challenge)) => Self::Login(Some(challenge)),
-            None if matches!(error, ClientInitializeError::ExpectedInitResult(_)) => Self::Confused(in_words(&error)),
-            None => Self::Failed(in_words(&error)),
+            None if matches!(error, ClientInitializeError::ExpectedInitResult(_)) => Self::Confused(without_type_names(&error)),
+            None => Self::Failed(without_type_names(&error)),
         }
     }
 }
@@ -59,36 +59,36 @@ impl From<ClientInitializeError> for NoSession {
 /// from the login that is kept.
 pub(super) async fn open(
     settings: &ServerSettings,
-    ear: Ear,
+    client: McpClientHandler,
     process: &mut Option<Process>,
-    kept: Option<&Kept>,
-) -> Result<Session, NoSession> {
+    login_file: Option<&LoginFile>,
+) -> Result<Session, ConnectError> {
     let is_late = Arc::<AtomicBool>::default();
-    let lifecycle = match once(settings, ear.clone(), process, kept, newest(), &is_late).await {
+    let lifecycle = match once(settings, client.clone(), process, login_file, newest(), &is_late).await {
         // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
         Err(_) if is_late.load(Ordering::Acquire) => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
         }
         // Some servers say `{}` to whatever they do not know.
-        Err(NoSession::Confused(_)) => ClientLifecycleMode::Initialize,
+        Err(ConnectError::Confused(_)) => ClientLifecycleMode::Initialize,
         opened => return opened,
     };
-    once(settings, ear, process, kept, lifecycle, &is_late).await
+    once(settings, client, process, login_file, lifecycle, &is_late).await
 }
 
 async fn once(
     settings: &ServerSettings,
-    ear: Ear,
+    client: McpClientHandler,
     process: &mut Option<Process>,
-    kept: Option<&Kept>,
+    login_file: Option<&LoginFile>,
     lifecycle: ClientLifecycleMode,
     is_late: &Arc<AtomicBool>,
-) -> Result<Session, NoSession> {
+) -> Result<Session, ConnectError> {
     let all = |texts: &BTreeMap<String, String>| {
         texts.iter().map(|(name, text)| Ok((name.clone(), variables(text)?))).collect::<Result<BTreeMap<_, _>, String>>()
     };
-    match &settings.reach {
-        Reach::Command { command, args, env, cwd } => {
+    match &settings.transport {
+        ServerTransport::Command { command, args, env, cwd } => {
             let guard = settings.start_guard.clone();
             tokio::task::spawn_blocking(move || guard.check()).await.map_err(|error| error.to_string())??;
             let (command, mut env) = (variables(command)?, all(env)?);
@@ -101,13 +101,13 @@ async fn once(
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
                 return Err(format!("its `cwd` {} is no folder", cwd.display()).into());
             }
-            let started = Process::start(&ear.server, &command, &args, &env, cwd.as_deref());
+            let started = Process::start(&client.server, &command, &args, &env, cwd.as_deref());
             let (started, stdout, stdin) = started.map_err(|error| format!("`{command}` cannot be started: {error}"))?;
             *process = Some(started);
             let pipes = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            Ok(ear.serve_with_lifecycle(Watched::new(pipes, is_late.clone()), lifecycle).await?)
+            Ok(client.serve_with_lifecycle(LimitedTransport::new(pipes, is_late.clone()), lifecycle).await?)
         }
-        Reach::Http { url, headers } => {
+        ServerTransport::Http { url, headers } => {
             let (secret_url, secret_header) = (url.contains("${"), secret_header(headers));
             let (url, headers) = (variables(url)?, named(&all(headers)?)?);
             if is_plain_http(&url) && (secret_url || secret_header.is_some()) {
@@ -121,15 +121,15 @@ async fn once(
             }
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
-            let http = Bounded::new(outgoing::client(), MAX_MESSAGE_BYTES);
-            let session = match kept {
-                Some(kept) => {
-                    let http = StreamableHttpClientTransport::with_client(held(http, &url, kept).await?, config);
-                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
+            let http = BoundedHttp::new(http_client::client(), MAX_MESSAGE_BYTES);
+            let session = match login_file {
+                Some(login_file) => {
+                    let http = StreamableHttpClientTransport::with_client(auth_client(http, &url, login_file).await?, config);
+                    client.serve_with_lifecycle(LimitedTransport::new(http, is_late.clone()), lifecycle).await
                 }
                 None => {
                     let http = StreamableHttpClientTransport::with_client(http, config);
-                    ear.serve_with_lifecycle(Watched::new(http, is_late.clone()), lifecycle).await
+                    client.serve_with_lifecycle(LimitedTransport::new(http, is_late.clone()), lifecycle).await
                 }
             };
             Ok(session?)
@@ -138,11 +138,11 @@ async fn once(
 }
 
 /// Where the login of a server is kept, if there can be one.
-pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Path>) -> Option<Kept> {
-    match &settings.reach {
-        Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
+pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Path>) -> Option<LoginFile> {
+    match &settings.transport {
+        ServerTransport::Http { url, headers } if !has_authorization(headers.keys()) => {
             let url = variables(url).ok().filter(|url| !is_plain_http(url))?;
-            Some(Kept::new(logins?, &settings.name, &url))
+            Some(LoginFile::new(logins?, &settings.name, &url))
         }
         _ => None,
     }

@@ -14,13 +14,13 @@ use rmcp::transport::Transport;
 use serde_json::Value;
 
 use super::ServerSettings;
-use super::tools::found;
-use super::watched::Watched;
+use super::limited_transport::LimitedTransport;
+use super::tools::server_tools;
 
 /// A server that has said all that it will say.
-struct Said(VecDeque<ServerJsonRpcMessage>);
+struct ScriptedServer(VecDeque<ServerJsonRpcMessage>);
 
-impl Transport<RoleClient> for Said {
+impl Transport<RoleClient> for ScriptedServer {
     type Error = Infallible;
 
     fn send(&mut self, _: TxJsonRpcMessage<RoleClient>) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
@@ -39,7 +39,7 @@ impl Transport<RoleClient> for Said {
 /// Reads lines as messages and gives those that come through, each as JSON and with whether it is a request.
 pub fn received(lines: &[&[u8]]) -> Vec<(Value, bool)> {
     let messages = lines.iter().filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    let mut server = Watched::new(Said(messages), Arc::default());
+    let mut server = LimitedTransport::new(ScriptedServer(messages), Arc::default());
     let mut received = Vec::new();
     while let Poll::Ready(Some(message)) = pin!(server.receive()).poll(&mut Context::from_waker(Waker::noop())) {
         let is_request = matches!(message, JsonRpcMessage::Request(_));
@@ -50,5 +50,5 @@ pub fn received(lines: &[&[u8]]) -> Vec<(Value, bool)> {
 
 /// The tools in a server's list, as models are shown them.
 pub fn mcp_tools(settings: &ServerSettings, entries: Vec<Value>) -> Vec<ToolSpec> {
-    found(settings, entries).into_iter().map(|tool| tool.spec).collect()
+    server_tools(settings, entries).into_iter().map(|tool| tool.spec).collect()
 }

@@ -4,39 +4,39 @@
 //! their tools beside the built-in ones. A server is another party: what it says of itself is bounded, and counts for nothing
 //! unless the operator trusts it.
 
-mod asked;
-mod bounded;
+mod active_calls;
+mod bounded_http;
 mod call;
+mod client_handler;
 mod connect;
-mod ear;
 pub(crate) mod fuzzing;
-mod joined;
+mod joined_tools;
+mod limited_transport;
 mod listing;
 mod names;
 mod oauth;
 mod process;
 mod render;
+mod resource_tools;
 mod server;
+mod server_requests;
 mod servers;
 mod settings;
-mod shelf;
 mod tools;
-mod under_way;
-mod watched;
 
-pub use joined::JoinedTools;
+pub use joined_tools::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use servers::{McpError, McpOptions, McpServers};
-pub use settings::{Reach, ServerSettings, StartGuard, variable_names, variables};
+pub use settings::{ServerSettings, ServerTransport, StartGuard, variable_names, variables};
 
 /// Whose names of types stand in errors: the library's, and ours around them.
-const OURS: &[&str] = &["rmcp", "polis_tools"];
+const TYPE_PREFIXES: &[&str] = &["rmcp", "polis_tools"];
 
 /// An error of the library without the names of its types, which mean nothing to whoever reads it.
-fn in_words(error: &impl std::fmt::Display) -> String {
+fn without_type_names(error: &impl std::fmt::Display) -> String {
     let mut text = error.to_string();
-    while let Some(start) = OURS.iter().filter_map(|name| text.find(&format!(" [{name}::"))).min() {
+    while let Some(start) = TYPE_PREFIXES.iter().filter_map(|name| text.find(&format!(" [{name}::"))).min() {
         let Some(length) = text[start..].find("] ") else { break };
         text.replace_range(start..=start + length, "");
     }
@@ -47,7 +47,7 @@ fn in_words(error: &impl std::fmt::Display) -> String {
 mod tests {
     #[test]
     fn errors_do_not_show_types() {
-        let shown = |text: &str| super::in_words(&text);
+        let shown = |text: &str| super::without_type_names(&text);
         let long = "Transport [rmcp::transport::worker::WorkerTransport<rmcp::transport::Http<[u8; 4]>>] error: refused";
         assert_eq!(shown(long), "Transport error: refused");
         let around = "Transport [polis_tools::mcp::Watched<rmcp::transport::Http>] error: refused [rmcp::X] twice";

@@ -34,12 +34,12 @@ pub(super) struct Process {
     group: Option<u32>,
     /// What all that it starts can be told by, whichever group or session it goes to.
     mark: String,
-    last_words: LastWords,
+    last_stderr_line: LastStderrLine,
 }
 
 /// The last line that a process wrote to stderr: mostly why it did not start.
 #[derive(Clone, Default)]
-pub(super) struct LastWords(Arc<Mutex<String>>);
+pub(super) struct LastStderrLine(Arc<Mutex<String>>);
 
 impl Process {
     /// Starts it, with its pipes.
@@ -64,10 +64,10 @@ impl Process {
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take()) else {
             return Err(std::io::Error::other("the process has no pipes"));
         };
-        let last_words = LastWords::default();
+        let last_stderr_line = LastStderrLine::default();
         // Ends with the pipe, at the latest when the process group is killed.
-        tokio::spawn(listen(server.to_owned(), stderr, last_words.clone()));
-        Ok((Self { group: child.id(), child, mark, last_words }, stdout, stdin))
+        tokio::spawn(listen(server.to_owned(), stderr, last_stderr_line.clone()));
+        Ok((Self { group: child.id(), child, mark, last_stderr_line }, stdout, stdin))
     }
 
     /// Waits until it has ended, and says how.
@@ -79,8 +79,8 @@ impl Process {
     }
 
     /// What it said last.
-    pub(super) fn last_words(&self) -> LastWords {
-        self.last_words.clone()
+    pub(super) fn last_stderr_line(&self) -> LastStderrLine {
+        self.last_stderr_line.clone()
     }
 
     /// Ends it and all that it started. Its stdin must be closed already: that is how a server learns that it may go.
@@ -102,7 +102,7 @@ impl Drop for Process {
     }
 }
 
-impl LastWords {
+impl LastStderrLine {
     /// A reason, with the last words where there are any.
     pub(super) fn after(&self, why: &str) -> String {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -161,7 +161,7 @@ fn kill_marked(mark: &str) {
 fn kill_marked(_: &str) {}
 
 /// Passes stderr on, line by line; whatever is longer than a line may be comes in chunks.
-async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_words: LastWords) {
+async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_stderr_line: LastStderrLine) {
     let mut line = Vec::new();
     let mut buffer = [0; MAX_LINE_BYTES];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
@@ -173,7 +173,7 @@ async fn listen(server: String, mut stderr: impl AsyncRead + Unpin, last_words: 
                 let text = String::from_utf8_lossy(&line);
                 if !text.trim().is_empty() {
                     tracing::debug!(server, "{}", text.trim_end());
-                    last_words.hear(text.trim());
+                    last_stderr_line.hear(text.trim());
                 }
                 line.clear();
             }

@@ -12,16 +12,16 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{self, Failed, Question};
-use super::connect::{self, NoSession};
-use super::ear::Ear;
+use super::call::{self, CallFailure, McpRequest};
+use super::client_handler::McpClientHandler;
+use super::connect::{self, ConnectError};
 use super::listing::{List, entries};
-use super::oauth::{Kept, Wants, wants};
+use super::oauth::{LoginFile, Wants, wants};
 use super::process::Process;
+use super::resource_tools::{self, GetPromptArguments, ListFilter, ReadResourceArguments};
 use super::servers::McpOptions;
 use super::settings::ServerSettings;
-use super::shelf::{self, Wanted, WantedPrompt, WantedResource};
-use super::tools::{Does, Found, found};
+use super::tools::{ServerTool, ToolAction, server_tools};
 use crate::results::{arguments, failed};
 
 /// Most calls that a server has to do at once; the others wait.
@@ -39,13 +39,13 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A server, whatever state it is in.
 pub(super) struct Server {
     pub(super) settings: ServerSettings,
-    pub(super) ear: Ear,
+    pub(super) client: McpClientHandler,
     pub(super) state: watch::Sender<State>,
-    seats: Semaphore,
+    slots: Semaphore,
     /// Somebody waited for it in vain.
     suspicion: Notify,
     /// Where the login at it is kept.
-    login: Option<Kept>,
+    login: Option<LoginFile>,
 }
 
 /// How it stands.
@@ -68,13 +68,13 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     /// What the server calls itself.
     pub(super) title: String,
-    pub(super) tools: Vec<Arc<Found>>,
+    pub(super) tools: Vec<Arc<ServerTool>>,
     /// The server does not want us any more.
     locked: CancellationToken,
 }
 
 impl State {
-    pub(super) fn told(&self) -> (ServerState, String) {
+    pub(super) fn summary(&self) -> (ServerState, String) {
         match self {
             Self::Off => (ServerState::Off, "not enabled".to_owned()),
             Self::Starting => (ServerState::Starting, "starting".to_owned()),
@@ -87,7 +87,7 @@ impl State {
 
 impl Server {
     pub(super) fn new(settings: ServerSettings, options: &McpOptions) -> Self {
-        let ear = Ear {
+        let client = McpClientHandler {
             server: settings.name.as_str().into(),
             roots: settings.roots(&options.closed).into(),
             calls: Arc::default(),
@@ -97,9 +97,9 @@ impl Server {
         let login = connect::login_of(&settings, options.logins.as_deref());
         Self {
             settings,
-            ear,
+            client,
             state: watch::Sender::new(state),
-            seats: Semaphore::new(MAX_CALLS),
+            slots: Semaphore::new(MAX_CALLS),
             suspicion: Notify::new(),
             login,
         }
@@ -109,7 +109,7 @@ impl Server {
     pub(super) fn connection(&self) -> Result<Arc<Connection>, String> {
         match &*self.state.borrow() {
             State::Connected(connection) => Ok(connection.clone()),
-            state => Err(format!("the server `{}` is not connected: {}", self.settings.name, state.told().1)),
+            state => Err(format!("the server `{}` is not connected: {}", self.settings.name, state.summary().1)),
         }
     }
 
@@ -117,25 +117,27 @@ impl Server {
     pub(super) async fn call(
         &self,
         name: &str,
-        does: Does,
+        action: ToolAction,
         text: &str,
         context: &CallContext,
     ) -> Result<CallResult, ToolError> {
-        match does {
-            Does::Call => {
+        match action {
+            ToolAction::Call => {
                 let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments(text)?);
-                Ok(self.ask(Question::Tool(params), context).await)
+                Ok(self.ask(McpRequest::Tool(params), context).await)
             }
-            Does::ReadResource => Ok(self.ask(arguments::<WantedResource>(text)?.question(), context).await),
-            Does::GetPrompt => Ok(self.ask(arguments::<WantedPrompt>(text)?.question(), context).await),
-            Does::ListResources | Does::ListPrompts => Ok(self.tell(does, &arguments(text)?, &*context.artifacts.store).await),
+            ToolAction::ReadResource => Ok(self.ask(arguments::<ReadResourceArguments>(text)?.request(), context).await),
+            ToolAction::GetPrompt => Ok(self.ask(arguments::<GetPromptArguments>(text)?.request(), context).await),
+            ToolAction::ListResources | ToolAction::ListPrompts => {
+                Ok(self.list(action, &arguments(text)?, &*context.artifacts.store).await)
+            }
         }
     }
 
-    async fn ask(&self, question: Question, context: &CallContext) -> CallResult {
+    async fn ask(&self, request: McpRequest, context: &CallContext) -> CallResult {
         match self.seat().await {
             Ok((_seat, connection)) => {
-                let answer = call::ask(&connection.peer, &self.ear, question, self.settings.timeout, context).await;
+                let answer = call::ask(&connection.peer, &self.client, request, self.settings.timeout, context).await;
                 self.judged(&connection, answer)
             }
             Err(why) => failed(format!("{why}; nothing was done")),
@@ -143,40 +145,40 @@ impl Server {
     }
 
     /// Reads lists and tells them.
-    async fn tell(&self, does: Does, wanted: &Wanted, store: &dyn Artifacts) -> CallResult {
+    async fn list(&self, action: ToolAction, filter: &ListFilter, store: &dyn Artifacts) -> CallResult {
         let (_seat, connection) = match self.seat().await {
             Ok(seated) => seated,
             Err(why) => return failed(why),
         };
         let mut lists = Vec::new();
-        for list in shelf::lists(does) {
+        for list in resource_tools::lists(action) {
             match entries(&connection.peer, *list).await {
                 Ok(listed) => lists.push((*list, listed)),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {}
                 Err(error) => return self.judged(&connection, Err(call::failed(error, self.settings.timeout))),
             }
         }
-        shelf::told(lists, wanted, store).await
+        resource_tools::list_entries(lists, filter, store).await
     }
 
     /// A place among the calls that are made at once, and the connection to make it on.
     async fn seat(&self) -> Result<(SemaphorePermit<'_>, Arc<Connection>), String> {
-        let Ok(Ok(seat)) = tokio::time::timeout(self.settings.timeout, self.seats.acquire()).await else {
+        let Ok(Ok(seat)) = tokio::time::timeout(self.settings.timeout, self.slots.acquire()).await else {
             return Err(format!("the server `{}` is busy", self.settings.name));
         };
         self.connection().map(|connection| (seat, connection))
     }
 
     /// What the model reads. A server that did not answer is looked after.
-    fn judged(&self, connection: &Connection, answer: Result<CallResult, Failed>) -> CallResult {
+    fn judged(&self, connection: &Connection, answer: Result<CallResult, CallFailure>) -> CallResult {
         match answer {
             Ok(result) => result,
-            Err(Failed::Refused(why)) => failed(why),
-            Err(Failed::Silent(why)) => {
+            Err(CallFailure::Refused(why)) => failed(why),
+            Err(CallFailure::NoAnswer(why)) => {
                 self.suspicion.notify_one();
                 failed(why)
             }
-            Err(Failed::Unwelcome(wants)) => {
+            Err(CallFailure::LoginRequired(wants)) => {
                 if matches!(wants, Wants::Login(_)) {
                     connection.locked.cancel();
                 }
@@ -203,8 +205,8 @@ impl Server {
     /// Waits before the next try: for a while, or until somebody has logged in.
     async fn rest(&self, pause: Duration) {
         let Some(login) = &self.login else { return tokio::time::sleep(pause).await };
-        let (mark, until) = (login.mark(), Instant::now() + pause);
-        while login.mark() == mark && Instant::now() < until {
+        let (modified, until) = (login.modified(), Instant::now() + pause);
+        while login.modified() == modified && Instant::now() < until {
             tokio::time::sleep(LOOK.min(until - Instant::now())).await;
         }
     }
@@ -219,14 +221,14 @@ impl Server {
             let why: String = why.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
             self.state.send_replace(State::Down(why.as_str().into()));
             changed();
-            let last_words = process.as_ref().map(Process::last_words).unwrap_or_default();
+            let last_stderr_line = process.as_ref().map(Process::last_stderr_line).unwrap_or_default();
             if let Some(process) = process {
                 process.close().await;
             }
             if stop.is_cancelled() {
                 break;
             }
-            let why = last_words.after(&why);
+            let why = last_stderr_line.after(&why);
             tracing::warn!(server = self.settings.name, "the MCP server is down: {why}; next try in {} s", pause.as_secs_f32());
             self.state.send_replace(State::Down(why.into()));
             tokio::select! {
@@ -249,10 +251,10 @@ impl Server {
         changed: &(dyn Fn() + Send + Sync),
     ) -> String {
         let start = async {
-            let session = connect::open(&self.settings, self.ear.clone(), process, self.login.as_ref()).await;
+            let session = connect::open(&self.settings, self.client.clone(), process, self.login.as_ref()).await;
             let session = session.map_err(|why| match why {
-                NoSession::Failed(why) | NoSession::Confused(why) => why,
-                NoSession::Login(challenge) => self.unwelcome(Wants::Login(challenge)),
+                ConnectError::Failed(why) | ConnectError::Confused(why) => why,
+                ConnectError::Login(challenge) => self.unwelcome(Wants::Login(challenge)),
             })?;
             let connection =
                 self.listed(session.peer(), CancellationToken::new()).await.map_err(|error| match wants(&error) {
@@ -305,7 +307,7 @@ impl Server {
                     }
                     continue;
                 }
-                () = self.ear.changed.notified() => {}
+                () = self.client.changed.notified() => {}
                 is_over = next_change(&mut changes) => if is_over { changes = None; continue },
             }
             tokio::time::sleep(BREATH).await;
@@ -326,13 +328,13 @@ impl Server {
         let listed = if has_tools { entries(peer, List::Tools).await? } else { Vec::new() };
         let title = match info.as_ref().and_then(|info| info.server_info.as_ref()) {
             Some(server) => format!("{} {}", server.name, server.version),
-            None => self.settings.reach.to_string(),
+            None => self.settings.transport.to_string(),
         };
         let title = title.chars().filter(|c| !c.is_control()).take(100).collect();
-        let mut tools = found(&self.settings, listed);
+        let mut tools = server_tools(&self.settings, listed);
         if let Some(info) = &info {
-            let lent = shelf::lent(&self.settings, &info.capabilities, &tools);
-            tools.extend(lent);
+            let resource_tools = resource_tools::resource_tools(&self.settings, &info.capabilities, &tools);
+            tools.extend(resource_tools);
         }
         let tools = tools.into_iter().map(Arc::new).collect();
         Ok(Connection { peer: peer.clone(), title, tools, locked })
@@ -351,8 +353,8 @@ async fn subscribed(peer: &Peer<RoleClient>, patience: Duration) -> Option<Subsc
     if info.protocol_version.has_initialize() || !tells {
         return None;
     }
-    let wanted = SubscriptionFilter::builder().tools_list_changed().build();
-    tokio::time::timeout(patience, peer.listen(wanted)).await.ok()?.ok()
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    tokio::time::timeout(patience, peer.listen(filter)).await.ok()?.ok()
 }
 
 /// Waits for a change; says whether no more will come.

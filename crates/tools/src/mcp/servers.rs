@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::listing::{List, Prompt, Resource, entries};
 use super::server::{Server, State};
-use super::settings::{Reach, ServerSettings};
-use super::tools::{Does, Found};
-use super::{in_words, render};
+use super::settings::{ServerSettings, ServerTransport};
+use super::tools::{ServerTool, ToolAction};
+use super::{render, without_type_names};
 
 /// The longest arguments with which a tool may claim that it only looks something up.
 const MAX_LOOKUP_BYTES: usize = 256;
@@ -167,12 +167,12 @@ impl McpServers {
     }
 
     /// Who has a tool that is listed under a name.
-    fn find(&self, tool: &str) -> Option<(Arc<Server>, Arc<Found>)> {
+    fn find(&self, tool: &str) -> Option<(Arc<Server>, Arc<ServerTool>)> {
         self.first(|found| &*found.spec.name == tool)
     }
 
     /// The first tool that is it, and whose it is.
-    fn first(&self, is_it: impl Fn(&Found) -> bool) -> Option<(Arc<Server>, Arc<Found>)> {
+    fn first(&self, is_it: impl Fn(&ServerTool) -> bool) -> Option<(Arc<Server>, Arc<ServerTool>)> {
         self.servers.iter().find_map(|server| {
             let connection = server.connection().ok()?;
             let found = connection.tools.iter().find(|found| is_it(found))?;
@@ -202,15 +202,14 @@ fn names_place(arguments: &str) -> bool {
 /// Whether a value may name a place on the network or a mailbox, as the most lenient reader would have it. A plain file name such as
 /// `plan.md` does not.
 fn is_address(value: &str) -> bool {
-    let value: String = value.trim().chars().filter(|envelope| !envelope.is_control()).collect();
+    let value: String = value.trim().chars().filter(|c| !c.is_control()).collect();
     let host = value.trim_start_matches(['/', '\\']).split(['/', '\\', '?', '#', ':']).next().unwrap_or_default();
-    let is_plain = |envelope: char| envelope.is_alphanumeric() || matches!(envelope, '-' | '_');
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     let is_host = host.contains('.') && host.split('.').all(|part| !part.is_empty() && part.chars().all(is_plain));
     let ending = host.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let goes_on = host.len() < value.len() || host.matches('.').count() > 1 || !FILE_ENDINGS.contains(&&*ending);
-    let in_scheme = |envelope: char| envelope.is_ascii_alphanumeric() || matches!(envelope, '+' | '.' | '-');
-    let is_scheme =
-        |scheme: &str| scheme.starts_with(|envelope: char| envelope.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
+    let in_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-');
+    let is_scheme = |scheme: &str| scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(in_scheme);
     value.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme))
         || value.contains("://")
         || value.starts_with(['/', '\\']) && value[1..].starts_with(['/', '\\'])
@@ -218,17 +217,19 @@ fn is_address(value: &str) -> bool {
         || (is_host && goes_on && !value.starts_with('/'))
 }
 
-fn ruling_on(settings: &ServerSettings, found: &Found) -> Ruling {
+fn ruling_on(settings: &ServerSettings, found: &ServerTool) -> Ruling {
     let is_known = settings.trusted || settings.effects.contains_key(&found.name);
-    match settings.reach {
-        Reach::Http { .. } if found.does != Does::Call && !is_known => Ruling::Ask("It reaches the network.".to_owned()),
+    match settings.transport {
+        ServerTransport::Http { .. } if found.action != ToolAction::Call && !is_known => {
+            Ruling::Ask("It reaches the network.".to_owned())
+        }
         _ => Ruling::Allow,
     }
 }
 
 async fn in_time<T>(timeout: Duration, asked: impl Future<Output = Result<T, rmcp::ServiceError>>) -> Result<T, McpError> {
     match tokio::time::timeout(timeout, asked).await {
-        Ok(answer) => answer.map_err(|error| McpError::Failed(in_words(&error))),
+        Ok(answer) => answer.map_err(|error| McpError::Failed(without_type_names(&error))),
         Err(_) => Err(McpError::Failed(format!("the server gave no answer for {} s", timeout.as_secs_f32()))),
     }
 }
@@ -247,7 +248,7 @@ impl Toolbox for McpServers {
         if let Some((_, found)) = self.find(tool) {
             return Ok(found.spec.name.clone());
         }
-        let Some((server, found)) = self.first(|found| found.name == tool && found.does == Does::Call) else {
+        let Some((server, found)) = self.first(|found| found.name == tool && found.action == ToolAction::Call) else {
             return Err(self.absent(tool));
         };
         if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.to_owned()) {
@@ -292,7 +293,7 @@ impl Toolbox for McpServers {
     fn identity(&self, tool: &str) -> Option<ToolIdentity> {
         let (server, found) = self.find(tool)?;
         let connection = server.connection().ok()?;
-        let reads = connection.tools.iter().filter(|found| found.claims_read && found.does == Does::Call);
+        let reads = connection.tools.iter().filter(|found| found.claims_read && found.action == ToolAction::Call);
         let reads = reads.map(|found| ReadTool { tool: found.spec.name.clone(), identity: found.identity.clone() }).collect();
         Some(ToolIdentity { digest: found.identity.clone(), definition: found.definition.clone(), reads })
     }
@@ -306,23 +307,23 @@ impl Toolbox for McpServers {
 
     async fn call(&self, tool: &str, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         match self.find(tool) {
-            Some((server, found)) => server.call(&found.name, found.does, text, context).await,
+            Some((server, found)) => server.call(&found.name, found.action, text, context).await,
             None => Err(self.absent(tool)),
         }
     }
 
     fn servers(&self) -> Vec<ToolServer> {
-        let told = |server: &Arc<Server>| {
+        let describe = |server: &Arc<Server>| {
             let state = server.state.borrow().clone();
             let tools = match &state {
                 State::Connected(connection) => connection.tools.iter().map(|found| found.spec.name.clone()).collect(),
                 _ => Vec::new(),
             };
-            let (state, detail) = state.told();
-            let ServerSettings { name, trusted, reach, .. } = &server.settings;
-            ToolServer { name: name.clone(), reach: reach.to_string(), state, detail, trusted: *trusted, tools }
+            let (state, detail) = state.summary();
+            let ServerSettings { name, trusted, transport, .. } = &server.settings;
+            ToolServer { name: name.clone(), reach: transport.to_string(), state, detail, trusted: *trusted, tools }
         };
-        self.servers.iter().map(told).collect()
+        self.servers.iter().map(describe).collect()
     }
 }
 
@@ -332,7 +333,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::mcp::shelf::lent;
+    use crate::mcp::resource_tools::resource_tools;
 
     #[test]
     fn an_address_is_known_however_lenient_its_reader_is() {
@@ -364,15 +365,16 @@ mod tests {
 
     #[test]
     fn what_an_untrusted_server_far_away_lends_is_asked_about() {
-        let far = || ServerSettings::new("s", Reach::Http { url: "https://h".to_owned(), headers: Default::default() });
+        let far =
+            || ServerSettings::new("s", ServerTransport::Http { url: "https://h".to_owned(), headers: Default::default() });
         let can: ServerCapabilities = serde_json::from_value(json!({ "resources": {}, "prompts": {} })).unwrap();
         let asked = |settings: &ServerSettings| {
-            let lent = lent(settings, &can, &[]);
-            lent.iter().filter(|found| matches!(ruling_on(settings, found), Ruling::Ask(_))).count()
+            let resource_tools = resource_tools(settings, &can, &[]);
+            resource_tools.iter().filter(|found| matches!(ruling_on(settings, found), Ruling::Ask(_))).count()
         };
         assert_eq!(asked(&far()), 4);
         assert_eq!(asked(&ServerSettings { trusted: true, ..far() }), 0);
         assert_eq!(asked(&ServerSettings { effects: [("read_resource".to_owned(), EffectClass::Read)].into(), ..far() }), 3);
-        assert_eq!(asked(&ServerSettings::new("s", Reach::command("x", [""; 0]))), 0, "a program of this machine");
+        assert_eq!(asked(&ServerSettings::new("s", ServerTransport::command("x", [""; 0]))), 0, "a program of this machine");
     }
 }

@@ -16,7 +16,7 @@ pub struct ServerSettings {
     /// The first part of its tools' names.
     pub name: String,
     /// How it is reached.
-    pub reach: Reach,
+    pub transport: ServerTransport,
     /// Whether it is used at all.
     pub enabled: bool,
     /// Whether what it says about its own tools counts.
@@ -74,7 +74,7 @@ impl PartialEq for StartGuard {
 
 /// How a server is reached. All texts may hold `${VARIABLE}` or `${VARIABLE:-otherwise}`.
 #[derive(Clone, PartialEq)]
-pub enum Reach {
+pub enum ServerTransport {
     /// A program that we start.
     Command {
         /// The program.
@@ -100,11 +100,11 @@ impl ServerSettings {
     pub const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// A server that is used, not trusted, with the usual time-out.
-    pub fn new(name: impl Into<String>, reach: Reach) -> Self {
+    pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
         Self {
             name,
-            reach,
+            transport,
             enabled: true,
             trusted: false,
             timeout,
@@ -120,13 +120,13 @@ impl ServerSettings {
     /// The folders that the server is told about when it asks for roots: those that the user names for it, else those that stand
     /// in its arguments. None that holds what is closed or lies in it.
     pub(super) fn roots(&self, closed: &[PathBuf]) -> Vec<PathBuf> {
-        let named = match (&self.roots, &self.reach) {
+        let named = match (&self.roots, &self.transport) {
             (Some(roots), _) => roots.clone(),
-            (None, Reach::Command { args, .. }) => {
+            (None, ServerTransport::Command { args, .. }) => {
                 let folders = args.iter().filter_map(|argument| variables(argument).ok()).map(PathBuf::from);
                 folders.filter(|folder| folder.is_absolute() && folder.is_dir()).collect()
             }
-            (None, Reach::Http { .. }) => Vec::new(),
+            (None, ServerTransport::Http { .. }) => Vec::new(),
         };
         let closed: Vec<PathBuf> =
             closed.iter().filter_map(|place| place.canonicalize().or_else(|_| std::path::absolute(place)).ok()).collect();
@@ -146,7 +146,7 @@ impl ServerSettings {
     }
 }
 
-impl Reach {
+impl ServerTransport {
     /// Everything that says how it is reached, secrets included: only for a digest.
     pub(super) fn full(&self) -> String {
         match self {
@@ -163,7 +163,7 @@ impl Reach {
 }
 
 /// Names what it is without what may be secret: arguments, values, queries.
-impl fmt::Display for Reach {
+impl fmt::Display for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { command, .. } => write!(f, "{command}"),
@@ -178,7 +178,7 @@ impl fmt::Display for Reach {
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { env, cwd, .. } => {
@@ -251,13 +251,13 @@ mod tests {
     #[test]
     fn nothing_secret_is_shown() {
         let headers = BTreeMap::from([("Authorization".to_owned(), "secret".to_owned())]);
-        let http = Reach::Http { url: "https://me:secret@host/mcp?key=secret".to_owned(), headers };
+        let http = ServerTransport::Http { url: "https://me:secret@host/mcp?key=secret".to_owned(), headers };
         assert_eq!(http.to_string(), "https://host/mcp");
         let env = BTreeMap::from([("KEY".to_owned(), "secret".to_owned())]);
-        let command = Reach::Command { command: "npx".to_owned(), args: vec!["secret".to_owned()], env, cwd: None };
+        let command = ServerTransport::Command { command: "npx".to_owned(), args: vec!["secret".to_owned()], env, cwd: None };
         assert_eq!(command.to_string(), "npx");
-        for reach in [http, command] {
-            assert!(!format!("{reach:?}").contains("secret"), "{reach:?}");
+        for transport in [http, command] {
+            assert!(!format!("{transport:?}").contains("secret"), "{transport:?}");
         }
     }
 }

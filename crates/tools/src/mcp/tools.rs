@@ -23,13 +23,13 @@ const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ServerTool {
     /// The server's own name for it.
     pub(super) name: String,
     /// What models are told.
     pub(super) spec: ToolSpec,
     /// What a call of it does.
-    pub(super) does: Does,
+    pub(super) action: ToolAction,
     /// Whether the server says that it only reads.
     pub(super) claims_read: bool,
     /// Whether the server says that it destroys nothing.
@@ -42,7 +42,7 @@ pub(super) struct Found {
 
 /// What is done for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum ToolAction {
     /// The server's own tool is called.
     Call,
     /// Its resources and their templates are listed.
@@ -55,10 +55,10 @@ pub(super) enum Does {
     GetPrompt,
 }
 
-/// Leniently read: a tool that cannot be used is left out, and the others stay.
+/// A tool as the server lists it. One that cannot be used is left out, and the others stay.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct ListedTool {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -67,7 +67,7 @@ struct Told {
 }
 
 /// The tools that can be used, in the server's order.
-pub(super) fn found(settings: &ServerSettings, entries: Vec<Value>) -> Vec<Found> {
+pub(super) fn server_tools(settings: &ServerSettings, entries: Vec<Value>) -> Vec<ServerTool> {
     let mut seen = BTreeSet::new();
     let mut tools = Vec::new();
     for entry in entries {
@@ -80,21 +80,21 @@ pub(super) fn found(settings: &ServerSettings, entries: Vec<Value>) -> Vec<Found
     tools
 }
 
-fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
-    let told: Told = serde_json::from_value(entry).map_err(|error| error.to_string())?;
-    let name = told.name;
-    let parameters = object_schema(told.input_schema).ok_or_else(|| format!("`{name}` takes no object"))?;
+fn one(settings: &ServerSettings, entry: Value) -> Result<ServerTool, String> {
+    let listed_tool: ListedTool = serde_json::from_value(entry).map_err(|error| error.to_string())?;
+    let name = listed_tool.name;
+    let parameters = object_schema(listed_tool.input_schema).ok_or_else(|| format!("`{name}` takes no object"))?;
     if parameters.to_string().len() > MAX_SCHEMA_BYTES {
         return Err(format!("the schema of `{name}` is larger than {MAX_SCHEMA_BYTES} bytes"));
     }
-    let annotations = told.annotations.and_then(|hints| serde_json::from_value(hints).ok()).unwrap_or_default();
+    let annotations = listed_tool.annotations.and_then(|hints| serde_json::from_value(hints).ok()).unwrap_or_default();
     let class = class_of(settings, &name, &annotations);
-    let mut description = told.description.or(told.title).unwrap_or_default();
+    let mut description = listed_tool.description.or(listed_tool.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
     let volatile = !settings.pure.contains(&name);
     let hints = serde_json::to_string(&annotations).unwrap_or_default();
     let schema = serde_json::to_string_pretty(&parameters).unwrap_or_default();
-    let identity = identity([settings.reach.full().as_str(), &settings.name, &name, &description, &schema, &hints]);
+    let identity = identity([settings.transport.full().as_str(), &settings.name, &name, &description, &schema, &hints]);
     let definition = definition(settings, &name, &description, &schema, &hints);
     let description = visible(&description);
     let parameters = with_texts(parameters, &visible);
@@ -105,7 +105,7 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<Found, String> {
     let spec = ToolSpec { name: wire_name(&settings.name, &name).into(), description, parameters, class, volatile };
     let claims_read = annotations.read_only_hint == Some(true) && annotations.destructive_hint != Some(true);
     let claims_harmless = annotations.destructive_hint == Some(false);
-    Ok(Found { name, spec, does: Does::Call, claims_read, claims_harmless, identity, definition })
+    Ok(ServerTool { name, spec, action: ToolAction::Call, claims_read, claims_harmless, identity, definition })
 }
 
 /// SHA-256 over the parts, each with its length in front of it.
@@ -120,12 +120,12 @@ pub(super) fn identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> Arc<str>
 
 /// What a person compares when a tool has changed. How the server is reached may hold secrets: of that only a digest is shown.
 fn definition(settings: &ServerSettings, name: &str, description: &str, schema: &str, hints: &str) -> Arc<str> {
-    let reach = identity([settings.reach.full().as_str()]);
+    let transport = identity([settings.transport.full().as_str()]);
     let mut text = format!(
         "server: {} ({}, {})\ntool: {name}\ndescription: {description}\nhints: {hints}\nparameters: {schema}",
         settings.name,
-        settings.reach,
-        &reach[..12]
+        settings.transport,
+        &transport[..12]
     );
     if text.len() > MAX_DEFINITION_BYTES {
         let whole = identity([text.as_str()]);
@@ -137,12 +137,12 @@ fn definition(settings: &ServerSettings, name: &str, description: &str, schema: 
 
 /// What a person would see of a text: without characters that hide, turn or tag other text.
 fn visible(text: &str) -> String {
-    text.chars().filter(|envelope| !is_unfit(*envelope)).collect()
+    text.chars().filter(|c| !is_unfit(*c)).collect()
 }
 
 /// What a server's words may not hold: what nobody sees, and the marks that stand around them.
-fn is_unfit(envelope: char) -> bool {
-    is_hidden(envelope) || matches!(envelope, '⟦' | '⟧')
+fn is_unfit(c: char) -> bool {
+    is_hidden(c) || matches!(c, '⟦' | '⟧')
 }
 
 fn holds_unfit(value: &Value) -> bool {
@@ -186,17 +186,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::mcp::Reach;
+    use crate::mcp::ServerTransport;
 
     fn settings(trusted: bool) -> ServerSettings {
-        let reach = Reach::command("x", [""; 0]);
+        let transport = ServerTransport::command("x", [""; 0]);
         let effects = [("told".to_owned(), EffectClass::Read)].into();
-        ServerSettings { trusted, effects, ..ServerSettings::new("s", reach) }
+        ServerSettings { trusted, effects, ..ServerSettings::new("s", transport) }
     }
 
     fn listed(trusted: bool, entries: Value) -> Vec<(String, EffectClass)> {
         let Value::Array(entries) = entries else { panic!() };
-        found(&settings(trusted), entries).into_iter().map(|tool| (tool.spec.name.to_string(), tool.spec.class)).collect()
+        server_tools(&settings(trusted), entries)
+            .into_iter()
+            .map(|tool| (tool.spec.name.to_string(), tool.spec.class))
+            .collect()
     }
 
     #[test]
@@ -222,7 +225,7 @@ mod tests {
     fn only_what_the_operator_calls_pure_is_answered_from_memory() {
         let settings = ServerSettings { pure: ["sure".to_owned()].into(), ..settings(true) };
         let tool = |name: &str| json!({ "name": name, "inputSchema": {}, "annotations": { "readOnlyHint": true } });
-        let tools = found(&settings, vec![tool("sure"), tool("other")]);
+        let tools = server_tools(&settings, vec![tool("sure"), tool("other")]);
         assert_eq!(tools.iter().map(|tool| tool.spec.volatile).collect::<Vec<_>>(), [false, true]);
     }
 
@@ -239,7 +242,7 @@ mod tests {
             tool("valued", schema("to", "", "⟦b⟧")),
             tool("cal\u{200b}led", schema("to", "", "b")),
         ];
-        let found = found(&settings(false), tools);
+        let found = server_tools(&settings(false), tools);
         assert_eq!(found.len(), 1);
         assert_eq!((&*found[0].spec.description, &found[0].spec.parameters), ("sends end", &schema("to", "whom end", "b")));
     }
@@ -260,7 +263,7 @@ mod tests {
         let names: Vec<_> = listed(false, tools.clone()).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["s__good", "s__last"]);
         let Value::Array(tools) = tools else { panic!() };
-        let found = found(&settings(false), tools);
+        let found = server_tools(&settings(false), tools);
         assert_eq!(found[0].spec.parameters, json!({ "type": "object", "properties": {} }));
         assert_eq!(found[1].spec.description.len(), MAX_DESCRIPTION_BYTES);
     }

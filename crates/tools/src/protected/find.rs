@@ -5,11 +5,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-use super::{Protected, Why, is, is_git_directory, leads_to_instructions, leads_to_obeyed, protected_below};
+use super::{ProtectedPaths, ProtectionReason, is, is_git_directory, leads_to_instructions, leads_to_obeyed, protected_below};
 
 /// A protected file, link or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ProtectedEntry {
     pub(crate) path: PathBuf,
     pub(crate) kind: Kind,
     pub(crate) is_link: bool,
@@ -19,9 +19,9 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A folder all of which is protected. What is in it follows.
-    Folder(Why),
+    Folder(ProtectionReason),
     /// A file or a link.
-    Leaf(Why),
+    Leaf(ProtectionReason),
     /// A folder of a git directory, such as its hooks. What matters in it follows.
     GitFolder,
     /// A file with settings of git.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
 pub(crate) struct TooMany(pub(crate) usize);
 
 /// Everything protected that is there, but for what is hidden.
-pub(crate) fn find(list: &Protected, most: usize) -> Result<Vec<Found>, TooMany> {
+pub(crate) fn find(list: &ProtectedPaths, most: usize) -> Result<Vec<ProtectedEntry>, TooMany> {
     let mut search = Search { list, bases: list.bases().collect(), found: Vec::new(), room: most, most };
     let mut open = VecDeque::from([list.workspace().to_owned()]);
     while let Some(folder) = open.pop_front() {
@@ -52,9 +52,9 @@ pub(crate) fn find(list: &Protected, most: usize) -> Result<Vec<Found>, TooMany>
 }
 
 /// Where the protected links lead, as far as that is in the workspace and not protected by itself.
-pub(crate) fn link_targets(list: &Protected, found: &[Found]) -> Vec<PathBuf> {
+pub(crate) fn link_targets(list: &ProtectedPaths, found: &[ProtectedEntry]) -> Vec<PathBuf> {
     let mut targets = Vec::new();
-    for Found { path, .. } in found.iter().filter(|found| found.is_link) {
+    for ProtectedEntry { path, .. } in found.iter().filter(|found| found.is_link) {
         let Ok(real) = path.canonicalize() else { continue };
         if list.why(path).is_some() {
             targets.push(real);
@@ -70,9 +70,9 @@ pub(crate) fn link_targets(list: &Protected, found: &[Found]) -> Vec<PathBuf> {
 }
 
 struct Search<'a> {
-    list: &'a Protected,
+    list: &'a ProtectedPaths,
     bases: Vec<&'a Path>,
-    found: Vec<Found>,
+    found: Vec<ProtectedEntry>,
     room: usize,
     most: usize,
 }
@@ -85,7 +85,7 @@ impl Search<'_> {
     }
 
     fn add(&mut self, path: PathBuf, kind: Kind, of: FileType) {
-        self.found.push(Found { path, kind, is_link: of.is_symlink() });
+        self.found.push(ProtectedEntry { path, kind, is_link: of.is_symlink() });
     }
 
     /// Looks at one folder that is not protected itself.
@@ -97,12 +97,12 @@ impl Search<'_> {
         for (name, of) in entries {
             let path = folder.join(&name);
             match self.list.why(&path) {
-                Some(Why::Hidden | Why::Script) => {}
+                Some(ProtectionReason::Hidden | ProtectionReason::Script) => {}
                 Some(why) => self.take(path, of, why)?,
                 None if of.is_symlink() && is_base && leads_to_instructions(&name) => {
-                    self.add(path, Kind::Leaf(Why::Governs), of);
+                    self.add(path, Kind::Leaf(ProtectionReason::Governs), of);
                 }
-                None if of.is_symlink() && leads_to_obeyed(&name) => self.add(path, Kind::Leaf(Why::Obeyed), of),
+                None if of.is_symlink() && leads_to_obeyed(&name) => self.add(path, Kind::Leaf(ProtectionReason::Obeyed), of),
                 None if is(&name, ".git") && !of.is_dir() => self.add(path, Kind::GitLink, of),
                 None if is_git && self.take_of_git(&path, &name, of)? => {}
                 None if of.is_dir() => open.push_back(path),
@@ -113,7 +113,7 @@ impl Search<'_> {
     }
 
     /// Takes something protected with all that is in it.
-    fn take(&mut self, path: PathBuf, of: FileType, why: Why) -> Result<(), TooMany> {
+    fn take(&mut self, path: PathBuf, of: FileType, why: ProtectionReason) -> Result<(), TooMany> {
         if !of.is_dir() {
             self.add(path, Kind::Leaf(why), of);
             return Ok(());
@@ -121,7 +121,7 @@ impl Search<'_> {
         let mut open = vec![path.clone()];
         self.add(path, Kind::Folder(why), of);
         // Packages are many; the folder is closed as a whole.
-        if why == Why::Loaded {
+        if why == ProtectionReason::Loaded {
             return Ok(());
         }
         while let Some(folder) = open.pop() {
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_protected_is_found_at_every_depth_and_the_rest_is_not() {
         let root = tempfile::tempdir().unwrap();
-        let list = Protected::new(root.path());
+        let list = ProtectedPaths::new(root.path());
         let at = |path: &str| list.workspace().join(path);
         for file in [
             "roles/a.md",
@@ -232,12 +232,12 @@ mod tests {
             (".git/config", Kind::GitConfig),
             (".git/hooks", Kind::GitFolder),
             (".git/hooks/pre-commit", Kind::Hook),
-            ("a/AGENTS.md", Kind::Leaf(Why::Obeyed)),
-            ("a/b/.vscode", Kind::Folder(Why::Obeyed)),
-            ("a/b/.vscode/deep/tasks.json", Kind::Leaf(Why::Obeyed)),
+            ("a/AGENTS.md", Kind::Leaf(ProtectionReason::Obeyed)),
+            ("a/b/.vscode", Kind::Folder(ProtectionReason::Obeyed)),
+            ("a/b/.vscode/deep/tasks.json", Kind::Leaf(ProtectionReason::Obeyed)),
             ("bare/config", Kind::GitConfig),
-            ("roles", Kind::Folder(Why::Governs)),
-            ("roles/a.md", Kind::Leaf(Why::Governs)),
+            ("roles", Kind::Folder(ProtectionReason::Governs)),
+            ("roles/a.md", Kind::Leaf(ProtectionReason::Governs)),
             ("sub/.git", Kind::GitLink),
         ];
         assert_eq!(found, want.map(|(path, kind)| (path.to_owned(), kind)));

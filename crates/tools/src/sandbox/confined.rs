@@ -8,8 +8,8 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getuid, set_pa
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use rustix::thread::{clear_ambient_capability_set, set_capabilities, set_capabilities_secure_bits};
 
-use super::order::{Offers, Order, Report, parent, read_order, tell};
-use super::{calls, files, spaces};
+use super::protocol::{CommandSpec, Report, SandboxFeatures, parent, read_spec, send_line};
+use super::{landlock, namespaces, seccomp};
 
 /// Most files that each process may have open.
 const MAX_OPEN_FILES: u64 = 4096;
@@ -18,38 +18,38 @@ const MAX_OPEN_FILES: u64 = 4096;
 /// a command gets: it is for the shell to set, which has little.
 const LIMITED: &str = r#"ulimit -v "$1" || exit 125; exec /bin/sh -c "$2""#;
 
-fn memory_kib(order: &Order) -> u64 {
+fn memory_kib(spec: &CommandSpec) -> u64 {
     let held = rustix::process::getrlimit(Resource::As).maximum.unwrap_or(u64::MAX);
-    order.limits.memory_bytes.min(held) >> 10
+    spec.limits.memory_bytes.min(held) >> 10
 }
 
 pub(super) fn run() -> ExitCode {
-    let told = set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into).and_then(|()| parent());
-    let Ok(control) = told else { return ExitCode::FAILURE };
-    let Ok(order) = read_order(&control) else { return ExitCode::FAILURE };
-    let last = obey(&order, &control).unwrap_or_else(|report| report);
-    match tell(&control, &last) {
+    let socket = set_parent_process_death_signal(Some(Signal::KILL)).map_err(Into::into).and_then(|()| parent());
+    let Ok(control) = socket else { return ExitCode::FAILURE };
+    let Ok(spec) = read_spec(&control) else { return ExitCode::FAILURE };
+    let last = obey(&spec, &control).unwrap_or_else(|report| report);
+    match send_line(&control, &last) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn obey(order: &Order, control: &UnixStream) -> Result<Report, Report> {
-    if order.protected.why(&order.workspace).is_some() {
+fn obey(spec: &CommandSpec, control: &UnixStream) -> Result<Report, Report> {
+    if spec.protected.why(&spec.workspace).is_some() {
         return Err(Report::Failed("the workspace lies in a folder that is closed to commands".to_owned()));
     }
     let mut is_bounded = !getuid().is_root();
-    if order.namespaces {
-        is_bounded |= spaces::arrange(order).map_err(|error| Report::NoNamespaces(error.to_string()))?;
+    if spec.namespaces {
+        is_bounded |= namespaces::arrange(spec).map_err(|error| Report::NoNamespaces(error.to_string()))?;
     }
-    let offers = Offers { process_limit: is_bounded, ..confine(order)? };
+    let features = SandboxFeatures { process_limit: is_bounded, ..confine(spec)? };
     let failed = |error: &dyn Display| Report::Failed(format!("the command cannot be started: {error}"));
-    tell(control, &Report::Held(offers)).map_err(|error| failed(&error))?;
+    send_line(control, &Report::Held(features)).map_err(|error| failed(&error))?;
     let mut shell = Command::new("/bin/sh");
     shell
-        .args(["-c", LIMITED, "sh", &memory_kib(order).to_string(), &order.command])
+        .args(["-c", LIMITED, "sh", &memory_kib(spec).to_string(), &spec.command])
         .env_clear()
-        .envs(order.environment.iter().cloned())
+        .envs(spec.environment.iter().cloned())
         .stdin(Stdio::null());
     let shell = shell.spawn().map_err(|error| failed(&error))?;
     let shell = Pid::from_child(&shell);
@@ -68,21 +68,21 @@ fn obey(order: &Order, control: &UnixStream) -> Result<Report, Report> {
     }
 }
 
-fn confine(order: &Order) -> Result<Offers, Report> {
+fn confine(spec: &CommandSpec) -> Result<SandboxFeatures, Report> {
     let failed = |what: &str, error: &dyn Display| Report::Failed(format!("{what}: {error}"));
     // Seen from here, so that the mounts above it are those of the command.
-    std::env::set_current_dir(&order.workspace).map_err(|error| failed("the workspace", &error))?;
-    limit(order).map_err(|error| failed("the limits", &error))?;
-    drop_capabilities(order).map_err(|error| failed("the capabilities", &error))?;
-    let landlock = files::confine(order).map_err(|error| failed("Landlock", &error))?;
-    let seccomp = calls::confine(order.network).is_ok();
-    Ok(Offers { landlock, seccomp, namespaces: order.namespaces, process_limit: false })
+    std::env::set_current_dir(&spec.workspace).map_err(|error| failed("the workspace", &error))?;
+    limit(spec).map_err(|error| failed("the limits", &error))?;
+    drop_capabilities(spec).map_err(|error| failed("the capabilities", &error))?;
+    let landlock = landlock::confine(spec).map_err(|error| failed("Landlock", &error))?;
+    let seccomp = seccomp::confine(spec.network).is_ok();
+    Ok(SandboxFeatures { landlock, seccomp, namespaces: spec.namespaces, process_limit: false })
 }
 
-fn limit(order: &Order) -> rustix::io::Result<()> {
-    let limits = &order.limits;
+fn limit(spec: &CommandSpec) -> rustix::io::Result<()> {
+    let limits = &spec.limits;
     // The limit counts all processes of the user; in namespaces it counts only those in them.
-    let others = if order.namespaces { 0 } else { tasks_of_user() };
+    let others = if spec.namespaces { 0 } else { tasks_of_user() };
     for (resource, most) in [
         (Resource::Fsize, limits.file_bytes),
         (Resource::Nofile, MAX_OPEN_FILES),
@@ -105,8 +105,8 @@ fn tasks_of_user() -> u64 {
 }
 
 /// Gives up every capability, also those that root gets with each program.
-fn drop_capabilities(order: &Order) -> rustix::io::Result<()> {
-    if !order.namespaces && !getuid().is_root() {
+fn drop_capabilities(spec: &CommandSpec) -> rustix::io::Result<()> {
+    if !spec.namespaces && !getuid().is_root() {
         return Ok(());
     }
     clear_ambient_capability_set()?;

@@ -16,7 +16,8 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use crate::protected::{
-    Found, Kind, Protected, SET_ASIDE, Why, find, is, is_harmless_config, is_harmless_todo, is_worktree, link_targets,
+    Kind, ProtectedEntry, ProtectedPaths, ProtectionReason, SET_ASIDE, find, is, is_harmless_config, is_harmless_todo,
+    is_worktree, link_targets,
 };
 
 /// Most entries of a workspace in which commands run. Looking at so many takes a few seconds.
@@ -35,9 +36,9 @@ const HOLDERS: &[&str] = &[".git", ".github", ".config", "agents", "components"]
 /// What was protected when a command began.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Survey {
-    protected: Protected,
+    protected: ProtectedPaths,
     namespaces: bool,
-    seen: Vec<Seen>,
+    seen: Vec<SurveyedPath>,
     hidden: Vec<PathBuf>,
     #[serde(skip)]
     kept: BTreeMap<PathBuf, (Vec<u8>, u32)>,
@@ -49,7 +50,7 @@ pub(super) struct Survey {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct SurveyedPath {
     /// As bytes: names need not be text.
     path: Vec<u8>,
     state: State,
@@ -77,17 +78,17 @@ enum State {
 
 /// Something that was set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SetAside {
+pub(crate) struct SetAsideFile {
     /// What it was called, from the workspace.
     pub(crate) path: String,
     /// What it is called now; none where it was removed.
     pub(crate) now: Option<String>,
-    why: Why,
+    why: ProtectionReason,
     /// Whether what was there before is back.
     restored: bool,
 }
 
-impl std::fmt::Display for SetAside {
+impl std::fmt::Display for SetAsideFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.now {
             Some(now) => write!(f, "`{}` is now `{now}`", self.path)?,
@@ -101,13 +102,13 @@ impl std::fmt::Display for SetAside {
 }
 
 /// What a model reads of everything that was set aside after a command, and of so many more; none where there is nothing.
-pub(crate) fn set_aside_note(aside: &[SetAside], more: usize) -> Option<String> {
+pub(crate) fn set_aside_note(aside: &[SetAsideFile], more: usize) -> Option<String> {
     if aside.is_empty() && more == 0 {
         return None;
     }
     let plain = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
     let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
-    for SetAside { path, now, why, restored } in aside {
+    for SetAsideFile { path, now, why, restored } in aside {
         let (path, back) = (plain(path), if *restored { " (what was there before is back)" } else { "" });
         let one = match now {
             Some(now) => format!("{path} -> {}{back}", plain(now)),
@@ -128,7 +129,7 @@ pub(crate) fn set_aside_note(aside: &[SetAside], more: usize) -> Option<String> 
 
 impl Survey {
     /// Looks at a workspace before a command runs in it.
-    fn take(protected: &Protected, namespaces: bool) -> Result<Self, String> {
+    fn take(protected: &ProtectedPaths, namespaces: bool) -> Result<Self, String> {
         let found = find(protected, MAX_ENTRIES).map_err(|error| error.to_string())?;
         let hidden = protected.hidden().iter().filter(|path| path.symlink_metadata().is_ok()).cloned().collect();
         let mut survey = Self { protected: protected.clone(), namespaces, hidden, ..Self::default() };
@@ -147,7 +148,7 @@ impl Survey {
         &self.held
     }
 
-    fn is_held(&self, found: &Found) -> bool {
+    fn is_held(&self, found: &ProtectedEntry) -> bool {
         let is_base = |folder: &Path| folder == self.protected.workspace() || self.protected.bases().any(|base| base == folder);
         let is_holder = |folder: &Path| {
             folder.file_name().is_some_and(|name| HOLDERS.iter().any(|holder| is(name, holder)))
@@ -176,26 +177,26 @@ impl Survey {
             self.kept_bytes += about.len();
             self.kept.insert(path.to_owned(), (content, about.mode() & 0o777));
         }
-        self.seen.push(Seen { path: path.as_os_str().as_bytes().to_owned(), state, is_held });
+        self.seen.push(SurveyedPath { path: path.as_os_str().as_bytes().to_owned(), state, is_held });
     }
 
     /// Forgets what another command that still runs did not find: that command may have made it.
     fn forget_unless_in(&mut self, other: &Self) {
         if self.protected.workspace() == other.protected.workspace() {
-            let theirs: BTreeMap<&[u8], &Seen> = other.seen.iter().map(|seen| (seen.path.as_slice(), seen)).collect();
-            let is_known = |seen: &Seen, theirs: &Seen| theirs.is_held || theirs.state == seen.state;
+            let theirs: BTreeMap<&[u8], &SurveyedPath> = other.seen.iter().map(|seen| (seen.path.as_slice(), seen)).collect();
+            let is_known = |seen: &SurveyedPath, theirs: &SurveyedPath| theirs.is_held || theirs.state == seen.state;
             self.seen.retain(|seen| theirs.get(seen.path.as_slice()).is_some_and(|theirs| is_known(seen, theirs)));
             self.hidden.retain(|path| other.hidden.contains(path));
         }
     }
 
     /// Sets aside what is there now and was not, or has changed. Nothing of the command may run any more.
-    fn settle(&self) -> Vec<SetAside> {
-        let seen: BTreeMap<&[u8], &Seen> = self.seen.iter().map(|seen| (seen.path.as_slice(), seen)).collect();
-        let mut done = Done { survey: self, aside: Vec::new(), moved: Vec::new() };
+    fn settle(&self) -> Vec<SetAsideFile> {
+        let seen: BTreeMap<&[u8], &SurveyedPath> = self.seen.iter().map(|seen| (seen.path.as_slice(), seen)).collect();
+        let mut done = Settling { survey: self, aside: Vec::new(), moved: Vec::new() };
         for path in self.protected.hidden().iter().filter(|path| !self.hidden.contains(path)) {
             if path.symlink_metadata().is_ok() {
-                done.put(path, self.protected.why_hidden(path).unwrap_or(Why::Hidden), None);
+                done.put(path, self.protected.why_hidden(path).unwrap_or(ProtectionReason::Hidden), None);
             }
         }
         let held = self.seen.iter().filter(|seen| seen.is_held && seen.state == State::Folder);
@@ -217,10 +218,13 @@ impl Survey {
         for seen in self.seen.iter().filter(|seen| !met.contains(&seen.path)) {
             let path = Path::new(OsStr::from_bytes(&seen.path));
             let is_config = path.file_name().is_some_and(|name| is(name, "config"));
-            let found =
-                Found { path: path.to_owned(), kind: if is_config { Kind::GitConfig } else { Kind::Hook }, is_link: false };
+            let found = ProtectedEntry {
+                path: path.to_owned(),
+                kind: if is_config { Kind::GitConfig } else { Kind::Hook },
+                is_link: false,
+            };
             if path.symlink_metadata().is_ok() && !seen.is_as_it_was(path) && !is_harmless(&found, true) {
-                done.put(path, Why::Obeyed, Some(seen));
+                done.put(path, ProtectionReason::Obeyed, Some(seen));
             }
         }
         done.aside
@@ -239,7 +243,7 @@ impl Survey {
     }
 }
 
-impl Seen {
+impl SurveyedPath {
     fn is_as_it_was(&self, path: &Path) -> bool {
         match &self.state {
             // Nobody but a person can have changed it, unless it has another name.
@@ -253,8 +257,8 @@ impl Seen {
 }
 
 /// Whether this is a folder of packages.
-fn is_tree(found: &Found) -> bool {
-    found.kind == Kind::Folder(Why::Loaded)
+fn is_tree(found: &ProtectedEntry) -> bool {
+    found.kind == Kind::Folder(ProtectionReason::Loaded)
 }
 
 impl State {
@@ -279,7 +283,7 @@ impl State {
 }
 
 /// Whether something new or changed runs no program.
-fn is_harmless(found: &Found, was_there: bool) -> bool {
+fn is_harmless(found: &ProtectedEntry, was_there: bool) -> bool {
     let small = |path: &Path| {
         let is_small = path.symlink_metadata().is_ok_and(|about| about.is_file() && about.len() <= MAX_CONFIG_BYTES);
         is_small.then(|| fs::read(path).ok()).flatten()
@@ -295,28 +299,30 @@ fn is_harmless(found: &Found, was_there: bool) -> bool {
     }
 }
 
-fn why(kind: Kind) -> Why {
+fn why(kind: Kind) -> ProtectionReason {
     match kind {
         Kind::Folder(why) | Kind::Leaf(why) => why,
-        Kind::GitFolder | Kind::GitConfig | Kind::GitCommon | Kind::GitLink | Kind::GitTodo | Kind::Hook => Why::Git,
+        Kind::GitFolder | Kind::GitConfig | Kind::GitCommon | Kind::GitLink | Kind::GitTodo | Kind::Hook => {
+            ProtectionReason::Git
+        }
     }
 }
 
-struct Done<'a> {
+struct Settling<'a> {
     survey: &'a Survey,
-    aside: Vec<SetAside>,
+    aside: Vec<SetAsideFile>,
     moved: Vec<PathBuf>,
 }
 
-impl Done<'_> {
-    fn put(&mut self, path: &Path, why: Why, before: Option<&Seen>) {
+impl Settling<'_> {
+    fn put(&mut self, path: &Path, why: ProtectionReason, before: Option<&SurveyedPath>) {
         if self.moved.iter().any(|moved| path.starts_with(moved)) {
             return;
         }
         let now = set_aside(path);
         let restored = before.is_some_and(|before| self.restore(path, &before.state).is_ok());
-        let shown = |path: &Path| path.strip_prefix(self.survey.protected.workspace()).unwrap_or(path).display().to_string();
-        self.aside.push(SetAside { path: shown(path), now: now.as_deref().map(shown), why, restored });
+        let relative = |path: &Path| path.strip_prefix(self.survey.protected.workspace()).unwrap_or(path).display().to_string();
+        self.aside.push(SetAsideFile { path: relative(path), now: now.as_deref().map(relative), why, restored });
         self.moved.push(path.to_owned());
     }
 
@@ -363,7 +369,7 @@ fn set_aside(path: &Path) -> Option<PathBuf> {
 }
 
 /// Looks at a workspace before a command runs in it, and makes the note at `note`.
-pub(super) fn begin(protected: &Protected, namespaces: bool, note: Option<&Path>) -> Result<Survey, String> {
+pub(super) fn begin(protected: &ProtectedPaths, namespaces: bool, note: Option<&Path>) -> Result<Survey, String> {
     let failed = |error: io::Error| format!("the workspace cannot be guarded: {error}");
     // Nobody else begins or ends meanwhile: what they make would pass for what was there.
     let _lock = note.map(lock).transpose().map_err(failed)?;
@@ -375,7 +381,7 @@ pub(super) fn begin(protected: &Protected, namespaces: bool, note: Option<&Path>
 }
 
 /// Sets aside what a command left that it may not, and removes the note.
-pub(super) fn end(survey: &Survey, note: Option<&Path>) -> Vec<SetAside> {
+pub(super) fn end(survey: &Survey, note: Option<&Path>) -> Vec<SetAsideFile> {
     let _lock = note.map(lock).and_then(Result::ok);
     let aside = survey.settle();
     if let Some(note) = note {
@@ -385,7 +391,7 @@ pub(super) fn end(survey: &Survey, note: Option<&Path>) -> Vec<SetAside> {
 }
 
 /// Does for one note what could not be done when its command ended.
-pub(super) fn recover(note: &Path) -> Vec<SetAside> {
+pub(super) fn recover(note: &Path) -> Vec<SetAsideFile> {
     let _lock = lock(note);
     let aside = read(note).map(|survey| survey.settle()).unwrap_or_default();
     let _ = fs::remove_file(note);
@@ -393,7 +399,7 @@ pub(super) fn recover(note: &Path) -> Vec<SetAside> {
 }
 
 /// The same for all notes of a folder.
-pub(super) fn recover_all(journal: &Path) -> Vec<SetAside> {
+pub(super) fn recover_all(journal: &Path) -> Vec<SetAsideFile> {
     notes(journal).iter().flat_map(|note| recover(note)).collect()
 }
 

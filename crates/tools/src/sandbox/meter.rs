@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::statvfs;
 
-use super::order::Order;
+use super::protocol::CommandSpec;
 use super::warden::below;
 
 /// How often it is measured.
@@ -29,12 +29,12 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(order: &Order) -> Self {
-        let folders = [order.workspace.clone(), order.home.clone()];
+    pub(super) fn new(spec: &CommandSpec) -> Self {
+        let folders = [spec.workspace.clone(), spec.home.clone()];
         // Its folder was made for it a moment ago.
-        let began = fs::metadata(&order.home).map_or(0, |about| about.ctime());
+        let began = fs::metadata(&spec.home).map_or(0, |about| about.ctime());
         let free_bytes = folders.each_ref().map(|folder| free(folder));
-        Self { limit_bytes: order.limits.written_bytes, folders, free_bytes, began, not_before: Instant::now() }
+        Self { limit_bytes: spec.limits.written_bytes, folders, free_bytes, began, not_before: Instant::now() }
     }
 
     /// Whether the command has written more than it may.

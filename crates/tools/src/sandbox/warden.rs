@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, setsid, wait};
 
 use super::meter::{EVERY, Meter};
-use super::order::{Order, Report, parent, read_order, tell};
-use super::{CONFINED, guard, spaces};
+use super::protocol::{CommandSpec, Report, parent, read_spec, send_line};
+use super::{CONFINED, guard, namespaces};
 
 /// Most files that are told of what was set aside.
 const MAX_TOLD: usize = 20;
@@ -25,33 +25,33 @@ pub(super) fn watch() -> ExitCode {
 }
 
 fn guard(control: &UnixStream) -> io::Result<()> {
-    let mut order = read_order(control)?;
+    let mut spec = read_spec(control)?;
     setsid()?;
     // What whoever started the program left open is none of the command's business.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
     // Whatever loses its parent becomes a child of this process, so that none gets away.
     set_child_subreaper(Some(getpid()))?;
-    if order.namespaces
-        && let Err(error) = spaces::enter(order.network)
+    if spec.namespaces
+        && let Err(error) = namespaces::enter(spec.network)
     {
-        return tell(control, &Report::NoNamespaces(error.to_string()));
+        return send_line(control, &Report::NoNamespaces(error.to_string()));
     }
-    let survey = match guard::begin(&order.protected, order.namespaces, order.note.as_deref()) {
+    let survey = match guard::begin(&spec.protected, spec.namespaces, spec.note.as_deref()) {
         Ok(survey) => survey,
-        Err(reason) => return tell(control, &Report::Failed(reason)),
+        Err(reason) => return send_line(control, &Report::Failed(reason)),
     };
-    order.held = survey.held().to_vec();
-    let relayed = match start(&order) {
+    spec.held = survey.held().to_vec();
+    let relayed = match start(&spec) {
         Ok((ours, mut child)) => {
-            let relayed = relay(control, &ours, &mut Meter::new(&order));
-            end(&mut child, order.namespaces)?;
+            let relayed = relay(control, &ours, &mut Meter::new(&spec));
+            end(&mut child, spec.namespaces)?;
             relayed
         }
         Err(error) => line(&Report::Failed(format!("it cannot be started: {error}"))),
     };
     // Whoever asked for it may be dead, and may not be able to remove what a command has locked.
-    let _ = std::fs::remove_dir_all(&order.home);
-    let mut aside = guard::end(&survey, order.note.as_deref());
+    let _ = std::fs::remove_dir_all(&spec.home);
+    let mut aside = guard::end(&survey, spec.note.as_deref());
     let more = aside.len().saturating_sub(MAX_TOLD);
     aside.truncate(MAX_TOLD);
     relayed.and_then(|mut last| {
@@ -67,25 +67,25 @@ fn line(report: &Report) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn start(order: &Order) -> io::Result<(UnixStream, Child)> {
+fn start(spec: &CommandSpec) -> io::Result<(UnixStream, Child)> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new("/proc/self/exe");
     command.arg(CONFINED).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
     let child = command.spawn()?;
-    tell(&ours, order)?;
+    send_line(&ours, spec)?;
     Ok((ours, child))
 }
 
 /// Waits until the one below is done or has written too much, or the one above has had enough. Its reports are passed on only when
 /// all is over.
 fn relay(control: &UnixStream, ours: &UnixStream, meter: &mut Meter) -> io::Result<Vec<u8>> {
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let (pause, mut measured) = (Timespec { tv_sec: 0, tv_nsec: EVERY.subsec_nanos().into() }, Instant::now());
     loop {
         if measured.elapsed() >= EVERY {
             if meter.is_over() {
-                told.extend(line(&Report::WroteTooMuch)?);
-                return Ok(told);
+                reports.extend(line(&Report::WroteTooMuch)?);
+                return Ok(reports);
             }
             measured = Instant::now();
         }
@@ -95,13 +95,13 @@ fn relay(control: &UnixStream, ours: &UnixStream, meter: &mut Meter) -> io::Resu
             Err(error) => return Err(error.into()),
         }
         if !fds[0].revents().is_empty() {
-            return Ok(told);
+            return Ok(reports);
         }
         if !fds[1].revents().is_empty() {
             let mut buffer = [0; 4096];
             match (&mut &*ours).read(&mut buffer)? {
-                0 => return Ok(told),
-                read => told.extend_from_slice(&buffer[..read]),
+                0 => return Ok(reports),
+                read => reports.extend_from_slice(&buffer[..read]),
             }
         }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use polis_domain::{Artifact, ArtifactId, CallResult, ListedArtifact, Seq, Timestamp};
 use polis_ports::{ArtifactStore, CallContext, Hasher, Listing, Toolbox};
 use polis_testkit::MemoryArtifacts;
-use polis_tools::{Workbench, Workspace};
+use polis_tools::{ToolRegistry, Workspace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ impl Listing for Named {
 
 struct Place {
     folder: TempDir,
-    workbench: Workbench,
+    tool_registry: ToolRegistry,
     store: MemoryArtifacts,
     named: Arc<Named>,
 }
@@ -51,14 +51,14 @@ struct Place {
 impl Place {
     fn new(store: MemoryArtifacts) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let workbench = laid_out(&Workspace::open(folder.path()).unwrap());
-        Self { folder, workbench, store, named: Arc::default() }
+        let tool_registry = laid_out(&Workspace::open(folder.path()).unwrap());
+        Self { folder, tool_registry, store, named: Arc::default() }
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> CallResult {
         let artifacts = ArtifactStore { store: Arc::new(self.store.clone()), listing: self.named.clone() };
         let context = CallContext { artifacts, ..context() };
-        let result = self.workbench.call(tool, &arguments.to_string(), &context).await.unwrap();
+        let result = self.tool_registry.call(tool, &arguments.to_string(), &context).await.unwrap();
         self.named.hear(&result);
         result
     }

@@ -8,27 +8,27 @@ use polis_domain::{
     AgentId, CallResult, EffectClass, EffectId, Seq, SocietyId, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId,
 };
 use polis_ports::{ArtifactStore, CallContext, Clock, Tool, ToolError, ToolSpec, Toolbox};
-use polis_tools::{DuplicateTool, Workbench, Workspace, built_ins};
+use polis_tools::{DuplicateTool, ToolRegistry, Workspace, built_ins};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub(crate) struct Bench {
     pub(crate) folder: TempDir,
-    workbench: Workbench,
+    tool_registry: ToolRegistry,
 }
 
 pub(crate) fn bench() -> Bench {
     let folder = tempfile::tempdir().unwrap();
-    let workbench = over(folder.path());
-    Bench { folder, workbench }
+    let tool_registry = over(folder.path());
+    Bench { folder, tool_registry }
 }
 
-pub(crate) fn over(root: &Path) -> Workbench {
+pub(crate) fn over(root: &Path) -> ToolRegistry {
     laid_out(&Workspace::open(root).unwrap())
 }
 
-pub(crate) fn laid_out(workspace: &Workspace) -> Workbench {
-    Workbench::new(built_ins(workspace, Arc::new(Stopped))).unwrap()
+pub(crate) fn laid_out(workspace: &Workspace) -> ToolRegistry {
+    ToolRegistry::new(built_ins(workspace, Arc::new(Stopped))).unwrap()
 }
 
 /// A clock that stands still on an evening in November.
@@ -70,7 +70,7 @@ impl Bench {
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<CallResult, ToolError> {
-        self.workbench.call(tool, arguments, &context()).await
+        self.tool_registry.call(tool, arguments, &context()).await
     }
 
     pub(crate) async fn good(&self, tool: &str, arguments: Value) -> String {
@@ -102,7 +102,7 @@ impl Bench {
 #[tokio::test]
 async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
     let bench = bench();
-    let told: Vec<_> = bench.workbench.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
+    let told: Vec<_> = bench.tool_registry.tools().iter().map(|spec| (spec.name.to_string(), spec.class)).collect();
     let files = ["read_file", "write_file", "edit_file", "list_files", "search_files"];
     let names = files.into_iter().chain(["now", "put_artifact", "get_artifact", "list_artifacts", "ask_person"]);
     let want: Vec<_> = names
@@ -113,7 +113,7 @@ async fn the_built_in_tools_are_told_with_their_class_and_a_schema() {
         })
         .collect();
     assert_eq!(told, want);
-    for spec in bench.workbench.tools().iter() {
+    for spec in bench.tool_registry.tools().iter() {
         assert_eq!((&spec.parameters["type"], &spec.parameters["additionalProperties"]), (&json!("object"), &json!(false)));
         let properties = spec.parameters["properties"].as_object().unwrap();
         assert!(properties.values().all(|property| property["description"].is_string()), "{}", spec.name);
@@ -184,6 +184,6 @@ impl Tool for Twin {
 
 #[test]
 fn two_tools_of_one_name_are_refused() {
-    let made = Workbench::new([Box::new(Twin) as Box<dyn Tool>, Box::new(Twin)]);
+    let made = ToolRegistry::new([Box::new(Twin) as Box<dyn Tool>, Box::new(Twin)]);
     assert_eq!(made.err(), Some(DuplicateTool("twin".into())));
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use polis_domain::CallResult;
 use polis_ports::{Tool, ToolError};
-use polis_tools::sandbox::{Limits, Offers, Sandbox};
-use polis_tools::{Commands, Protected, RunCommand};
+use polis_tools::sandbox::{Limits, Sandbox, SandboxFeatures};
+use polis_tools::{CommandOptions, ProtectedPaths, RunCommand};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ fn sandbox() -> Sandbox {
 pub(crate) struct Place {
     pub(crate) around: TempDir,
     sandbox: Sandbox,
-    pub(crate) offers: Offers,
+    pub(crate) features: SandboxFeatures,
 }
 
 impl Place {
@@ -30,11 +30,11 @@ impl Place {
         self.around.path().join("work")
     }
 
-    pub(crate) fn commands(&self) -> Commands {
-        Commands::new(self.workspace())
+    pub(crate) fn commands(&self) -> CommandOptions {
+        CommandOptions::new(self.workspace())
     }
 
-    pub(crate) fn tool(&self, commands: Commands) -> RunCommand {
+    pub(crate) fn tool(&self, commands: CommandOptions) -> RunCommand {
         RunCommand::new(self.sandbox.clone(), commands)
     }
 
@@ -51,19 +51,19 @@ pub(crate) async fn run(tool: &RunCommand, command: &str) -> CallResult {
 pub(crate) async fn places(test: &str) -> Vec<Place> {
     let mut places = Vec::new();
     for sandbox in [sandbox(), sandbox().without_namespaces()] {
-        let offers = sandbox.offers().await.unwrap();
-        if places.iter().any(|place: &Place| place.offers == offers) {
+        let features = sandbox.features().await.unwrap();
+        if places.iter().any(|place: &Place| place.features == features) {
             skipped(test, "this machine has no namespaces");
             continue;
         }
-        if !offers.may_run_unattended() {
-            skipped(test, &format!("this machine offers only: {offers}"));
+        if !features.may_run_unattended() {
+            skipped(test, &format!("this machine offers only: {features}"));
             continue;
         }
         let around = tempfile::tempdir().unwrap();
         std::fs::create_dir(around.path().join("work")).unwrap();
         std::fs::write(around.path().join("secret"), "the secret").unwrap();
-        places.push(Place { around, sandbox, offers });
+        places.push(Place { around, sandbox, features });
     }
     places
 }
@@ -112,7 +112,7 @@ async fn what_a_command_printed_and_how_it_ended_is_told() {
 #[tokio::test]
 async fn arguments_that_cannot_be_used_run_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let tool = RunCommand::new(sandbox(), Commands::new(folder.path()));
+    let tool = RunCommand::new(sandbox(), CommandOptions::new(folder.path()));
     for (arguments, want) in [
         (json!({ "command": " " }), "command is empty"),
         (json!({ "command": "touch x\0" }), "NUL"),
@@ -175,7 +175,7 @@ async fn nothing_outside_can_be_read_or_written() {
             let said = place.run(command).await;
             assert!(!said.contains("exit status 0"), "{command}: {said}");
         }
-        if place.offers.namespaces {
+        if place.features.namespaces {
             // Landlock alone does not keep modes and times as they are.
             for command in ["chmod 777 ../secret", "touch ../secret", "chmod 777 .."] {
                 let said = place.run(command).await;
@@ -197,8 +197,8 @@ async fn what_is_closed_in_the_workspace_is_not_there_for_a_command() {
         std::fs::write(at("a/.polis/token"), "the secret").unwrap();
         std::fs::write(at("polis.toml"), "# the secret").unwrap();
         let closed = [at("a/.polis"), at("polis.toml"), at("later.toml")];
-        let protected = Protected::new(place.workspace()).with_hidden(closed);
-        let tool = place.tool(Commands { protected, ..place.commands() });
+        let protected = ProtectedPaths::new(place.workspace()).with_hidden(closed);
+        let tool = place.tool(CommandOptions { protected, ..place.commands() });
         for command in [
             "cat a/.polis/token",
             "cat polis.toml",
@@ -219,14 +219,14 @@ async fn what_is_closed_in_the_workspace_is_not_there_for_a_command() {
             assert_eq!(std::fs::read_to_string(at("polis.toml")).unwrap(), "# the secret", "{command}");
             assert!(!at("later.toml").exists(), "{command}");
         }
-        if place.offers.namespaces {
+        if place.features.namespaces {
             for command in ["touch .git/hooks/pre-commit", "mv .git x"] {
                 assert!(!run(&tool, command).await.content.contains("exit status 0"), "{command}");
             }
         }
         assert!(run(&tool, "echo x > b/new && cat b/new").await.content.contains("exit status 0"));
-        let protected = Protected::new(place.workspace()).with_hidden([place.around.path().to_owned()]);
-        let inside = place.tool(Commands { protected, ..place.commands() });
+        let protected = ProtectedPaths::new(place.workspace()).with_hidden([place.around.path().to_owned()]);
+        let inside = place.tool(CommandOptions { protected, ..place.commands() });
         assert!(run(&inside, "true").await.content.contains("closed to commands; nothing was run"));
     }
 }
@@ -238,7 +238,8 @@ async fn secrets_of_the_environment_and_of_other_processes_are_not_to_be_had() {
         let ours = std::process::id();
         // Cargo tells tests where their package is, which stands for any secret.
         assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok());
-        let commands = Commands { environment: vec!["CARGO_PKG_NAME".to_owned(), "POLIS_X".to_owned()], ..place.commands() };
+        let commands =
+            CommandOptions { environment: vec!["CARGO_PKG_NAME".to_owned(), "POLIS_X".to_owned()], ..place.commands() };
         let said = run(&place.tool(commands), "env | cut -d= -f1 | sort | tr '\\n' ' '").await.content;
         let names: Vec<_> = said.lines().nth(2).unwrap().split_whitespace().filter(|name| *name != "_").collect();
         let known = ["CARGO_PKG_NAME", "HOME", "LANG", "LC_ALL", "PATH", "PWD", "TERM", "TMPDIR"];
@@ -280,7 +281,7 @@ async fn a_command_has_no_network() {
         assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "somebody came through");
         assert_eq!(service.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "somebody came through");
         // Where it is allowed and asked for, the same way leads there.
-        let tool = place.tool(Commands { network: true, ..place.commands() });
+        let tool = place.tool(CommandOptions { network: true, ..place.commands() });
         let command = format!("bash -c 'echo x > /dev/tcp/127.0.0.1/{port}'");
         run(&tool, &command).await;
         assert_eq!(server.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "it was not asked for");
@@ -361,7 +362,7 @@ async fn a_gigabyte_of_output_is_counted_and_only_its_ends_are_kept() {
         let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim_end_matches("kB").trim();
         assert!(peak.parse::<u64>().unwrap() < 500 << 10, "{peak} kB");
         let limits = Limits { output_bytes: 1 << 20, ..Limits::default() };
-        let result = run(&place.tool(Commands { limits, ..place.commands() }), "yes").await;
+        let result = run(&place.tool(CommandOptions { limits, ..place.commands() }), "yes").await;
         assert!(result.is_error && result.content.starts_with("error: ended because it printed too much"));
     }
 }
@@ -370,12 +371,12 @@ async fn a_gigabyte_of_output_is_counted_and_only_its_ends_are_kept() {
 async fn memory_file_size_and_processes_are_bounded() {
     for place in places("memory_file_size_and_processes_are_bounded").await {
         let limits = Limits { memory_bytes: 256 << 20, file_bytes: 1 << 20, processes: 40, ..Limits::default() };
-        let tool = place.tool(Commands { limits, ..place.commands() });
+        let tool = place.tool(CommandOptions { limits, ..place.commands() });
         let said = run(&tool, "head -c 600M /dev/zero | tail -c 500M | wc -c").await.content;
         assert!(!said.contains("524288000"), "{said}");
         run(&tool, "head -c 5M /dev/zero > big").await;
         assert_eq!(std::fs::metadata(place.workspace().join("big")).unwrap().len(), 1 << 20);
-        if !place.offers.process_limit {
+        if !place.features.process_limit {
             skipped("memory_file_size_and_processes_are_bounded", "this machine does not bind root's number of processes");
             continue;
         }
@@ -400,25 +401,25 @@ async fn a_bomb_of_forks_ends_with_its_command() {
 
 #[tokio::test]
 async fn what_the_machine_offers_is_told() {
-    let offers = sandbox().offers().await.unwrap();
-    let without = sandbox().without_namespaces().offers().await.unwrap();
+    let features = sandbox().features().await.unwrap();
+    let without = sandbox().without_namespaces().features().await.unwrap();
     assert!(!without.namespaces);
-    assert_eq!((offers.landlock, offers.seccomp), (without.landlock, without.seccomp));
-    let full = Offers { landlock: Some(7), seccomp: true, namespaces: true, process_limit: true };
+    assert_eq!((features.landlock, features.seccomp), (without.landlock, without.seccomp));
+    let full = SandboxFeatures { landlock: Some(7), seccomp: true, namespaces: true, process_limit: true };
     assert_eq!(full.to_string(), "Landlock 7, seccomp, namespaces, limit on processes");
-    for (offers, may) in [
+    for (features, may) in [
         (full.clone(), true),
-        (Offers { landlock: Some(2), ..full.clone() }, false),
-        (Offers { landlock: Some(3), namespaces: false, ..full.clone() }, false),
-        (Offers { landlock: None, ..full.clone() }, false),
-        (Offers { seccomp: false, ..full }, false),
-        (Offers::default(), false),
+        (SandboxFeatures { landlock: Some(2), ..full.clone() }, false),
+        (SandboxFeatures { landlock: Some(3), namespaces: false, ..full.clone() }, false),
+        (SandboxFeatures { landlock: None, ..full.clone() }, false),
+        (SandboxFeatures { seccomp: false, ..full }, false),
+        (SandboxFeatures::default(), false),
     ] {
-        assert_eq!(offers.may_run_unattended(), may, "{offers}");
+        assert_eq!(features.may_run_unattended(), may, "{features}");
     }
-    let broken = Sandbox::new(Path::new("/does/not/exist")).offers().await.unwrap_err();
+    let broken = Sandbox::new(Path::new("/does/not/exist")).features().await.unwrap_err();
     assert!(broken.contains("the sandbox cannot be started"), "{broken}");
-    let other = Sandbox::new("/bin/true").offers().await.unwrap_err();
+    let other = Sandbox::new("/bin/true").features().await.unwrap_err();
     assert!(other.contains("sandbox"), "{other}");
 }
 
@@ -426,19 +427,19 @@ async fn what_the_machine_offers_is_told() {
 fn where_nothing_holds_commands_each_is_asked_about_whatever_rules_say() {
     use polis_domain::{AgentId, Ruling, TaskId};
     use polis_ports::{Caller, Toolbox};
-    use polis_tools::{Rule, Ruled, Then, Workbench};
+    use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry};
 
     let (agent, task) = (AgentId::from("a"), TaskId::from("t"));
     let who = Caller { agent: &agent, role: None, task: &task, chosen: polis_ports::Chosen::default() };
     let judged = |caution: Option<&str>, then| {
-        let tool = RunCommand::new(sandbox(), Commands::new("/")).with_caution(caution.map(str::to_owned));
-        let bench = Workbench::new([Box::new(tool) as Box<dyn Tool>]).unwrap();
-        let ruled = Ruled::new(std::sync::Arc::new(bench), vec![Rule { then, ..Rule::default() }]);
+        let tool = RunCommand::new(sandbox(), CommandOptions::new("/")).with_caution(caution.map(str::to_owned));
+        let bench = ToolRegistry::new([Box::new(tool) as Box<dyn Tool>]).unwrap();
+        let ruled = PolicyToolbox::new(std::sync::Arc::new(bench), vec![Rule { then, ..Rule::default() }]);
         ruled.ruling("run_command", r#"{"command":"true"}"#, &who)
     };
     let each = Ruling::AskEach("Nothing holds it.".to_owned());
-    assert_eq!(judged(Some("Nothing holds it."), Then::Allow), each);
-    assert_eq!(judged(Some("Nothing holds it."), Then::Ask), each);
-    assert!(matches!(judged(Some("Nothing holds it."), Then::Deny), Ruling::Deny(_)));
-    assert_eq!(judged(None, Then::Allow), Ruling::Allow);
+    assert_eq!(judged(Some("Nothing holds it."), RuleAction::Allow), each);
+    assert_eq!(judged(Some("Nothing holds it."), RuleAction::Ask), each);
+    assert!(matches!(judged(Some("Nothing holds it."), RuleAction::Deny), Ruling::Deny(_)));
+    assert_eq!(judged(None, RuleAction::Allow), Ruling::Allow);
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use polis_ports::Toolbox;
-use polis_tools::{Protected, Workspace};
+use polis_tools::{ProtectedPaths, Workspace};
 use serde_json::json;
 
 use crate::bench::{Bench, bench, context, laid_out, over};
@@ -96,7 +96,7 @@ async fn what_is_hidden_stays_hidden_behind_a_link() {
     std::fs::write(folder.path().join("data/token"), "the secret").unwrap();
     symlink("data", folder.path().join("link")).unwrap();
     let hidden = folder.path().canonicalize().unwrap().join("data");
-    let protected = Protected::new(folder.path()).with_hidden([hidden]);
+    let protected = ProtectedPaths::new(folder.path()).with_hidden([hidden]);
     let tools = laid_out(&Workspace::open(folder.path()).unwrap().with_protected(protected));
     for (tool, arguments) in [
         ("read_file", json!({ "path": "link/token" })),

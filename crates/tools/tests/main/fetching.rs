@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
 use polis_ports::Tool;
-use polis_tools::{Allowed, FetchUrl, Resolver};
+use polis_tools::{AllowedAddresses, FetchUrl, Resolver};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -74,7 +74,7 @@ async fn get(tool: &FetchUrl, url: &str) -> CallResult {
 }
 
 fn local() -> FetchUrl {
-    FetchUrl::new(Allowed::read(&["127.0.0.1"]).unwrap())
+    FetchUrl::new(AllowedAddresses::read(&["127.0.0.1"]).unwrap())
 }
 
 #[test]
@@ -125,7 +125,7 @@ async fn pages_are_told_as_text() {
 async fn this_machine_and_its_network_are_not_reached() {
     let server = server(|_| page("200 OK", "the secret")).await;
     let port = server.address.port();
-    let tool = FetchUrl::new(Allowed::default());
+    let tool = FetchUrl::new(AllowedAddresses::default());
     for host in [
         "127.0.0.1",
         "localhost",
@@ -184,7 +184,7 @@ async fn a_redirect_leads_to_no_place_that_is_closed() {
         }
     }
     // The first host stands for one on the Internet.
-    let tool = FetchUrl::new(Allowed::read(&["outer.example"]).unwrap()).with_resolver(Arc::new(ByName));
+    let tool = FetchUrl::new(AllowedAddresses::read(&["outer.example"]).unwrap()).with_resolver(Arc::new(ByName));
     for path in ["/loop", "/name", "/metadata"] {
         let result = get(&tool, &format!("http://outer.example:{}{path}", outer.address.port())).await;
         assert!(result.is_error && result.content.contains("not on the Internet"), "{path}: {}", result.content);
@@ -199,12 +199,12 @@ async fn a_name_that_changes_its_address_is_asked_once_and_one_bad_address_spoil
     let (first, second) = (good.address.to_string(), evil.address.to_string());
     // Only the first address is checked and reached, whatever the name is said to be later.
     let changing = names([&[&first], &[&second]]);
-    let tool = FetchUrl::new(Allowed::read(&["changing.example"]).unwrap()).with_resolver(changing.clone());
+    let tool = FetchUrl::new(AllowedAddresses::read(&["changing.example"]).unwrap()).with_resolver(changing.clone());
     let result = get(&tool, &format!("http://changing.example:{}/", good.address.port())).await;
     assert!(result.content.ends_with("good"), "{}", result.content);
     assert_eq!((changing.asked.load(Ordering::SeqCst), evil.seen.load(Ordering::SeqCst)), (1, 0));
     // Asked a second time, it is checked a second time.
-    let tool = FetchUrl::new(Allowed::default()).with_resolver(names([&["8.8.8.8:80", &second], &[&second], &[]]));
+    let tool = FetchUrl::new(AllowedAddresses::default()).with_resolver(names([&["8.8.8.8:80", &second], &[&second], &[]]));
     for want in ["not on the Internet", "not on the Internet", "has no address"] {
         let result = get(&tool, &format!("http://changing.example:{}/", evil.address.port())).await;
         assert!(result.is_error && result.content.contains(want), "{}", result.content);

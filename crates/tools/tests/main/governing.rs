@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use polis_ports::{Tool, Toolbox};
 use polis_tools::sandbox::{Limits, recover};
-use polis_tools::{Commands, Protected, RunCommand, Workspace};
+use polis_tools::{CommandOptions, ProtectedPaths, RunCommand, Workspace};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -108,7 +108,7 @@ async fn no_way_of_writing_leaves_anything_that_governs() {
                 // A way that takes the rest of a submodule's repository away leaves something that git does not read.
                 let has_module = root.join(".git/modules/sub/HEAD").exists();
                 for path in PATHS.iter().filter(|path| has_module || !path.contains("/modules/")) {
-                    let namespaces = place.offers.namespaces;
+                    let namespaces = place.features.namespaces;
                     assert!(
                         !is_evil(&root.join(path)),
                         "{path} {way}, there before: {}, {namespaces}: {said}",
@@ -193,7 +193,7 @@ async fn git_goes_on_working_and_what_it_would_run_is_set_aside() {
     }
     for place in places("git_goes_on_working_and_what_it_would_run_is_set_aside").await {
         let root = place.workspace();
-        let tool = place.tool(Commands { readable: vec!["/usr/local".into()], ..place.commands() });
+        let tool = place.tool(CommandOptions { readable: vec!["/usr/local".into()], ..place.commands() });
         let identity = "git config user.email a@b && git config user.name a";
         let plain = format!(
             "mkdir new && cd new && git init -q && {identity} && echo x > a && git add a && git commit -qm x && git remote add origin https://example.com/x \
@@ -240,7 +240,7 @@ async fn what_is_deep_may_go_with_its_folder() {
 /// Starts a command that plants something and then waits, and gives what its note was as soon as it has.
 async fn planted<T>(place: &Place, journal: &Path, then: impl Fn(&str) -> T) -> (T, String) {
     let mark = mark(place);
-    let tool = place.tool(Commands { journal: Some(journal.to_owned()), ..place.commands() });
+    let tool = place.tool(CommandOptions { journal: Some(journal.to_owned()), ..place.commands() });
     let arguments = json!({ "command": format!("echo evil > .envrc; touch plain/begun; while [ ! -e plain/go ]; do sleep 0.01; done # {mark}") }).to_string();
     let context = context();
     let call = tool.call(&arguments, &context);
@@ -274,7 +274,7 @@ fn warden_of(mark: &str) -> Pid {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warden_that_is_killed_leaves_nothing_planted() {
     for place in places("a_warden_that_is_killed_leaves_nothing_planted").await {
-        if !place.offers.namespaces {
+        if !place.features.namespaces {
             // Without them the command itself would go on.
             continue;
         }
@@ -352,7 +352,7 @@ async fn file_tools_write_nothing_that_governs() {
         std::os::unix::fs::symlink(".", root.join("here")).unwrap();
         std::fs::write(root.join("src/shared.md"), "as it was").unwrap();
         std::os::unix::fs::symlink("../src/shared.md", root.join("plain/AGENTS.md")).unwrap();
-        let tools = laid_out(&Workspace::open(root).unwrap().with_protected(Protected::new(root)));
+        let tools = laid_out(&Workspace::open(root).unwrap().with_protected(ProtectedPaths::new(root)));
         let more = ["bare/HEAD", "src/shared.md", "sub/.git", "Roles/root.md", "components/other.js", "x/.ENVRC"];
         for path in PATHS.iter().chain(&more).flat_map(|path| [(*path).to_owned(), format!("./{path}"), format!("here/{path}")])
         {
@@ -408,7 +408,7 @@ async fn what_a_command_writes_in_all_is_bounded() {
         let root = place.workspace();
         lay(&root, &[]);
         let limits = Limits { written_bytes: 16 << 20, ..Limits::default() };
-        let tool: RunCommand = place.tool(Commands { limits, ..place.commands() });
+        let tool: RunCommand = place.tool(CommandOptions { limits, ..place.commands() });
         let said = run(&tool, "head -c 4M /dev/zero > plain/small; head -c 4M /dev/zero > $HOME/small; echo fine").await;
         assert!(!said.is_error && said.content.contains("fine"), "{}", said.content);
         // None takes much more than the limit: the machine of a test may have little space.
@@ -442,8 +442,8 @@ async fn packages_that_a_trusted_server_loads_stay_as_they_are() {
                 let root = place.workspace();
                 lay(&root, before);
                 let loaded = ["node_modules", "srv/node_modules"].map(|path| root.canonicalize().unwrap().join(path));
-                let protected = Protected::new(&root).with_loaded(loaded);
-                let tool = place.tool(Commands { protected, ..place.commands() });
+                let protected = ProtectedPaths::new(&root).with_loaded(loaded);
+                let tool = place.tool(CommandOptions { protected, ..place.commands() });
                 let said = run(&tool, &script(command, &paths)).await.content;
                 for path in paths {
                     assert!(!is_evil(&root.join(path)), "{path} {way}, there before: {}: {said}", !before.is_empty());

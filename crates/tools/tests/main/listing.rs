@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use polis_ports::Toolbox;
-use polis_tools::{Protected, Workspace};
+use polis_tools::{ProtectedPaths, Workspace};
 use serde_json::json;
 
 use crate::bench::{bench, context, laid_out};
@@ -90,7 +90,7 @@ async fn what_is_closed_is_neither_listed_nor_searched_nor_read_nor_written() {
     bench.put("open.txt", "word");
     bench.put("data/token", "word");
     let hidden = bench.path().canonicalize().unwrap().join("data");
-    let protected = Protected::new(bench.path()).with_hidden([hidden]);
+    let protected = ProtectedPaths::new(bench.path()).with_hidden([hidden]);
     let tools = laid_out(&Workspace::open(bench.path()).unwrap().with_protected(protected));
     let closed = "the data directory or the configuration of polis, which no agent may touch";
     for (tool, arguments, want) in [

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use polis_ports::{Tool, Toolbox};
-use polis_tools::{Protected, Workspace, WriteFile};
+use polis_tools::{ProtectedPaths, Workspace, WriteFile};
 use serde_json::json;
 
 use crate::bench::{bench, context, laid_out};
@@ -99,7 +99,7 @@ async fn what_only_the_person_may_write_is_refused_with_what_to_do_instead_and_n
     for (path, _) in REFUSED.iter().chain(&[("plain.md", "")]) {
         bench.put(path, "as it was");
     }
-    let list = Protected::new(&root).with_hidden([root.join("data")]).with_loaded([root.join("node_modules")]);
+    let list = ProtectedPaths::new(&root).with_hidden([root.join("data")]).with_loaded([root.join("node_modules")]);
     let workspace = Workspace::open(&root).unwrap().with_protected(list.with_scripts([root.join("server.py")]));
     let tools = laid_out(&workspace);
     let flow = |path: &str| WriteFile::new(workspace.clone()).flow(&json!({ "path": path, "content": "x" }).to_string());

@@ -1,6 +1,6 @@
 //! The main agent: shows a place for the article at once, then has it written there.
 
-use polis::{Agent, Phases, PrepareSubThread};
+use polis::prelude::*;
 
 use super::article_creation_state_handlers::ArticleDeliveryHandler;
 

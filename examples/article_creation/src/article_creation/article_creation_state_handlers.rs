@@ -1,6 +1,6 @@
 //! The handler of the main agent's own phase.
 
-use polis::{Artifact, Failure, Response, StateHandler, SubThreads, Turn};
+use polis::prelude::*;
 
 use super::article_writing::ArticleWritingAgent;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use article_creation::ArticleCreationAgent;
 use polis::domain::Sender;
-use polis::{Cast, Event, Recorded, Society};
-use polis_testkit::{Line, MemoryLog, ScriptedModel, ask, crash, open, society};
+use polis::prelude::*;
+use polis::{Event, Recorded};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open, society};
 
 use crate::editor;
 
@@ -119,9 +120,9 @@ async fn a_draft_is_sent_back_twice_at_most_and_then_goes_out_with_the_objection
     let model = ScriptedModel::new(move |request| match editor::asked(request) {
         ("draft_writing", text) => {
             noted.lock().unwrap().push(text.to_owned());
-            Line::text("# Fish")
+            ScriptedReply::text("# Fish")
         }
-        ("verdict_forming", _) => Line::text("Revise.\nNot good enough."),
+        ("verdict_forming", _) => ScriptedReply::text("Revise.\nNot good enough."),
         _ => editor::answer(request, |_, _| Duration::ZERO),
     });
     let society = society(ArticleCreationAgent, model).await;
@@ -135,7 +136,7 @@ async fn a_draft_is_sent_back_twice_at_most_and_then_goes_out_with_the_objection
 #[tokio::test(start_paused = true)]
 async fn a_review_that_fails_leaves_the_article_and_says_so_in_the_language_of_the_topic() {
     let model = ScriptedModel::new(|request| match editor::asked(request).0 {
-        "claim_comparison" => Line::error(polis::ports::ModelError::Rejected { reason: "no glasses".to_owned() }),
+        "claim_comparison" => ScriptedReply::error(polis::ports::ModelError::Rejected { reason: "no glasses".to_owned() }),
         _ => editor::answer(request, |_, _| Duration::ZERO),
     });
     let society = society(ArticleCreationAgent, model).await;

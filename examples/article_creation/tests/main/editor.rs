@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis::ModelRequest;
 use polis::ports::{ChatMessage, ModelError};
-use polis_testkit::Line;
+use polis_testkit::ScriptedReply;
 
 /// What the articles of these tests are about.
 pub(crate) const TOPIC: &str = "fish";
@@ -35,7 +35,7 @@ pub(crate) fn asked(request: &ModelRequest) -> (&'static str, &str) {
 }
 
 /// What the editor says. The first draft is thin and goes back; the aspect `scales` makes the model fail.
-pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str, &str) -> Duration) -> Line {
+pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str, &str) -> Duration) -> ScriptedReply {
     let (phase, text) = asked(request);
     let aspect = ["breathing", "swimming", "sleeping", "scales"]
         .into_iter()
@@ -49,7 +49,7 @@ pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str, &str) -> Durat
         "source_search" if aspect == "swimming" => "fins @ anatomy.md".to_owned(),
         "source_search" => "sleep".to_owned(),
         "finding_summary" if aspect == "scales" => {
-            return Line::error(ModelError::Rejected { reason: "no word about scales".to_owned() });
+            return ScriptedReply::error(ModelError::Rejected { reason: "no word about scales".to_owned() });
         }
         "finding_summary" => format!("All that is known of {aspect}."),
         "draft_writing" if text.contains("<changes>") => {
@@ -61,5 +61,5 @@ pub(crate) fn answer(request: &ModelRequest, delay: impl Fn(&str, &str) -> Durat
         "verdict_forming" => "revise: more about swimming".to_owned(),
         _ => "?".to_owned(),
     };
-    Line::text(&said).after(delay(phase, aspect))
+    ScriptedReply::text(&said).after(delay(phase, aspect))
 }

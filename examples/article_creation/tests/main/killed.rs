@@ -8,7 +8,7 @@ use std::process::Command;
 use polis::domain::Outcome;
 use polis::{Event, Log, Recorded, Seq, Thread};
 use polis_store_local::LocalLog;
-use polis_testkit::kill::{Remains, Target};
+use polis_testkit::kill::{RestartedRun, Target};
 
 #[test]
 fn an_article_killed_at_every_event_is_finished_and_nothing_is_asked_twice() {
@@ -20,7 +20,7 @@ fn an_article_killed_at_every_event_is_finished_and_nothing_is_asked_twice() {
     assert_eq!(threads.len(), 1 + 1 + 3 + 2, "the conversation, the article, three researches, two reviews");
     assert_eq!(asked.len(), replies(&whole));
 
-    let checked = target.at_every_event(whole.len(), |Remains { dir, kept, log }| {
+    let checked = target.at_every_event(whole.len(), |RestartedRun { dir, kept, log }| {
         if texts(log) != threads {
             return Err(format!("the threads say something else: {:?}", texts(log)));
         }

@@ -1,6 +1,6 @@
 //! The agent: a sub-thread in two steps, for one table after another.
 
-use polis::{Agent, Phases, PrepareSubThread};
+use polis::prelude::*;
 
 use super::data_pipeline::DataPipelineAgent;
 use super::table_report_state_handlers::ReportDeliveryHandler;

@@ -1,7 +1,7 @@
 //! The handler of the second step: runs the pipeline in the placeholder, and hangs the report on it.
 
 use polis::domain::MessagePatch;
-use polis::{Artifact, ExecuteSubThread, Failure, Response, StateHandler, SubThreads, Turn};
+use polis::prelude::*;
 use serde_json::Map;
 
 use super::data_pipeline::DataPipelineAgent;

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use polis::domain::Outcome;
-use polis::{Event, Ports, Seq};
+use polis::prelude::*;
+use polis::{Event, Seq};
 use polis_testkit::crash::at_every_commit_in;
-use polis_testkit::{Line, MemoryArtifacts, MemoryLog, ScriptedModel};
+use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedReply};
 
 use crate::place::{Place, Watched, copy};
 
@@ -15,9 +16,9 @@ const REQUEST: &str = "Analyse this:\ncity,amount\nLisbon,3\nPorto,4.5\nLisbon,5
 /// Its first code fails, so that there is a second round, and another that gives way to the built-in script.
 fn model() -> ScriptedModel {
     ScriptedModel::new(|request| match (request.temperature, request.messages.len()) {
-        (Some(0.7), 1) if request.system.contains("transforms the data") => Line::text("```sh\nexit 3\n```"),
-        (Some(0.7), _) => Line::text("I cannot."),
-        _ => Line::text("Analysis complete: 4 records."),
+        (Some(0.7), 1) if request.system.contains("transforms the data") => ScriptedReply::text("```sh\nexit 3\n```"),
+        (Some(0.7), _) => ScriptedReply::text("I cannot."),
+        _ => ScriptedReply::text("Analysis complete: 4 records."),
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use polis::ModelRequest;
 use polis::ports::ChatMessage;
-use polis_testkit::{Line, ScriptedModel};
+use polis_testkit::{ScriptedModel, ScriptedReply};
 
 use crate::place::Place;
 use crate::table::shown;
@@ -41,10 +41,11 @@ fn model(code: impl Fn(usize, usize) -> String + Send + Sync + 'static, words: &
     let model = ScriptedModel::new(move |request| {
         ears.lock().unwrap().push(request.clone());
         match phase(request) {
-            Some(phase) => {
-                Line::text(&format!("Certainly. Here it is:\n\n```bash\n{}\n```\nIt is fast.", code(phase, tries(request))))
-            }
-            None => Line::text(words),
+            Some(phase) => ScriptedReply::text(&format!(
+                "Certainly. Here it is:\n\n```bash\n{}\n```\nIt is fast.",
+                code(phase, tries(request))
+            )),
+            None => ScriptedReply::text(words),
         }
     });
     (model, heard)

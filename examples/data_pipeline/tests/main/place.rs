@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use data_pipeline::{DataPipelineAgent, TableReportAgent, tools};
 use polis::domain::{CallResult, Ruling};
 use polis::ports::{CallContext, Caller, ToolError};
+use polis::prelude::*;
 use polis::tools::sandbox::Sandbox;
-use polis::{Artifact, Cast, Failure, Message, Ports, Society, SubThreadPath, ToolSpec, Toolbox};
+use polis::{SubThreadPath, ToolSpec, Toolbox};
 use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ask, open};
 use tempfile::TempDir;
 
@@ -32,9 +33,9 @@ pub(crate) struct Outcome {
 impl Place {
     /// None where this machine has no sandbox that is good enough.
     pub(crate) async fn new(test: &str) -> Option<Self> {
-        let offers = sandbox().offers().await.unwrap();
-        if !offers.may_run_unattended() {
-            let _ = writeln!(std::io::stderr(), "skipped: {test}: this machine offers only: {offers}");
+        let features = sandbox().features().await.unwrap();
+        if !features.may_run_unattended() {
+            let _ = writeln!(std::io::stderr(), "skipped: {test}: this machine offers only: {features}");
             return None;
         }
         let around = tempfile::tempdir().unwrap();

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use house_style::Reviewer;
 use polis::ports::{ChatMessage, ModelRequest};
+use polis::prelude::*;
 use polis::workflow::{Language, PromptManager, Workflow};
-use polis::{Cast, Ports, Society};
-use polis_testkit::{Line, MemoryLog, ScriptedModel};
+use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply};
 use serde_json::{Value, json};
 
 /// Which of a team a request is for.
@@ -29,7 +29,7 @@ pub(crate) fn told(request: &ModelRequest) -> &str {
 pub(crate) type Told = Arc<Mutex<Vec<(&'static str, String, String)>>>;
 
 /// A team whose reviewer says what `review` says, with a note of what each is told.
-pub(crate) fn model(review: fn(&ModelRequest) -> Line, noted: &Told) -> ScriptedModel {
+pub(crate) fn model(review: fn(&ModelRequest) -> ScriptedReply, noted: &Told) -> ScriptedModel {
     let noted = noted.clone();
     ScriptedModel::new(move |request| {
         noted.lock().unwrap().push((role(request), request.system.to_string(), told(request).to_owned()));
@@ -37,7 +37,7 @@ pub(crate) fn model(review: fn(&ModelRequest) -> Line, noted: &Told) -> Scripted
     })
 }
 
-fn line(request: &ModelRequest, review: fn(&ModelRequest) -> Line) -> Line {
+fn line(request: &ModelRequest, review: fn(&ModelRequest) -> ScriptedReply) -> ScriptedReply {
     match role(request) {
         "planner" => {
             let what = if told(request).contains("shorter") { "Write a shorter greeting." } else { "Write a greeting." };
@@ -68,7 +68,7 @@ fn line(request: &ModelRequest, review: fn(&ModelRequest) -> Line) -> Line {
 }
 
 /// Objects to the long word and to nothing else.
-pub(crate) fn strict(request: &ModelRequest) -> Line {
+pub(crate) fn strict(request: &ModelRequest) -> ScriptedReply {
     let remarks = match told(request).contains("Salutations.") {
         true => json!([{ "task": "greet", "remark": "Write a shorter word." }]),
         false => json!([]),
@@ -77,10 +77,10 @@ pub(crate) fn strict(request: &ModelRequest) -> Line {
     said("reviewer-response", json!({ "verdict": verdict, "remarks": remarks }))
 }
 
-pub(crate) fn said(component: &str, mut fields: Value) -> Line {
+pub(crate) fn said(component: &str, mut fields: Value) -> ScriptedReply {
     fields["type"] = "component".into();
     fields["component"] = component.into();
-    Line::text(&fields.to_string())
+    ScriptedReply::text(&fields.to_string())
 }
 
 /// A society with a reviewer whose business contexts lie in a folder.

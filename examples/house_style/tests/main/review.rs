@@ -3,7 +3,7 @@
 use polis::ports::{ChatMessage, ModelRequest};
 use polis::{Event, Seq, WatchEvent};
 use polis_testkit::crash::at_every_commit;
-use polis_testkit::{Line, ask};
+use polis_testkit::{ScriptedReply, ask};
 use serde_json::json;
 
 use super::bed::{Told, cast, model, said, society, strict};
@@ -53,11 +53,11 @@ async fn it_works_in_a_sub_thread_of_its_own_and_is_seen_there() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_cannot_be_read_is_asked_for_again_with_the_reasons() {
-    fn clumsy(request: &ModelRequest) -> Line {
+    fn clumsy(request: &ModelRequest) -> ScriptedReply {
         match request.messages.last() {
             Some(ChatMessage::User { text, .. }) if text.contains("could not be used") => {
                 assert!(text.contains("- remarks: is empty; with \"breaks\""), "{text}");
-                Line::text("Here:\n```json\n{\"verdict\":\"keeps\",\"remarks\":[],}\n```")
+                ScriptedReply::text("Here:\n```json\n{\"verdict\":\"keeps\",\"remarks\":[],}\n```")
             }
             _ => said("reviewer-response", json!({ "verdict": "breaks", "remarks": [] })),
         }
@@ -73,7 +73,7 @@ async fn a_reply_that_cannot_be_read_is_asked_for_again_with_the_reasons() {
 async fn a_reviewer_who_says_nothing_of_use_stops_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let told = Told::default();
-    let society = society(folder.path(), model(|_| Line::text("Fine by me!"), &told)).await;
+    let society = society(folder.path(), model(|_| ScriptedReply::text("Fine by me!"), &told)).await;
     assert_eq!(ask(&society, "Greet me").await.unwrap(), "Salutations.");
     let verifier = told.lock().unwrap().last().unwrap().2.clone();
     assert!(verifier.contains("the reviewer said: the reviewer-response cannot be read after 3 tries"), "{verifier}");

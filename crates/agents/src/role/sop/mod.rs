@@ -1,8 +1,8 @@
 //! Procedures that people write down (SOPs): Markdown files that say when they apply and what to do, step by step.
 
-mod file;
+mod parse;
 mod pattern;
-mod words;
+mod step_options;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub struct Sops {
 }
 
 /// A procedure that fits a task.
-pub(super) struct Found {
+pub(super) struct SopMatch {
     pub(super) reason: String,
     pub(super) plan: InternalPlan,
 }
@@ -56,11 +56,11 @@ pub(super) struct Found {
 impl Sop {
     /// Reads a procedure from Markdown; or says everything that is wrong with it.
     pub fn read(text: &str) -> Result<Self, Vec<SopFault>> {
-        file::read(text)
+        parse::read(text)
     }
 
     /// How well it fits: the pattern that matches, how much of the task it names, and the words at its places.
-    fn fits(&self, role: &str, task: &str) -> Option<(usize, &Pattern, pattern::Words)> {
+    fn fits(&self, role: &str, task: &str) -> Option<(usize, &Pattern, pattern::Captures)> {
         if !self.roles.is_empty() && !self.roles.iter().any(|known| known == role) {
             return None;
         }
@@ -69,10 +69,10 @@ impl Sop {
     }
 
     /// The plan for a task: the steps with its words in their places.
-    fn plan(&self, task: &str, words: &[(String, String)]) -> InternalPlan {
+    fn plan(&self, task: &str, captures: &[(String, String)]) -> InternalPlan {
         let fill = |text: &str| {
             let filled = text.replace("{task}", task);
-            words.iter().fold(filled, |text, (name, word)| text.replace(&format!("{{{name}}}"), word))
+            captures.iter().fold(filled, |text, (name, word)| text.replace(&format!("{{{name}}}"), word))
         };
         InternalPlan::new(self.steps.iter().map(|step| {
             let mut step = step.clone();
@@ -131,13 +131,13 @@ impl Sops {
     }
 
     /// The procedure that fits best: the one that names most of the task.
-    pub(super) fn find(&self, role: &str, task: &str) -> Option<Found> {
+    pub(super) fn find(&self, role: &str, task: &str) -> Option<SopMatch> {
         let all = self.all();
         let fitting = all.iter().filter_map(|sop| Some((sop, sop.fits(role, task)?)));
-        let (sop, (_, pattern, words)) =
+        let (sop, (_, pattern, captures)) =
             fitting.max_by_key(|(sop, (weight, ..))| (*weight, std::cmp::Reverse(sop.name.clone())))?;
         let reason = format!("SOP `{}` fits: `{}`", sop.name, pattern.text());
-        Some(Found { reason, plan: sop.plan(task, &words) })
+        Some(SopMatch { reason, plan: sop.plan(task, &captures) })
     }
 
     /// Those that can be used. A file with faults is left out; `polis check` tells of it.

@@ -1,7 +1,7 @@
 //! When a procedure applies: words of the task, with `*` for anything and `{name}` for what is to be kept.
 
-/// What stands at the places of a pattern, by their names.
-pub(super) type Words = Vec<(String, String)>;
+/// The texts at the places of a pattern, by their names.
+pub(super) type Captures = Vec<(String, String)>;
 
 /// A pattern, such as `monthly report for {month}`.
 #[derive(Debug, Clone, PartialEq, Eq)]

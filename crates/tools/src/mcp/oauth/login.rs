@@ -1,4 +1,4 @@
-//! A person logs in: the address to open is shown, the browser comes back to us, and what came of it is kept.
+//! The login flow: shows the address to open, waits for the browser's callback, and stores the tokens.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
 use url::Url;
 
-use super::held::{config, manager};
-use super::kept::{Client, Kept, Record};
-use super::redirect::Redirect;
+use super::auth_client::{config, manager};
+use super::login_file::{Client, LoginFile, Record};
+use super::redirect::RedirectListener;
 use crate::is_plain_http;
 use crate::mcp::servers::McpError;
-use crate::mcp::settings::{Reach, ServerSettings, variables};
+use crate::mcp::settings::{ServerSettings, ServerTransport, variables};
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -22,21 +22,21 @@ const NAME: &str = "Polis";
 /// Logs in at a server and keeps the login in the folder `logins`. `show` is given the address that a person must open.
 pub async fn login(settings: &ServerSettings, logins: &Path, show: impl FnOnce(&str)) -> Result<(), McpError> {
     let url = address(settings)?;
-    let begun = begin(settings, &url, &Kept::new(logins, &settings.name, &url)).await.map_err(McpError::Failed)?;
-    show(&begun.address);
-    let ended = tokio::time::timeout(PATIENCE, begun.end()).await;
+    let pending = begin(settings, &url, &LoginFile::new(logins, &settings.name, &url)).await.map_err(McpError::Failed)?;
+    show(&pending.address);
+    let ended = tokio::time::timeout(PATIENCE, pending.end()).await;
     ended.unwrap_or_else(|_| Err("the login was not finished in the browser".to_owned())).map_err(McpError::Failed)
 }
 
 /// Forgets the login at a server; says whether there was one.
 pub fn logout(settings: &ServerSettings, logins: &Path) -> Result<bool, McpError> {
     let url = address(settings)?;
-    Kept::new(logins, &settings.name, &url).remove().map_err(|error| McpError::Failed(error.to_string()))
+    LoginFile::new(logins, &settings.name, &url).remove().map_err(|error| McpError::Failed(error.to_string()))
 }
 
 fn address(settings: &ServerSettings) -> Result<String, McpError> {
-    match &settings.reach {
-        Reach::Http { url, headers } if !has_authorization(headers.keys()) => {
+    match &settings.transport {
+        ServerTransport::Http { url, headers } if !has_authorization(headers.keys()) => {
             let url = variables(url).map_err(McpError::Failed)?;
             if is_plain_http(&url) {
                 let what = "its url is plain http, which would send a login unencrypted; use https (plain_http)";
@@ -44,10 +44,10 @@ fn address(settings: &ServerSettings) -> Result<String, McpError> {
             }
             Ok(url)
         }
-        Reach::Http { .. } => {
+        ServerTransport::Http { .. } => {
             Err(McpError::Failed("its `headers` already have an Authorization; remove it to log in".to_owned()))
         }
-        Reach::Command { .. } => Err(McpError::Failed("it is a local program; it has no login".to_owned())),
+        ServerTransport::Command { .. } => Err(McpError::Failed("it is a local program; it has no login".to_owned())),
     }
 }
 
@@ -57,26 +57,26 @@ pub(in crate::mcp) fn has_authorization<'a>(mut headers: impl Iterator<Item = &'
 }
 
 /// A login that waits for the browser.
-struct Begun {
+struct PendingLogin {
     manager: AuthorizationManager,
-    found: InMemoryCredentialStore,
-    redirect: Redirect,
+    credentials_store: InMemoryCredentialStore,
+    redirect: RedirectListener,
     client: Client,
-    kept: Kept,
+    login_file: LoginFile,
     address: String,
     state: String,
 }
 
-async fn begin(settings: &ServerSettings, url: &str, kept: &Kept) -> Result<Begun, String> {
-    let told = |error: rmcp::transport::auth::AuthError| error.to_string();
+async fn begin(settings: &ServerSettings, url: &str, login_file: &LoginFile) -> Result<PendingLogin, String> {
+    let describe = |error: rmcp::transport::auth::AuthError| error.to_string();
     let oauth = &settings.oauth;
-    let before = kept.read().unwrap_or_else(|| kept.empty());
-    let redirect = Redirect::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
-    let (mut manager, found) = (manager(url).await?, InMemoryCredentialStore::new());
-    manager.set_credential_store(found.clone());
-    let resolved = manager.resolve_metadata_from_challenge(before.challenge.as_deref()).await.map_err(told)?;
+    let before = login_file.read().unwrap_or_else(|| login_file.empty());
+    let redirect = RedirectListener::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
+    let (mut manager, credentials_store) = (manager(url).await?, InMemoryCredentialStore::new());
+    manager.set_credential_store(credentials_store.clone());
+    let resolved = manager.resolve_metadata_from_challenge(before.challenge.as_deref()).await.map_err(describe)?;
     manager.set_metadata(resolved.metadata.clone());
-    let scopes = if oauth.scopes.is_empty() { wanted(&manager, &before, url).await } else { oauth.scopes.clone() };
+    let scopes = if oauth.scopes.is_empty() { scopes_to_request(&manager, &before, url).await } else { oauth.scopes.clone() };
     let all: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let supports = resolved.metadata.additional_fields.get("client_id_metadata_document_supported");
     let described = oauth.client_metadata_url.as_ref().filter(|_| supports == Some(&true.into()));
@@ -94,16 +94,16 @@ async fn begin(settings: &ServerSettings, url: &str, kept: &Kept) -> Result<Begu
             Client { id: registered.client_id, secret: registered.client_secret, redirect: redirect.address.clone() }
         }
     };
-    manager.configure_client(config(&client, &scopes)).map_err(told)?;
-    let address = manager.get_authorization_url(&all).await.map_err(told)?;
+    manager.configure_client(config(&client, &scopes)).map_err(describe)?;
+    let address = manager.get_authorization_url(&all).await.map_err(describe)?;
     let parsed: Url = address.parse().map_err(|_| "the address of the login cannot be read".to_owned())?;
     let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
     let state = state.ok_or("the address of the login has no state")?;
-    Ok(Begun { manager, found, redirect, client, kept: kept.clone(), address, state })
+    Ok(PendingLogin { manager, credentials_store, redirect, client, login_file: login_file.clone(), address, state })
 }
 
-/// What the server asks for; together with what we had, if it only wants more.
-async fn wanted(manager: &AuthorizationManager, before: &Record, url: &str) -> Vec<String> {
+/// The scopes that the server asks for, plus those already granted if it only wants more.
+async fn scopes_to_request(manager: &AuthorizationManager, before: &Record, url: &str) -> Vec<String> {
     let mut scopes = manager.select_initial_scopes(&[]).await;
     let wants_more = match (&before.challenge, url.parse()) {
         (Some(challenge), Ok(url)) => WWWAuthenticateParams::parse(challenge, &url).is_insufficient_scope(),
@@ -116,14 +116,14 @@ async fn wanted(manager: &AuthorizationManager, before: &Record, url: &str) -> V
     scopes
 }
 
-impl Begun {
+impl PendingLogin {
     async fn end(self) -> Result<(), String> {
-        let brought = self.redirect.brought(&self.state).await?;
+        let callback = self.redirect.callback(&self.state).await?;
         let exchanged =
-            self.manager.exchange_code_for_token_with_issuer(&brought.code, &brought.state, brought.issuer.as_deref()).await;
+            self.manager.exchange_code_for_token_with_issuer(&callback.code, &callback.state, callback.issuer.as_deref()).await;
         exchanged.map_err(|error| error.to_string())?;
-        let credentials = self.found.load().await.map_err(|error| error.to_string())?;
-        let record = Record { client: Some(self.client), credentials, ..self.kept.empty() };
-        self.kept.write(&record).map_err(|error| format!("the login cannot be kept: {error}"))
+        let credentials = self.credentials_store.load().await.map_err(|error| error.to_string())?;
+        let record = Record { client: Some(self.client), credentials, ..self.login_file.empty() };
+        self.login_file.write(&record).map_err(|error| format!("the login cannot be kept: {error}"))
     }
 }

@@ -3,20 +3,20 @@
 //! A person logs in once with [`login`]. What came of it is kept in a file that is its owner's alone, and every request carries
 //! its token, which is renewed when it runs out. Nothing of it is ever shown or logged.
 
+mod auth_client;
 mod challenge;
-mod held;
-mod kept;
+mod http;
 mod login;
+mod login_file;
 mod redirect;
-mod wire;
 
 use std::fmt;
 
+pub(super) use auth_client::auth_client;
 pub(super) use challenge::{Wants, wants};
-pub(super) use held::held;
-pub(super) use kept::Kept;
 pub(super) use login::has_authorization;
 pub use login::{login, logout};
+pub(super) use login_file::LoginFile;
 
 /// How we introduce ourselves where a login is given out. Empty is enough for most: we register by ourselves then. All texts
 /// may hold `${VARIABLE}`.

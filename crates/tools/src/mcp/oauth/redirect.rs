@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: one address on this machine, for as long as the login takes.
+//! The local address that the browser is redirected to after a login. It listens only while the login runs.
 
 use std::net::Ipv4Addr;
 
@@ -12,29 +12,29 @@ const MAX_REQUEST_BYTES: usize = 16 << 10;
 const PATH: &str = "/callback";
 
 /// Waits for a browser.
-pub(super) struct Redirect {
+pub(super) struct RedirectListener {
     listener: TcpListener,
     /// The address that a browser is sent to.
     pub(super) address: String,
 }
 
-/// What a browser brought.
+/// The query parameters of a callback.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Brought {
+pub(super) struct Callback {
     pub(super) code: String,
     pub(super) state: String,
     pub(super) issuer: Option<String>,
 }
 
-impl Redirect {
+impl RedirectListener {
     pub(super) async fn open(port: Option<u16>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await?;
         let address = format!("http://127.0.0.1:{}{PATH}", listener.local_addr()?.port());
         Ok(Self { listener, address })
     }
 
-    /// What came of the login with this state. Whoever brings another one is sent away and changes nothing.
-    pub(super) async fn brought(&self, state: &str) -> Result<Brought, String> {
+    /// The callback of the login with this state. A request with another state gets 404 and changes nothing.
+    pub(super) async fn callback(&self, state: &str) -> Result<Callback, String> {
         loop {
             let Ok((mut browser, _)) = self.listener.accept().await else { continue };
             let Some(target) = target(&mut browser).await else { continue };
@@ -75,12 +75,12 @@ async fn target(browser: &mut TcpStream) -> Option<String> {
 }
 
 /// The state that an address carries, and the code or the refusal.
-fn read(base: &str, target: &str) -> Option<(String, Result<Brought, String>)> {
+fn read(base: &str, target: &str) -> Option<(String, Result<Callback, String>)> {
     let url = base.parse::<Url>().ok()?.join(target).ok()?;
     let value = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
     let state = value("state").filter(|_| url.path() == PATH)?;
     let outcome = match (value("code"), value("error")) {
-        (Some(code), None) => Ok(Brought { code, state: state.clone(), issuer: value("iss") }),
+        (Some(code), None) => Ok(Callback { code, state: state.clone(), issuer: value("iss") }),
         (None, None) => Err("the browser came back with nothing".to_owned()),
         (_, Some(error)) => Err(match value("error_description") {
             Some(why) => format!("the login was refused: {error}: {why}"),
@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn what_a_browser_brings_is_read() {
         let base = "http://127.0.0.1:9/callback";
-        let brought = |code: &str, issuer: Option<&str>| Brought {
+        let callback = |code: &str, issuer: Option<&str>| Callback {
             code: code.to_owned(),
             state: "s".to_owned(),
             issuer: issuer.map(str::to_owned),
         };
         let (state, outcome) = read(base, "/callback?code=a%20b&state=s&iss=https%3A%2F%2Fi").unwrap();
-        assert_eq!((state.as_str(), outcome), ("s", Ok(brought("a b", Some("https://i")))));
+        assert_eq!((state.as_str(), outcome), ("s", Ok(callback("a b", Some("https://i")))));
         let refused = read(base, "/callback?error=access_denied&error_description=no&state=s").unwrap().1;
         assert_eq!(refused, Err("the login was refused: access_denied: no".to_owned()));
         for other in ["/callback?code=a", "/other?code=a&state=s", "/favicon.ico"] {
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stranger_with_another_state_changes_nothing() {
-        let redirect = Redirect::open(None).await.unwrap();
+        let redirect = RedirectListener::open(None).await.unwrap();
         let port = redirect.listener.local_addr().unwrap().port();
         let visit = async |target: &str| {
             let mut browser = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -127,8 +127,8 @@ mod tests {
             assert!(stranger.starts_with("HTTP/1.1 404"), "{stranger}");
             visit("/callback?code=good&state=ours").await
         };
-        let (brought, answer) = tokio::join!(redirect.brought("ours"), browsers);
-        assert_eq!(brought.unwrap().code, "good");
+        let (callback, answer) = tokio::join!(redirect.callback("ours"), browsers);
+        assert_eq!(callback.unwrap().code, "good");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 }

@@ -25,9 +25,9 @@ pub(super) struct Scripted {
     pub(super) dropped: Arc<Notify>,
 }
 
-struct Told(Arc<Notify>);
+struct NotifyOnCall(Arc<Notify>);
 
-impl Drop for Told {
+impl Drop for NotifyOnCall {
     fn drop(&mut self) {
         self.0.notify_one();
     }
@@ -36,7 +36,7 @@ impl Drop for Told {
 #[async_trait]
 impl Host for Scripted {
     async fn ask_person(&self, by: &str, question: Question) -> Option<Verdict> {
-        let _told = Told(self.dropped.clone());
+        let _told = NotifyOnCall(self.dropped.clone());
         self.asked.lock().unwrap().push((by.to_owned(), question));
         self.reached.notify_one();
         match self.thinks {

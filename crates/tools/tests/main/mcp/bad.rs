@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_ports::{ServerState, Toolbox};
-use polis_tools::mcp::{McpOptions, Reach, ServerSettings};
+use polis_tools::mcp::{McpOptions, ServerSettings, ServerTransport};
 use serde_json::json;
 
 use super::{acting, bad, good, names, open, open_with, options, states, until};
@@ -37,12 +37,13 @@ async fn a_server_that_hangs_altogether_is_started_again() {
 
 #[tokio::test]
 async fn a_server_that_never_comes_up_keeps_nobody_waiting() {
-    let gone = ServerSettings::new("gone", Reach::command("/no/such/program", [""; 0]));
-    let unset = ServerSettings::new("unset", Reach::command("${POLIS_TEST_NEVER_SET}", [""; 0]));
-    let unreachable = Reach::Http { url: "http://127.0.0.1:9/mcp?key=hidden".to_owned(), headers: Default::default() };
-    let strange = Reach::Http { url: "file:///etc/passwd".to_owned(), headers: Default::default() };
+    let gone = ServerSettings::new("gone", ServerTransport::command("/no/such/program", [""; 0]));
+    let unset = ServerSettings::new("unset", ServerTransport::command("${POLIS_TEST_NEVER_SET}", [""; 0]));
+    let unreachable =
+        ServerTransport::Http { url: "http://127.0.0.1:9/mcp?key=hidden".to_owned(), headers: Default::default() };
+    let strange = ServerTransport::Http { url: "file:///etc/passwd".to_owned(), headers: Default::default() };
     let (args, env) = (Vec::new(), Default::default());
-    let nowhere = Reach::Command { command: "true".to_owned(), args, env, cwd: Some("/no/such/folder".into()) };
+    let nowhere = ServerTransport::Command { command: "true".to_owned(), args, env, cwd: Some("/no/such/folder".into()) };
     let all = [
         acting("mute"),
         gone,
@@ -100,7 +101,7 @@ async fn closing_ends_what_a_server_has_started() {
         let script = format!("sleep 600 & echo $! > {}; {end}", note.display());
         let options =
             McpOptions { start_timeout: Duration::from_millis(300), first_pause: Duration::from_secs(60), ..options() };
-        let servers = open_with([ServerSettings::new("shell", Reach::command("sh", ["-c", &script]))], options).await;
+        let servers = open_with([ServerSettings::new("shell", ServerTransport::command("sh", ["-c", &script]))], options).await;
         let child: i32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
         servers.close().await;
         let child = rustix::process::Pid::from_raw(child).unwrap();

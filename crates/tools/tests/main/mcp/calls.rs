@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::EffectClass;
 use polis_ports::{CallContext, ServerState, ToolError, Toolbox};
-use polis_tools::mcp::{JoinedTools, McpError, McpOptions, Reach, ServerSettings};
+use polis_tools::mcp::{JoinedTools, McpError, McpOptions, ServerSettings, ServerTransport};
 use serde_json::{Value, json};
 
 use super::{acting, bad, call, good, names, open, open_with, options, states, until};
@@ -122,7 +122,7 @@ async fn servers_are_told_the_roots_that_are_named_for_them_and_no_more() {
     ["work/.polis", "docs", "own"].iter().for_each(|name| std::fs::create_dir_all(at(name)).unwrap());
     let with = |roots: Option<Vec<std::path::PathBuf>>, arguments: &[&str]| {
         let mut settings = ServerSettings { roots, ..acting("good") };
-        if let Reach::Command { args, .. } = &mut settings.reach {
+        if let ServerTransport::Command { args, .. } = &mut settings.transport {
             args.extend(arguments.iter().map(|name| at(name).display().to_string()));
         }
         settings

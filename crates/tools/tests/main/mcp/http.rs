@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_ports::{ServerState, Toolbox};
-use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
+use polis_tools::mcp::{McpOptions, McpServers, ServerSettings, ServerTransport};
 use serde_json::json;
 
 use super::remote::Remote;
@@ -11,7 +11,7 @@ use super::{bad, good, open, open_with, options, until};
 use crate::bench::context;
 
 async fn opened(remote: &Remote) -> std::sync::Arc<McpServers> {
-    open([ServerSettings::new("remote", Reach::Http { url: remote.url(), headers: Default::default() })]).await
+    open([ServerSettings::new("remote", ServerTransport::Http { url: remote.url(), headers: Default::default() })]).await
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn an_answer_that_never_ends_is_cut_and_the_server_stays() {
 #[tokio::test]
 async fn an_event_that_never_ends_is_cut_and_the_server_stays() {
     let remote = Remote::open();
-    let reach = Reach::Http { url: remote.url(), headers: Default::default() };
+    let reach = ServerTransport::Http { url: remote.url(), headers: Default::default() };
     let servers = open([ServerSettings { timeout: Duration::from_secs(5), ..ServerSettings::new("remote", reach) }]).await;
     bad(&servers, "remote__endless_event", json!({})).await;
     until("the server is not read any more", || remote.poured() > 0).await;
@@ -91,7 +91,7 @@ async fn an_event_that_never_ends_is_cut_and_the_server_stays() {
 #[tokio::test]
 async fn a_first_answer_that_never_ends_keeps_the_server_down() {
     let remote = Remote::flooding();
-    let reach = Reach::Http { url: remote.url(), headers: Default::default() };
+    let reach = ServerTransport::Http { url: remote.url(), headers: Default::default() };
     let options = McpOptions { first_pause: Duration::from_secs(60), ..options() };
     let servers = open_with([ServerSettings::new("remote", reach)], options).await;
     let server = servers.servers().remove(0);

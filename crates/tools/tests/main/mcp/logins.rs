@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use polis_ports::{ServerState, Toolbox};
-use polis_tools::mcp::{McpError, McpOptions, McpServers, Reach, ServerSettings, login, logout};
+use polis_tools::mcp::{McpError, McpOptions, McpServers, ServerSettings, ServerTransport, login, logout};
 use serde_json::json;
 
 use super::conformance::browser;
@@ -12,7 +12,7 @@ use super::remote::{MARKS, Remote};
 use super::{acting, bad, good, open_with, options, states, until};
 
 fn settings(remote: &Remote) -> ServerSettings {
-    ServerSettings::new("remote", Reach::Http { url: remote.url(), headers: Default::default() })
+    ServerSettings::new("remote", ServerTransport::Http { url: remote.url(), headers: Default::default() })
 }
 
 async fn opened(remote: &Remote, home: &Path) -> Arc<McpServers> {
@@ -101,7 +101,7 @@ async fn where_nobody_can_log_in_the_reason_is_given() {
     assert!(program.contains("it has no login"), "{program}");
     let remote = Remote::closed(3_600);
     let headers = [("authorization".to_owned(), "Bearer mine".to_owned())].into();
-    let own = ServerSettings::new("own", Reach::Http { url: remote.url(), headers });
+    let own = ServerSettings::new("own", ServerTransport::Http { url: remote.url(), headers });
     let by_hand = login(&own, home.path(), none).await.unwrap_err().to_string();
     assert!(by_hand.contains("already have an Authorization"), "{by_hand}");
     let servers = open_with([own], McpOptions { logins: Some(home.path().join("logins")), ..options() }).await;

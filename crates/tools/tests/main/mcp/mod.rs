@@ -9,7 +9,7 @@ mod http;
 mod logins;
 mod others;
 pub(crate) mod remote;
-mod shelf;
+mod resource_tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use polis_domain::CallResult;
 use polis_ports::{ServerState, ToolError, Toolbox};
-use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
+use polis_tools::mcp::{McpOptions, McpServers, ServerSettings, ServerTransport};
 use serde_json::Value;
 
 use crate::bench::context;
@@ -30,7 +30,7 @@ fn acting(part: &str) -> ServerSettings {
     let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
     let args = ["--exact", "mcp::actor::acts_its_part", "--nocapture", "--test-threads=1"].map(str::to_owned).to_vec();
     let env = BTreeMap::from([(actor::PART.to_owned(), part.to_owned())]);
-    ServerSettings::new(part, Reach::Command { command: program, args, env, cwd: None })
+    ServerSettings::new(part, ServerTransport::Command { command: program, args, env, cwd: None })
 }
 
 fn options() -> McpOptions {

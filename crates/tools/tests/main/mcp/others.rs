@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use polis_domain::{EffectClass, Verdict, Wanted};
 use polis_ports::{ServerState, Toolbox};
-use polis_tools::mcp::{McpOptions, McpServers, Reach, ServerSettings};
+use polis_tools::mcp::{McpOptions, McpServers, ServerSettings, ServerTransport};
 use serde_json::{Value, json};
 
 use super::asking::{answering, hosted};
@@ -57,7 +57,7 @@ async fn open(folder: &Path, work: &Path, remote: &Listening) -> McpServers {
     let headers = BTreeMap::from([("X-Test".to_owned(), "${HOME}".to_owned())]);
     let work_text = work.to_str().unwrap();
     let mut memory = node(folder, "memory", &[]);
-    if let Reach::Command { env, .. } = &mut memory.reach {
+    if let ServerTransport::Command { env, .. } = &mut memory.transport {
         env.insert("MEMORY_FILE_PATH".to_owned(), format!("{work_text}/memory.json"));
     }
     let settings = [
@@ -70,7 +70,10 @@ async fn open(folder: &Path, work: &Path, remote: &Listening) -> McpServers {
         memory,
         python(folder, "time", &[]),
         python(folder, "git", &["--repository", work_text]),
-        ServerSettings { timeout: Duration::from_secs(2), ..ServerSettings::new("remote", Reach::Http { url, headers }) },
+        ServerSettings {
+            timeout: Duration::from_secs(2),
+            ..ServerSettings::new("remote", ServerTransport::Http { url, headers })
+        },
     ];
     let servers = McpServers::open(settings, McpOptions { first_pause: Duration::from_millis(50), ..super::options() });
     until("all are connected", || servers.servers().iter().all(|server| server.state == ServerState::Connected)).await;
@@ -180,14 +183,14 @@ async fn a_remote_server_may_go_and_come_back(servers: &McpServers, remote: &mut
 fn node(folder: &Path, name: &str, args: &[&str]) -> ServerSettings {
     let script = folder.join(format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js"));
     let args = std::iter::once(script.to_str().unwrap()).chain(args.iter().copied());
-    ServerSettings::new(name, Reach::command("node", args))
+    ServerSettings::new(name, ServerTransport::command("node", args))
 }
 
 fn python(folder: &Path, name: &str, args: &[&str]) -> ServerSettings {
     let module = format!("mcp_server_{name}");
     let args = ["-m", &module].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
     let env = BTreeMap::from([("PYTHONPATH".to_owned(), folder.join("python").to_str().unwrap().to_owned())]);
-    ServerSettings::new(name, Reach::Command { command: "python3".to_owned(), args, env, cwd: None })
+    ServerSettings::new(name, ServerTransport::Command { command: "python3".to_owned(), args, env, cwd: None })
 }
 
 fn git(folder: &Path, args: &[&str]) {

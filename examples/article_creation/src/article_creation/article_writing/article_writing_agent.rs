@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis::{Failure, Phase, Progress, SubThreadAgent, Turn, Units};
+use polis::prelude::*;
 
 use super::article_writing_interaction_units::{
     ArticleCompletionUnit, DraftMeasuringUnit, FindingCountUnit, OutlineReadingUnit, VerdictReadingUnit,

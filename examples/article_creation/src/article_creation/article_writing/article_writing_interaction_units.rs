@@ -1,6 +1,6 @@
 //! The units of an article: each looks at what its handler's message really is, and reports it.
 
-use polis::{Failure, InteractionUnit, Message, Turn};
+use polis::prelude::*;
 
 use super::outline::aspects;
 use super::verdict::Verdict;

@@ -1,6 +1,6 @@
 //! The handlers of an article's units: each makes the message of one phase.
 
-use polis::{Failure, Response, StateHandler, SubThreadRequest, SubThreads, Turn};
+use polis::prelude::*;
 
 use super::aspect_research::AspectResearchAgent;
 use super::editorial_review::EditorialReviewAgent;

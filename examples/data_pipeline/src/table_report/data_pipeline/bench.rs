@@ -2,7 +2,7 @@
 //! What comes from data or from a person reaches the shell in quotes only.
 
 use polis::domain::ToolCall;
-use polis::{Artifact, Failure, Turn};
+use polis::prelude::*;
 use serde_json::json;
 
 /// Longest file that is read whole.

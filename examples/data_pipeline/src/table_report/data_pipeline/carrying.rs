@@ -1,7 +1,7 @@
 //! How a unit does what the bot message says: saves the code, runs it in the sandbox, checks what it wrote, and reports.
 
 use polis::domain::MessagePatch;
-use polis::{Artifact, Failure, Message, Turn};
+use polis::prelude::*;
 use serde_json::Map;
 
 use super::bench::{Ran, folder, keep, quoted, read, run, run_inside, shortened, write};

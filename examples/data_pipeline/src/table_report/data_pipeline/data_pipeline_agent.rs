@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis::domain::Sender;
-use polis::{Failure, Progress, SubThreadAgent, Turn, Units};
+use polis::prelude::*;
 
 use super::code::Interpreter;
 use super::data_pipeline_interaction_units::{

@@ -1,7 +1,7 @@
 //! The units: each saves the code of its phase, runs it, and reports what really came of it (R151).
 
 use polis::domain::Sender;
-use polis::{Failure, Interaction, InteractionUnit, Message, Turn};
+use polis::prelude::*;
 
 use super::carrying::carry_out;
 use super::code::Interpreter;

@@ -1,6 +1,6 @@
 //! The handlers: each has the code of its phase written, and says what to do with it (R150).
 
-use polis::{Failure, Response, StateHandler, Turn};
+use polis::prelude::*;
 
 use super::code::Interpreter;
 use super::stage::{ANALYSIS, FORMATTING, PREPARATION, TRANSFORMATION};

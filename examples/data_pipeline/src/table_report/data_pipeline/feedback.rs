@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use polis::{ModelRequest, Turn};
+use polis::prelude::*;
 
 use super::said::{Said, Tongue};
 use super::stage::Stage;

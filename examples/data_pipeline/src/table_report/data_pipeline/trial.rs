@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis::domain::MessagePatch;
-use polis::{Failure, Message, Turn};
+use polis::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

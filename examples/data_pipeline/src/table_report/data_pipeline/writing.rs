@@ -1,7 +1,7 @@
 //! How a bot message comes about: the model writes the code of the phase, or the built-in script stands in for it.
 
 use polis::ports::ChatMessage;
-use polis::{Failure, ModelRequest, Response, Turn};
+use polis::prelude::*;
 
 use super::bench::{quoted, run, run_inside, shortened};
 use super::code::{Interpreter, block, find_block};

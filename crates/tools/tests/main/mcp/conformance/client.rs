@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{Failure, Question, Reply, Verdict, Wanted};
 use polis_ports::{CallContext, Host, ModelRequest, ServerState, Toolbox};
-use polis_tools::mcp::{McpOptions, McpServers, OAuth, Reach, ServerSettings, login};
+use polis_tools::mcp::{McpOptions, McpServers, OAuth, ServerSettings, ServerTransport, login};
 use serde_json::{Map, Value, json};
 
 use super::browser;
@@ -57,7 +57,7 @@ impl Performance {
             client_metadata_url: Some(DESCRIBED.to_owned()),
             ..OAuth::default()
         };
-        let reach = Reach::Http { url, headers: Default::default() };
+        let reach = ServerTransport::Http { url, headers: Default::default() };
         let settings = ServerSettings { oauth, timeout: Duration::from_secs(10), ..ServerSettings::new("suite", reach) };
         let home = tempfile::tempdir().unwrap();
         let options = McpOptions {

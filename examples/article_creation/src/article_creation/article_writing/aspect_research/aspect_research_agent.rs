@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis::{Failure, SubThreadAgent, Turn, Units};
+use polis::prelude::*;
 
 use super::aspect_research_interaction_units::{FindingSummaryUnit, SourceSearchUnit};
 use super::aspect_research_state_handlers::{FindingSummaryHandler, SourceSearchHandler};

@@ -1,6 +1,6 @@
 //! The units of a research: the search is really made, and its report is what was found.
 
-use polis::{Failure, InteractionUnit, Message, Turn};
+use polis::prelude::*;
 
 use crate::sources;
 

@@ -1,6 +1,6 @@
 //! The handlers of a research's units.
 
-use polis::{Failure, Response, StateHandler, Turn};
+use polis::prelude::*;
 
 use crate::tagged::tagged;
 

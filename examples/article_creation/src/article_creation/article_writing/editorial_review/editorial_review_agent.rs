@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis::{Failure, SubThreadAgent, Turn, Units};
+use polis::prelude::*;
 
 use super::editorial_review_interaction_units::{ClaimComparisonUnit, VerdictFormingUnit};
 use super::editorial_review_state_handlers::{ClaimComparisonHandler, VerdictFormingHandler};

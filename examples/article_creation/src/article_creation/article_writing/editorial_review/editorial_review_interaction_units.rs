@@ -1,6 +1,6 @@
 //! The units of a review: what can be counted is counted, not judged.
 
-use polis::{Failure, InteractionUnit, Message, Turn};
+use polis::prelude::*;
 
 use crate::tagged::part;
 

@@ -1,6 +1,6 @@
 //! The handlers of a review's units.
 
-use polis::{Failure, Response, StateHandler, Turn};
+use polis::prelude::*;
 
 use crate::tagged::tagged;
 

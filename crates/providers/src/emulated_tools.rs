@@ -1,0 +1,221 @@
+//! Tool calls for models that have none of their own: the tools are described in words, the reply is held to a JSON form that
+//! names a tool and its arguments or gives an answer, and the form is read back into ordinary deltas.
+//!
+//! The form is bounded so that it always closes. Agents notice nothing, and a call that did not come whole is never made.
+
+mod prompt;
+mod reader;
+mod schema;
+mod thoughts;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use futures_util::{Stream, StreamExt, stream};
+use polis_domain::{Finish, ToolCall, Usage};
+use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
+
+use reader::Reader;
+use thoughts::Thoughts;
+
+/// Emulates tool calls for models that have none.
+pub struct EmulatedTools {
+    model: Arc<dyn Model>,
+    patterns: Vec<String>,
+}
+
+impl EmulatedTools {
+    /// Every model behind `model` gets its tools this way.
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self::only(model, ["*"])
+    }
+
+    /// Only the models whose name is like one of these; `*` stands for anything, as in `ollama/smollm2*`.
+    pub fn only<P: Into<String>>(model: Arc<dyn Model>, patterns: impl IntoIterator<Item = P>) -> Self {
+        Self { model, patterns: patterns.into_iter().map(Into::into).collect() }
+    }
+
+    fn applies_to(&self, model: &str) -> bool {
+        self.patterns.iter().any(|pattern| matches_pattern(model, pattern))
+    }
+}
+
+#[async_trait]
+impl Model for EmulatedTools {
+    async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
+        if !self.applies_to(&request.model) {
+            return self.model.stream(request).await;
+        }
+        let rewritten = prompt::rewrite(&request);
+        if request.tools.is_empty() {
+            return self.model.stream(rewritten).await;
+        }
+        let id = call_id(&request.messages);
+        let deltas = self.model.stream(rewritten).await?;
+        Ok(Box::pin(EmulatedStream {
+            deltas,
+            thoughts: Thoughts::default(),
+            reader: Reader::default(),
+            ready: VecDeque::new(),
+            id,
+        }))
+    }
+
+    fn estimate(&self, request: &ModelRequest) -> Usage {
+        if self.applies_to(&request.model) {
+            self.model.estimate(&prompt::rewrite(request))
+        } else {
+            self.model.estimate(request)
+        }
+    }
+
+    fn window(&self, model: &str) -> Option<u64> {
+        self.model.window(model)
+    }
+}
+
+/// Whether a name is like a pattern, in which `*` stands for anything.
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((head, rest)) => name.strip_prefix(head).is_some_and(|name| {
+            let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            ends.into_iter().any(|at| matches_pattern(&name[at..], rest))
+        }),
+    }
+}
+
+/// The same for the same conversation, and no other call of it has it.
+fn call_id(messages: &[ChatMessage]) -> Arc<str> {
+    let taken = |id: &str| {
+        messages.iter().any(|message| match message {
+            ChatMessage::Assistant { tool_calls, .. } => tool_calls.iter().any(|call| &*call.id == id),
+            ChatMessage::User { .. } | ChatMessage::Tool { .. } => false,
+        })
+    };
+    let mut ids = (messages.len()..).map(|number| format!("emulated_{number}"));
+    ids.find(|id| !taken(id)).unwrap_or_default().into()
+}
+
+/// The deltas of the form, turned into those of a model with tools.
+struct EmulatedStream {
+    deltas: DeltaStream,
+    thoughts: Thoughts,
+    reader: Reader,
+    ready: VecDeque<Result<Delta, ModelError>>,
+    id: Arc<str>,
+}
+
+impl EmulatedStream {
+    fn read(&mut self, delta: Delta) {
+        match delta {
+            Delta::Content(text) => {
+                let (thoughts, rest) = self.thoughts.push(&text);
+                self.think(thoughts);
+                self.write(&rest);
+            }
+            Delta::Done(finish) => match std::mem::take(&mut self.thoughts).finish() {
+                Ok(rest) => {
+                    self.write(&rest);
+                    self.end(finish);
+                }
+                Err(last) => {
+                    self.think(last);
+                    match finish {
+                        Finish::Stop | Finish::ToolCalls | Finish::Length => {
+                            self.stop(ModelError::Cut { reason: "the model stopped in its thoughts, before its reply".into() });
+                        }
+                        other => self.ready.push_back(Ok(Delta::Done(other))),
+                    }
+                }
+            },
+            other => self.ready.push_back(Ok(other)),
+        }
+    }
+
+    fn think(&mut self, thoughts: String) {
+        if !thoughts.is_empty() {
+            self.ready.push_back(Ok(Delta::Reasoning(thoughts)));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        match self.reader.push(text) {
+            Ok(answer_text) if answer_text.is_empty() => {}
+            Ok(answer_text) => self.ready.push_back(Ok(Delta::Content(answer_text))),
+            Err(reason) => self.stop(ModelError::Cut { reason }),
+        }
+    }
+
+    fn end(&mut self, finish: Finish) {
+        match std::mem::take(&mut self.reader).finish(finish) {
+            Ok(End::Answered(finish)) => self.ready.push_back(Ok(Delta::Done(finish))),
+            Ok(End::Raw(text, finish)) => self.ready.extend([Ok(Delta::Content(text)), Ok(Delta::Done(finish))]),
+            Ok(End::Called(ToolCall { name, arguments, .. })) => {
+                let (id, name, arguments) = (Some(self.id.clone()), Some(name), arguments.to_string());
+                let call = Delta::ToolCall { index: 0, id, name, arguments };
+                self.ready.extend([Ok(call), Ok(Delta::Done(Finish::ToolCalls))]);
+            }
+            Err(error) => self.stop(error),
+        }
+    }
+
+    /// Whatever still comes from the model is not wanted.
+    fn stop(&mut self, error: ModelError) {
+        self.ready.push_back(Err(error));
+        self.deltas = Box::pin(stream::empty());
+    }
+}
+
+impl Stream for EmulatedStream {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Poll::Ready(Some(ready));
+            }
+            match self.deltas.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok(delta))) => self.read(delta),
+                Poll::Ready(Some(Err(error))) => self.stop(error),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// What a whole reply came to.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// The answer has been streamed.
+    Answered(Finish),
+    /// It kept to no form and need not.
+    Raw(String, Finish),
+    /// A tool is wanted; the id is still missing.
+    Called(ToolCall),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_a_name_with_stars() {
+        for (name, pattern, want) in [
+            ("ollama/smollm2:135m", "ollama/smollm2*", true),
+            ("ollama/qwen3", "ollama/smollm2*", false),
+            ("ollama/qwen3", "ollama/qwen3", true),
+            ("ollama/qwen3:8b", "ollama/qwen3", false),
+            ("v/名-small-it", "v/*-small*", true),
+            ("v/small", "v/*-small*", false),
+            ("anything", "*", true),
+            ("", "*", true),
+        ] {
+            assert_eq!(matches_pattern(name, pattern), want, "{name} {pattern}");
+        }
+    }
+}

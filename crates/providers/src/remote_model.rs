@@ -1,0 +1,355 @@
+//! A model behind an address: which dialect it speaks, where its requests go, and how long it may keep silent.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
+use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
+
+use crate::openai_chat::{FormatField, Quirks};
+use crate::wire::{self, Reader, SilenceLimits};
+use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
+
+/// How long a list of models may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The version of Anthropic's interface that we speak.
+const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// A model over HTTP.
+#[derive(Debug)]
+pub struct RemoteModel {
+    http: HttpClient,
+    base: Base,
+    /// Where its own model is asked, and its whole name.
+    own: Option<(Uri, Arc<str>)>,
+    /// What is said with every request.
+    headers: HeaderMap,
+    options: RemoteOptions,
+    /// Whether it refused to be told the shape of a reply in a field.
+    takes_no_format: AtomicBool,
+}
+
+/// Where the model is and how to talk to it.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// The language of its interface.
+    pub dialect: Dialect,
+    /// The address before the dialect's own path, for example `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key; local servers need none.
+    pub key: Option<ApiKey>,
+    /// Our name for the vendor: `vendor/name` in a request is sent as `name`.
+    pub vendor: Cow<'static, str>,
+    /// The model for requests that name none.
+    pub model: String,
+    /// Where this vendor's OpenAI chat differs.
+    pub quirks: Quirks,
+    /// How long the reply may take to begin: models that think say nothing meanwhile.
+    pub first_timeout: Duration,
+    /// How long the reply may stand still once it has begun.
+    pub idle_timeout: Duration,
+}
+
+/// The languages that vendors speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI's chat completions, which very many others speak too.
+    OpenAiChat,
+    /// OpenAI's responses.
+    OpenAiResponses,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Google's `generateContent`.
+    Gemini,
+    /// Ollama's own.
+    Ollama,
+}
+
+/// An address that no request can be sent to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("this is not the address of a model; write it like https://api.openai.com/v1")]
+pub struct BadAddress(pub String);
+
+impl RemoteOptions {
+    /// A vendor's model at `base_url` that speaks OpenAI chat, with the usual settings and no key.
+    pub fn new(vendor: impl Into<Cow<'static, str>>, base_url: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            dialect: Dialect::OpenAiChat,
+            base_url: base_url.into(),
+            key: None,
+            vendor: vendor.into(),
+            model: model.into(),
+            quirks: Quirks::default(),
+            first_timeout: Duration::from_secs(300),
+            idle_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+impl RemoteModel {
+    /// A model that is asked over `http`.
+    pub fn new(http: HttpClient, options: RemoteOptions) -> Result<Self, BadAddress> {
+        let base = Base::new(options.dialect, &options.base_url);
+        if base.join(options.dialect.path("m")).is_none_or(|address| address.host().is_none()) {
+            return Err(BadAddress(options.base_url));
+        }
+        let own = base.join(options.dialect.path(&options.model));
+        let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
+        Ok(Self { http, base, own, headers: headers(&options), options, takes_no_format: AtomicBool::new(false) })
+    }
+
+    /// The address before the dialect's own path.
+    pub fn base_url(&self) -> &str {
+        &self.options.base_url
+    }
+
+    /// The names of the models that the vendor offers, and how much they see at once if it says so.
+    pub async fn list(&self) -> Result<Vec<(String, Option<u64>)>, ModelError> {
+        let (dialect, key) = (self.options.dialect, self.options.key.as_ref());
+        let path = if dialect == Dialect::Ollama { "/api/tags" } else { "/models" };
+        let query = match dialect {
+            Dialect::Gemini => "?pageSize=1000",
+            Dialect::Anthropic => "?limit=1000",
+            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
+        };
+        let address = self.address(format!("{path}{query}").into())?;
+        let request = self.request(Method::GET, address, Bytes::new());
+        let json = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
+        Ok(model_names(&json))
+    }
+
+    /// The vendor's own name for the model that `asked` means.
+    fn model_name<'a>(&'a self, asked: &'a str) -> &'a str {
+        if asked.is_empty() {
+            return &self.options.model;
+        }
+        match asked.split_once('/') {
+            Some((vendor, name)) if vendor == self.options.vendor => name,
+            Some(_) | None => asked,
+        }
+    }
+
+    fn address(&self, path: Cow<'_, str>) -> Result<Uri, ModelError> {
+        self.base
+            .join(path)
+            .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
+    }
+
+    fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Bytes> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = address;
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+fn headers(options: &RemoteOptions) -> HeaderMap {
+    let RemoteOptions { dialect, key, .. } = options;
+    let mut headers = HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (ACCEPT, HeaderValue::from_static(dialect.media())),
+    ]);
+    if *dialect == Dialect::Anthropic {
+        headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
+    }
+    if let Some(key) = key {
+        match dialect {
+            Dialect::Anthropic => headers.insert(HeaderName::from_static("x-api-key"), key.plain()),
+            Dialect::Gemini => headers.insert(HeaderName::from_static("x-goog-api-key"), key.plain()),
+            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => headers.insert(AUTHORIZATION, key.bearer()),
+        };
+    }
+    headers
+}
+
+#[async_trait]
+impl Model for RemoteModel {
+    async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
+        let mut quirks = self.options.quirks;
+        if self.takes_no_format.load(Ordering::Relaxed) {
+            quirks.format = FormatField::Absent;
+        }
+        let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
+        match self.send(&request, quirks).await {
+            // Many that speak OpenAI's dialect do not know this field: the next attempt describes the shape in words.
+            Err(ModelError::Rejected { reason })
+                if has_format && quirks.format != FormatField::Absent && names_format(&reason) =>
+            {
+                self.takes_no_format.store(true, Ordering::Relaxed);
+                Err(ModelError::Adapted { reason })
+            }
+            sent => sent,
+        }
+    }
+}
+
+/// Whether a refusal is about the field for the shape of the reply. A shape that is itself wrong is for whoever wrote it to hear of.
+fn names_format(reason: &str) -> bool {
+    let is_wrong = reason.to_lowercase().contains("invalid schema");
+    !is_wrong && ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
+}
+
+impl RemoteModel {
+    async fn send(&self, request: &ModelRequest, quirks: Quirks) -> Result<DeltaStream, ModelError> {
+        let RemoteOptions { dialect, key, vendor, first_timeout, idle_timeout, .. } = &self.options;
+        let name = self.model_name(&request.model);
+        let body = Bytes::from(dialect.body(request, name, quirks));
+        let (address, model) = match &self.own {
+            Some(own) if name == self.options.model => own.clone(),
+            _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
+        };
+        let wire = self.request(Method::POST, address, body);
+        let limits = SilenceLimits { first: *first_timeout, idle: *idle_timeout };
+        wire::stream(&self.http, wire, key.as_ref(), limits, model, dialect.reader()).await
+    }
+}
+
+impl Dialect {
+    fn path(self, model: &str) -> Cow<'static, str> {
+        match self {
+            Self::OpenAiChat => "/chat/completions".into(),
+            Self::OpenAiResponses => "/responses".into(),
+            Self::Anthropic => "/messages".into(),
+            Self::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse").into(),
+            Self::Ollama => "/api/chat".into(),
+        }
+    }
+
+    fn media(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic | Self::Gemini => "text/event-stream",
+            Self::Ollama => "application/x-ndjson",
+        }
+    }
+
+    fn body(self, request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
+        match self {
+            Self::OpenAiChat => openai_chat::body(request, model, quirks),
+            Self::OpenAiResponses => openai_responses::body(request, model),
+            Self::Anthropic => anthropic::body(request, model),
+            Self::Gemini => gemini::body(request, model),
+            Self::Ollama => ollama::body(request, model),
+        }
+    }
+
+    pub(crate) fn reader(self) -> Box<dyn Reader> {
+        match self {
+            Self::OpenAiChat => Box::<openai_chat::ChatReader>::default(),
+            Self::OpenAiResponses => Box::<openai_responses::ResponseReader>::default(),
+            Self::Anthropic => Box::<anthropic::MessageReader>::default(),
+            Self::Gemini => Box::<gemini::ContentReader>::default(),
+            Self::Ollama => Box::<ollama::OllamaReader>::default(),
+        }
+    }
+}
+
+/// An address as people write it, without its query.
+#[derive(Debug)]
+struct Base {
+    start: String,
+    query: String,
+}
+
+impl Base {
+    fn new(dialect: Dialect, base_url: &str) -> Self {
+        let (start, query) = base_url.trim().split_once('?').unwrap_or((base_url.trim(), ""));
+        let start = start.trim_end_matches('/');
+        // People also write the whole address, or only its beginning as the vendor's own tools want it.
+        let start = start.strip_suffix(&*dialect.path("")).unwrap_or(start);
+        let is_bare = start.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+        let start = match dialect {
+            Dialect::Anthropic if !start.ends_with("/v1") => format!("{start}/v1"),
+            Dialect::Gemini if is_bare => format!("{start}/v1beta"),
+            Dialect::Ollama => start.trim_end_matches("/v1").trim_end_matches("/api").to_owned(),
+            _ => start.to_owned(),
+        };
+        Self { start, query: query.to_owned() }
+    }
+
+    fn join(&self, path: Cow<'_, str>) -> Option<Uri> {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let query = if self.query.is_empty() { String::new() } else { format!("{mark}{}", self.query) };
+        let uri: Uri = format!("{}{path}{query}", self.start).parse().ok()?;
+        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+        let has_host = uri.host().is_some_and(|host| !host.is_empty());
+        (is_http && has_host).then_some(uri)
+    }
+}
+
+/// The models in a vendor's list, whatever its dialect.
+fn model_names(json: &serde_json::Value) -> Vec<(String, Option<u64>)> {
+    let models = ["data", "models"].iter().find_map(|key| json[key].as_array()).or(json.as_array());
+    let one = |model: &serde_json::Value| {
+        let name = ["id", "name", "model"].iter().find_map(|key| model[key].as_str())?;
+        let windows =
+            ["context_length", "context_window", "inputTokenLimit", "max_model_len", "max_context_length", "max_input_tokens"];
+        let window = windows.iter().find_map(|key| model[key].as_u64());
+        Some((name.strip_prefix("models/").unwrap_or(name).to_owned(), window))
+    };
+    models.into_iter().flatten().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_completed_once() {
+        let cases = [
+            (Dialect::OpenAiChat, "https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+            (Dialect::OpenAiChat, " https://api.openai.com/v1/ ", "https://api.openai.com/v1/chat/completions"),
+            (Dialect::OpenAiChat, "http://127.0.0.1:8080", "http://127.0.0.1:8080/chat/completions"),
+            (Dialect::OpenAiChat, "http://h/x/chat/completions", "http://h/x/chat/completions"),
+            (Dialect::OpenAiChat, "https://h/v1?api-version=3", "https://h/v1/chat/completions?api-version=3"),
+            (Dialect::OpenAiResponses, "https://h/v1/", "https://h/v1/responses"),
+            (Dialect::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
+            (Dialect::Anthropic, "https://api.anthropic.com/v1/messages", "https://api.anthropic.com/v1/messages"),
+            (Dialect::Anthropic, "https://h/anthropic/", "https://h/anthropic/v1/messages"),
+            (Dialect::Gemini, "https://h", "https://h/v1beta/models/m:streamGenerateContent?alt=sse"),
+            (Dialect::Gemini, "https://h/v9?x=1", "https://h/v9/models/m:streamGenerateContent?alt=sse&x=1"),
+            (Dialect::Ollama, "http://h:11434/v1/", "http://h:11434/api/chat"),
+            (Dialect::Ollama, "http://h:11434/api/chat", "http://h:11434/api/chat"),
+            (Dialect::Ollama, "http://h:11434", "http://h:11434/api/chat"),
+        ];
+        for (dialect, base, whole) in cases {
+            assert_eq!(Base::new(dialect, base).join(dialect.path("m")).unwrap().to_string(), whole);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for bad in ["", "api.openai.com/v1", "ftp://h/v1", "https://", "http://a b/", "/v1"] {
+            let made = RemoteModel::new(HttpClient::default(), RemoteOptions::new("x", bad, "m"));
+            assert_eq!(made.unwrap_err(), BadAddress(bad.to_owned()));
+        }
+    }
+
+    #[test]
+    fn only_our_own_vendor_is_taken_off_a_model_name() {
+        let model = RemoteModel::new(HttpClient::default(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
+        let names = ["", "openrouter/openai/gpt-4o", "openai/gpt-4o", "gpt-4o"].map(|asked| model.model_name(asked));
+        assert_eq!(names, ["auto", "openai/gpt-4o", "openai/gpt-4o", "gpt-4o"]);
+    }
+
+    #[test]
+    fn a_list_of_models_is_read_in_every_dialect() {
+        let name = |name: &str, window| vec![(name.to_owned(), window)];
+        assert_eq!(model_names(&json!({ "object": "list", "data": [{ "id": "gpt-x" }] })), name("gpt-x", None));
+        assert_eq!(model_names(&json!({ "data": [{ "id": "a/b", "context_length": 9 }, { "odd": 1 }] })), name("a/b", Some(9)));
+        assert_eq!(model_names(&json!({ "models": [{ "name": "models/g", "inputTokenLimit": 5 }] })), name("g", Some(5)));
+        assert_eq!(
+            model_names(&json!({ "models": [{ "name": "qwen3:4b", "model": "qwen3:4b", "size": 1 }] })),
+            name("qwen3:4b", None)
+        );
+        assert_eq!(model_names(&json!([{ "id": "t" }])), name("t", None));
+        assert_eq!(model_names(&json!({ "error": null })), []);
+    }
+}
