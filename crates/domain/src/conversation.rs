@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Agent, AgentId, Message, PersonId, Recorded, RoleId, Seq, Spine, Timestamp};
+use crate::{Agent, AgentId, Message, PersonId, Recorded, RoleId, Seq, Spine, TaskId, Timestamp};
 
 /// The conversation of an agent that a person talks to. The struct is small because a society may have very many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +171,15 @@ impl Spine {
             None => self.terminated.get(id).and_then(|terminated| terminated.parent.as_ref()),
         };
         std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
+    }
+
+    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root, which all share, and
+    /// to the conversation that the request came from. The conversations of others are out of its reach.
+    pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
+        let top = self.top(to);
+        let is_shared = top.as_str() == AgentId::ROOT && to != top;
+        let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
+        is_shared || top == self.top(from) || asked() == Some(top)
     }
 
     /// Builds the list of conversations from their agents, for a spine that was deserialised.

@@ -282,6 +282,10 @@ impl Spine {
             activity.is_reported = false;
         }
         self.begin_activity(&envelope.task_id);
+        if envelope.from.is_user() {
+            let conversation = Some(self.top(&envelope.to).clone());
+            self.activities.entry(envelope.task_id.clone()).or_default().conversation = conversation;
+        }
         if !envelope.from.is_user()
             && envelope.reply_to == ReplyTo::Nobody
             && let Some(activity) = self.activities.get_mut(&envelope.task_id)

@@ -177,6 +177,9 @@ pub struct TaskActivity {
     pub turns: u32,
     /// How many of those are not settled.
     pub open: u32,
+    /// The conversation that the person wrote in last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<AgentId>,
     /// Model calls, by agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<AgentId, u32>,

@@ -23,6 +23,8 @@ pub(crate) struct Chains {
     calls: HashMap<TaskId, BTreeMap<AgentId, u32>>,
     /// Requests of whose loop the person was told.
     reported: HashSet<TaskId>,
+    /// The conversation that the person wrote in last, for each request.
+    conversations: BTreeMap<TaskId, AgentId>,
 }
 
 type Sent = BTreeMap<AgentId, BTreeMap<AgentId, u32>>;
@@ -88,6 +90,9 @@ impl Chains {
         if envelope.from.is_user() {
             self.messages.remove(&envelope.task_id);
             self.reported.remove(&envelope.task_id);
+            let parent = |id: &AgentId| spine.agents.get(id)?.parent.clone();
+            let top = std::iter::successors(Some(envelope.to.clone()), parent).last().unwrap();
+            self.conversations.insert(envelope.task_id.clone(), top);
         } else if envelope.reply_to == ReplyTo::Nobody {
             let sent = self.messages.entry(envelope.task_id.clone()).or_default();
             *sent.entry(envelope.from.clone()).or_default().entry(envelope.to.clone()).or_default() += 1;
@@ -115,11 +120,13 @@ impl Chains {
         self.messages.retain(|task, _| open.contains_key(task));
         self.calls.retain(|task, _| open.contains_key(task));
         self.reported.retain(|task| open.contains_key(task));
+        self.conversations.retain(|task, _| open.contains_key(task));
         let effort = |(task, open): (TaskId, u32)| {
             let messages = self.messages.get(&task).cloned().unwrap_or_default();
             let calls = self.calls.get(&task).cloned().unwrap_or_default();
             let is_reported = self.reported.contains(&task);
-            (task.clone(), TaskActivity { turns: self.turns[&task], open, calls, messages, is_reported })
+            let conversation = self.conversations.get(&task).cloned();
+            (task.clone(), TaskActivity { turns: self.turns[&task], open, conversation, calls, messages, is_reported })
         };
         let counted: FxHashMap<_, _> = open.into_iter().map(effort).collect();
         law!(spine.activities == counted, "{:?} is counted, {counted:?} is under way", spine.activities);

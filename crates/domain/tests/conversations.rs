@@ -141,3 +141,29 @@ fn a_deleted_conversation_is_listed_no_more_and_its_name_is_not_used_again() {
     assert_eq!(society.command(start(new("talk"), None), NOON), Err(Refusal::NameTaken("talk".to_owned())));
     society.assert_replays();
 }
+
+#[test]
+fn agents_of_one_conversation_do_not_reach_those_of_another() {
+    let mut society = four_agents();
+    for name in ["two", "one"] {
+        society.command(start(new(name), Some(personal(name, "go"))), NOON).unwrap();
+    }
+    let turn_of = |society: &Society, agent: &str| society.spine.agents[&agent.into()].turn.unwrap();
+    let one = turn_of(&society, "one");
+    for (n, to) in (0..).zip(["two", "root"]) {
+        let id = EffectId { turn: one, n };
+        let told = society.command(ask(id, "one", to), NOON).unwrap();
+        assert_eq!(told, [under("one", refused(id, Refusal::UnknownAgent(to.into())))]);
+    }
+    // The agents below root are shared; they may write back to whom they work for.
+    society.command(ask(EffectId { turn: one, n: 2 }, "one", "a"), NOON).unwrap();
+    let a = turn_of(&society, "a");
+    let back = |n, to: &str| {
+        let envelope = Envelope { hops: 2, ..envelope("a", to, "by the way") };
+        act(EffectId { turn: a, n }, vec![Act::Send { envelope: Arc::new(envelope) }])
+    };
+    let sent = society.command(back(0, "one"), NOON).unwrap();
+    assert!(matches!(sent[0].1, Event::MessageSent { .. }), "{sent:?}");
+    let refusal = society.command(back(1, "two"), NOON).unwrap();
+    assert_eq!(refusal, [under("a", refused(EffectId { turn: a, n: 1 }, Refusal::UnknownAgent("two".into())))]);
+}

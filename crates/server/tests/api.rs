@@ -10,7 +10,7 @@ use crate::support::{Rig, society};
 async fn a_submitted_request_is_answered_and_its_messages_are_told_in_order() {
     let rig = Rig::start().await;
     let program = Program(vec![Op::Tell("on my way".into()), Op::Think("x".into())]).text();
-    let accepted = rig.post("/api/submit", json!({ "text": program })).await.ok();
+    let accepted = rig.post("/api/submit", json!({ "conversation": "root", "text": program })).await.ok();
     let task = accepted["taskId"].as_str().unwrap();
     rig.ending(&task.into()).await;
 
@@ -122,11 +122,11 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     assert_eq!(status(&json!(failed)).await["failure"]["code"], json!("no_luck"));
 
     let ask = Program(vec![Op::Approve("may I?".into())]).text();
-    let task = rig.post("/api/submit", json!({ "text": ask })).await.ok()["taskId"].clone();
+    let task = rig.post("/api/submit", json!({ "conversation": "root", "text": ask })).await.ok()["taskId"].clone();
     rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { effect: Effect::Approval { .. }, .. })).await;
     assert_eq!(status(&task).await["status"], json!("needs_person"));
     // One that stands behind it in the inbox waits for it, and says at whom.
-    let behind = rig.post("/api/submit", json!({ "text": "[]" })).await.ok()["taskId"].clone();
+    let behind = rig.post("/api/submit", json!({ "conversation": "root", "text": "[]" })).await.ok()["taskId"].clone();
     assert_eq!(status(&behind).await, json!({ "id": behind, "status": "waiting", "behind": "root" }));
 
     let cancelled =

@@ -57,7 +57,7 @@ async fn what_could_act_is_downloaded_and_everything_is_sandboxed() {
     for kind in kinds.into_iter().chain(["text/plain; charset=utf-8", "image/png"]) {
         let sent = upload(&rig, "x%22.html", kind, format!("<script>{kind}</script>").as_bytes()).await.ok();
         // Named by a message, as a model's own would be.
-        let said = rig.post("/api/submit", json!({ "text": "[]", "artifacts": [sent] })).await.ok();
+        let said = rig.post("/api/submit", json!({ "conversation": "root", "text": "[]", "artifacts": [sent] })).await.ok();
         rig.ending(&said["taskId"].as_str().unwrap().into()).await;
         let reply = rig.get(&format!("/api/artifacts/{}", sent["id"].as_str().unwrap())).await;
         let policy = header(&reply, "content-security-policy");
@@ -118,8 +118,9 @@ async fn what_is_wrong_is_said_with_a_code_and_damage_is_not_served() {
     for bad in ["x", "..%2F..%2Ftoken", &"A".repeat(64)] {
         assert_eq!(get(bad).await, (400, "bad_artifact_id".to_owned()), "{bad}");
     }
-    let submit =
-        async |id: String| rig.post("/api/submit", json!({ "text": "x", "artifacts": [{ "id": id }] })).await.problem();
+    let submit = async |id: String| {
+        rig.post("/api/submit", json!({ "conversation": "root", "text": "x", "artifacts": [{ "id": id }] })).await.problem()
+    };
     let before = rig.last();
     assert_eq!(submit(unknown.to_string()).await, (404, "unknown_artifact".to_owned()));
     assert_eq!(submit("x".to_owned()).await, (400, "bad_artifact_id".to_owned()));

@@ -113,9 +113,11 @@ async fn a_broken_path_is_told_with_its_place() {
 #[tokio::test]
 async fn a_full_inbox_is_told_to_come_back() {
     let rig = Rig::start().await;
-    rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+    rig.post("/api/submit", json!({ "conversation": "root", "text": Program(vec![Op::Approve("wait".into())]).text() }))
+        .await
+        .ok();
     let reply = loop {
-        let reply = rig.post("/api/submit", json!({ "text": "a".repeat(256 * 1024) })).await;
+        let reply = rig.post("/api/submit", json!({ "conversation": "root", "text": "a".repeat(256 * 1024) })).await;
         if reply.status != 200 {
             break reply;
         }

@@ -136,7 +136,10 @@ async fn words_of_one_conversation_are_never_the_result_of_anothers_tool() {
 async fn a_client_approves_nothing_of_anothers_request() {
     let rig = dear().await;
     let text = program(vec![Op::Call(vec![("pay".into(), "{\"to\":\"A-secret\"}".into())])]);
-    let first = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].as_str().unwrap().to_owned();
+    let first = rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
     let waits = rig.get("/api/approvals").await.ok()["approvals"][0]["id"].as_str().unwrap().to_owned();
     let hello = program(vec![Op::Say("b".into())]);
@@ -175,7 +178,8 @@ async fn a_call_that_its_client_never_answers_ends_by_itself_and_the_next_reques
     // The deadline is in the log: it holds for the next process as well.
     first.society.stop(std::time::Duration::ZERO).await;
     let rig = Rig::opened(log, model(), note(), Security::default(), options).await;
-    let next = rig.post("/api/submit", json!({ "text": program(vec![Op::Say("b".into())]) })).await.ok();
+    let next =
+        rig.post("/api/submit", json!({ "conversation": "root", "text": program(vec![Op::Say("b".into())]) })).await.ok();
     let done = rig.ending(&next["taskId"].as_str().unwrap().into()).await;
     assert_eq!(&*done.event.envelope().unwrap().payload.text, "said:b");
     let own = tasks(&rig)[0].clone();
@@ -194,7 +198,10 @@ async fn a_request_behind_anothers_wait_stands_alike_at_every_door() {
     let own = tasks(&rig)[0].to_string();
     assert_eq!(status(&rig, &own).await["status"], json!("needs_person"));
     let text = program(vec![Op::Say("b".into())]);
-    let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].as_str().unwrap().to_owned();
+    let task = rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let stands = status(&rig, &task).await;
     assert_eq!((&stands["status"], &stands["behind"]), (&json!("waiting"), &json!("root")), "{stands}");
     let a2a = async |method: &str, params: Value| {

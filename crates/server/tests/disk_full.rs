@@ -23,7 +23,7 @@ async fn while_the_disk_is_full_reads_metrics_health_and_streams_go_on_and_write
     let (task, _) = rig.run(vec![Op::Say("before".into())]).await;
     let before = rig.last();
     log.gate.fill(true);
-    let refused = rig.post("/api/submit", json!({ "text": "no room" })).await;
+    let refused = rig.post("/api/submit", json!({ "conversation": "root", "text": "no room" })).await;
     assert_eq!(refused.problem(), (507, "disk_full".to_owned()));
 
     let contract = rig.get("/openapi.json").await.ok();
@@ -54,7 +54,7 @@ async fn while_the_disk_is_full_reads_metrics_health_and_streams_go_on_and_write
         heard.push_str(&String::from_utf8_lossy(&frame.into_data().unwrap()));
     }
     for (target, body) in [
-        ("/api/submit", json!({ "text": "still no room" })),
+        ("/api/submit", json!({ "conversation": "root", "text": "still no room" })),
         ("/api/send", json!({ "agentId": "root", "text": "still no room" })),
     ] {
         assert_eq!(rig.post(target, body).await.problem(), (507, "disk_full".to_owned()), "{target}");

@@ -225,7 +225,7 @@ async fn a_stop_waits_for_what_is_under_way_and_answers_in_between() {
         .delayed(|_| Duration::from_millis(200));
     let rig = Rig::on(log.clone(), ScriptedModel::new(|_| ScriptedReply::text("")), tools).await;
     let text = Program(vec![Op::Call(vec![("write".into(), "{}".into())])]).text();
-    rig.post("/api/submit", json!({ "text": text })).await.ok();
+    rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok();
     rig.until(|recorded| matches!(recorded.event, polis_domain::Event::EffectStarted { .. })).await;
     rig.stop().await;
     assert!(gate.load(std::sync::atomic::Ordering::SeqCst));

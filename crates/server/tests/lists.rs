@@ -13,7 +13,9 @@ async fn every_list_comes_in_pages_that_make_up_the_whole() {
     let (task, _) = rig.run(names.iter().map(|name| Op::Spawn((*name).into())).collect()).await;
     rig.run(vec![Op::Tell("one".into()), Op::Tell("two".into())]).await;
     for _ in 0..7 {
-        rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+        rig.post("/api/submit", json!({ "conversation": "root", "text": Program(vec![Op::Approve("wait".into())]).text() }))
+            .await
+            .ok();
     }
     while rig.get("/api/approvals").await.ok()["approvals"].as_array().unwrap().is_empty() {}
     let messages = format!("/api/messages/{task}?direction=all");
@@ -117,7 +119,10 @@ async fn a_request_that_has_ended_is_done_again_and_one_under_way_is_not() {
     assert_eq!(messages[2]["payload"]["text"], messages[0]["payload"]["text"]);
     assert_eq!(messages[2]["payload"]["meta"]["_ui_action"], json!("retry"));
     assert_eq!(messages[3]["kind"], json!("answer"));
-    let waits = rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("wait".into())]).text() })).await.ok();
+    let waits = rig
+        .post("/api/submit", json!({ "conversation": "root", "text": Program(vec![Op::Approve("wait".into())]).text() }))
+        .await
+        .ok();
     let retry = format!("/api/tasks/{}/retry", waits["taskId"].as_str().unwrap());
     assert_eq!(rig.post(&retry, json!({})).await.problem(), (409, "still_open".to_owned()));
     assert_eq!(rig.post("/api/tasks/none/retry", json!({})).await.problem(), (404, "unknown_task".to_owned()));
@@ -164,7 +169,10 @@ async fn an_action_of_a_component_is_a_word_to_its_agent_or_the_answer_to_what_w
     let nobody = json!({ "component": "a", "action": "b", "agentId": "nobody" });
     assert_eq!(rig.post("/api/actions", nobody).await.problem(), (404, "unknown_agent".to_owned()));
 
-    let asked = rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("May I?".into())]).text() })).await.ok();
+    let asked = rig
+        .post("/api/submit", json!({ "conversation": "root", "text": Program(vec![Op::Approve("May I?".into())]).text() }))
+        .await
+        .ok();
     let id = loop {
         let open = rig.get("/api/approvals").await.ok();
         if let Some(id) = open["approvals"][0]["id"].as_str() {

@@ -93,7 +93,9 @@ async fn a_message_with_a_key_is_not_sent_twice_even_if_the_answer_was_lost() {
 #[tokio::test]
 async fn a_word_on_an_approval_is_answered_the_same_twice() {
     let rig = Rig::start().await;
-    rig.post("/api/submit", json!({ "text": Program(vec![Op::Approve("May I?".into())]).text() })).await.ok();
+    rig.post("/api/submit", json!({ "conversation": "root", "text": Program(vec![Op::Approve("May I?".into())]).text() }))
+        .await
+        .ok();
     let id = loop {
         if let Some(id) = rig.get("/api/approvals").await.ok()["approvals"][0]["id"].as_str() {
             break id.to_owned();

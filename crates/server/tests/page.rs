@@ -81,7 +81,7 @@ async fn what_an_operator_has_set_is_told() {
 async fn one_turn_of_a_request_can_be_called_off_and_no_other_requests() {
     let rig = Rig::start().await;
     let ask = Program(vec![Op::Approve("may I?".into())]).text();
-    let task = rig.post("/api/submit", json!({ "text": ask })).await.ok()["taskId"].clone();
+    let task = rig.post("/api/submit", json!({ "conversation": "root", "text": ask })).await.ok()["taskId"].clone();
     let turn = rig.until(|recorded| matches!(recorded.event, Event::TurnStarted { .. })).await.seq;
     let cancel = async |task: &Value, turn: u64| {
         rig.post(&format!("/api/tasks/{}/cancel", task.as_str().unwrap()), json!({ "turn": turn })).await

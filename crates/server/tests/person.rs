@@ -22,7 +22,7 @@ async fn an_approval_is_listed_with_its_question_and_answered_once() {
     {
         let rig = Rig::start().await;
         let text = Program(vec![Op::Units(vec![Program(vec![Op::Approve("delete it?".into())])])]).text();
-        let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+        let task = rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"].clone();
         let asks = |event: &Event| matches!(event, Event::EffectStarted { effect: polis_domain::Effect::Approval { .. }, .. });
         let asked = rig.until(|recorded| asks(&recorded.event)).await;
         let listed = rig.get("/api/approvals").await.ok();
@@ -50,7 +50,7 @@ async fn a_request_of_which_one_part_has_ended_and_another_asks_needs_a_person()
     for ops in [vec![Op::Units(parts())], vec![Op::Units(parts().into_iter().rev().collect())], agents] {
         let rig = Rig::start().await;
         let text = Program(ops).text();
-        let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+        let task = rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"].clone();
         let task = task.as_str().unwrap();
         let needs = async {
             while rig.get(&format!("/api/tasks/{task}")).await.ok()["status"] != "needs_person" {
@@ -80,7 +80,7 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
         // The first life ends while the tool is at it.
         let first = Rig::on(log.clone(), silent(), write(1)).await;
         let text = Program(vec![Op::Call(vec![("write".into(), "{\"to\":\"a\"}".into())])]).text();
-        let task = first.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+        let task = first.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"].clone();
         first.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
         first.society.stop(Duration::ZERO).await;
 
@@ -118,7 +118,7 @@ async fn a_question_is_listed_with_what_it_wants_and_takes_only_what_answers_it(
     let tools = tools.ruled(move |_, question| Ruling::Person(Question::words(question, options())));
     let rig = Rig::on(Arc::new(MemoryLog::new()), ScriptedModel::new(|_| ScriptedReply::text("")), tools).await;
     let text = Program(vec![Op::Call(vec![("ask_person".into(), "which?".into())])]).text();
-    let task = rig.post("/api/submit", json!({ "text": text })).await.ok()["taskId"].clone();
+    let task = rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok()["taskId"].clone();
     let asked = rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. })).await;
     let id = asked.event.effect().unwrap().to_string();
     let listed = rig.get("/api/approvals").await.ok();

@@ -63,7 +63,7 @@ fn what_comes_over_http_is_sent_on_like_what_is_typed() {
             for (to, ops, _) in &asked {
                 let (name, text) = (NAMES[*to], Program(ops.clone()).text());
                 let accepted = match *to {
-                    0 => rig.post("/api/submit", json!({ "text": text })).await.ok(),
+                    0 => rig.post("/api/submit", json!({ "conversation": "root", "text": text })).await.ok(),
                     _ => rig.post("/api/send", json!({ "agentId": name, "text": text })).await.ok(),
                 };
                 let came = envelope_at(&rig, accepted["seq"].as_u64().unwrap());

@@ -116,9 +116,12 @@ fn kind(effect: &Value) -> &str {
 #[tokio::test]
 async fn a_view_has_what_waits_and_the_open_turn_with_its_steps() {
     let rig = Rig::start().await;
-    rig.post("/api/submit", json!({ "text": Program(vec![Op::Think("x".into()), Op::Approve("may I?".into())]).text() }))
-        .await
-        .ok();
+    rig.post(
+        "/api/submit",
+        json!({ "conversation": "root", "text": Program(vec![Op::Think("x".into()), Op::Approve("may I?".into())]).text() }),
+    )
+    .await
+    .ok();
     while rig.get("/api/approvals").await.ok()["approvals"].as_array().unwrap().is_empty() {}
     let view = rig.get("/api/views/conversation/root").await.ok();
     let [waiting] = list(&view, "waiting") else { panic!("{view}") };

@@ -47,9 +47,9 @@ async fn list(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
     let me = turn.agent().clone();
     let you = me.clone();
     let listed = turn.look(move |spine| {
-        let wanted = |(_, agent): &(&AgentId, &Agent)| {
+        let wanted = |(id, agent): &(&AgentId, &Agent)| {
             let own = !mine || agent.parent.as_ref() == Some(&me);
-            own && role_id.as_deref().is_none_or(|role| agent.role.as_str() == role)
+            own && spine.can_reach(&me, id, None) && role_id.as_deref().is_none_or(|role| agent.role.as_str() == role)
         };
         let mut agents: Vec<_> = spine.agents.iter().filter(wanted).collect();
         agents.sort_by_key(|(id, agent)| (agent.created_at, *id));

@@ -73,8 +73,10 @@ fn to_call_result(result: Result<Value, Failure>) -> CallResult {
 /// A failure that says whom one could have meant, where nobody was.
 async fn with_names(turn: &Turn, failure: Failure) -> Failure {
     const MOST: usize = 20;
-    let names = turn.look(|spine| {
-        let mut agents: Vec<_> = spine.agents.iter().map(|(id, agent)| format!("{id} ({})", agent.role)).collect();
+    let me = turn.agent().clone();
+    let names = turn.look(move |spine| {
+        let agents = spine.agents.iter().filter(|(id, _)| spine.can_reach(&me, id, None));
+        let mut agents: Vec<_> = agents.map(|(id, agent)| format!("{id} ({})", agent.role)).collect();
         agents.sort();
         let mut roles: Vec<_> = spine.roles.keys().map(ToString::to_string).collect();
         agents.truncate(MOST);

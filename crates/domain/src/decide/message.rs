@@ -44,6 +44,9 @@ pub(super) fn check_chain(draft: &Draft<'_>, turn: &Turn, envelope: &Envelope) -
     if envelope.to.is_user() {
         return Ok(());
     }
+    if !draft.spawns(&envelope.to) && !draft.spine.can_reach(&turn.agent, &envelope.to, Some(&turn.task)) {
+        return Err(Refusal::UnknownAgent(envelope.to.clone()));
+    }
     if envelope.reply_to == ReplyTo::Nobody {
         check_pair(draft, envelope)?;
     }
