@@ -158,6 +158,16 @@ impl Spine {
         self.agents.get(agent)?.conversation.as_deref()
     }
 
+    /// The name of an agent for people: that of a conversation's agent is the name of whom they talk to.
+    pub fn shown_name<'a>(&'a self, id: &'a AgentId) -> &'a str {
+        let is_roots = |role: &RoleId| self.agents.get(&AgentId::root()).is_some_and(|root| root.role == *role);
+        match self.agents.get(id).filter(|agent| agent.conversation.is_some()) {
+            Some(agent) if is_roots(&agent.role) => AgentId::ROOT,
+            Some(agent) => agent.role.as_str(),
+            None => id.as_str(),
+        }
+    }
+
     /// How many agents there are without those of conversations; root, which is the first conversation, counts.
     pub fn staff(&self) -> usize {
         self.agents.len() + 1 - self.conversations.len()

@@ -123,6 +123,8 @@ pub(crate) struct TaskFollower {
     watch: Watch,
     /// The turns that work on it.
     turns: HashMap<TurnId, TurnOwner>,
+    /// The agent of its conversation, and its name for people.
+    conversation: Option<(AgentId, String)>,
     /// The last event that was read.
     seen: Seq,
     /// When its standing is looked at again.
@@ -151,11 +153,14 @@ impl TaskFollower {
         let task_id = task.clone();
         let turns = peer.state.society.look(move |spine| {
             let own = spine.turns.iter().filter(|(_, turn)| turn.task == task_id);
-            own.map(|(id, turn)| (*id, TurnOwner::new(&turn.agent, turn.origin, turn.reply_to))).collect()
+            let turns = own.map(|(id, turn)| (*id, TurnOwner::new(&turn.agent, turn.origin, turn.reply_to))).collect();
+            let conversation = spine.activities.get(&task_id).and_then(|activity| activity.conversation.clone());
+            (turns, conversation.map(|agent| (agent.clone(), spine.shown_name(&agent).to_owned())))
         });
+        let (turns, conversation) = turns.await?;
         // Where nothing more happens its standing is looked at all the same.
         let due = Some(Instant::now() + SOON);
-        Ok(Self { turns: turns.await?, peer: peer.clone(), task: task.clone(), watch, seen: after, due })
+        Ok(Self { turns, conversation, peer: peer.clone(), task: task.clone(), watch, seen: after, due })
     }
 
     /// Its state now.
@@ -248,7 +253,7 @@ impl TaskFollower {
             && envelope.task_id == self.task
         {
             let is_message = envelope.to.is_user() && envelope.kind == MessageKind::Message;
-            return (SOON, is_message.then(|| format!("{}: {}", envelope.from, envelope.payload.text)));
+            return (SOON, is_message.then(|| format!("{}: {}", self.shown_name(&envelope.from), envelope.payload.text)));
         }
         let turn = match &recorded.event {
             Event::TurnParked { turn, .. }
@@ -259,10 +264,20 @@ impl TaskFollower {
         };
         let Some(TurnOwner { agent, .. }) = turn.and_then(|turn| self.turns.get(&turn)) else { return (LATER, None) };
         let step = match &recorded.event {
-            Event::EffectStarted { effect, .. } => step(effect).map(|step| format!("{agent} {step}")),
+            Event::EffectStarted { effect, .. } => step(effect).map(|step| format!("{} {step}", self.shown_name(agent))),
             _ => None,
         };
         (SOON, step)
+    }
+}
+
+impl TaskFollower {
+    /// The name of an agent for people.
+    fn shown_name<'a>(&'a self, agent: &'a AgentId) -> &'a str {
+        match &self.conversation {
+            Some((own, name)) if own == agent => name,
+            _ => agent.as_str(),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod artifacts;
 mod bad_input;
 mod beside;
 mod contract;
+mod conversations;
 mod disk_full;
 mod events;
 mod lists;

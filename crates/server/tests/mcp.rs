@@ -130,7 +130,8 @@ async fn each_tool_takes_what_its_operation_takes_and_nothing_else() {
         assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(required), &json!(false)), "{tool}");
         assert!(!schema.to_string().contains("$ref"), "{tool}: {schema}");
     };
-    check("submit", &["artifacts", "planApproval", "strategy", "text", "waitSeconds"], &["text"]);
+    let submit = ["artifacts", "context", "conversation", "model", "planApproval", "roleId", "strategy", "text", "waitSeconds"];
+    check("submit", &submit, &["text"]);
     check("send", &["agentId", "artifacts", "planApproval", "taskId", "text", "waitSeconds"], &["agentId", "text"]);
     check("status", &["taskId", "waitSeconds"], &[]);
     let decision = ["always", "answer", "approved", "arguments", "id", "outcome", "reason", "result", "where"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::budget::Allowance;
 use super::draft::{Draft, Start};
 use super::{budget, message, terminate};
-use crate::spine::{LastingApproval, OpenEffect, OpenKind, Stage, Turn};
+use crate::spine::{LastingApproval, OpenEffect, OpenKind, Spine, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Matching,
     Origin, Outcome, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList,
@@ -206,7 +206,7 @@ fn rule(draft: &Draft<'_>, turn: &Turn, mut call: Box<Call>, definition: Option<
             Ok(permitted(call, Ruling::Allow))
         }
         AskReason::Granted(_) if outside.is_empty() && changed.is_none() => Ok(permitted(call, Ruling::Approved)),
-        why => Ok(approval_of(turn, call, why, outside, changed)),
+        why => Ok(approval_of(draft.spine, turn, call, why, outside, changed)),
     }
 }
 
@@ -223,7 +223,14 @@ enum AskReason {
 }
 
 /// The approval that replaces a call.
-fn approval_of(turn: &Turn, mut call: Box<Call>, why: AskReason, outside: Vec<Arc<str>>, changed: Option<Changed>) -> Effect {
+fn approval_of(
+    spine: &Spine,
+    turn: &Turn,
+    mut call: Box<Call>,
+    why: AskReason,
+    outside: Vec<Arc<str>>,
+    changed: Option<Changed>,
+) -> Effect {
     let (why, each) = match why {
         AskReason::Nothing => (String::new(), false),
         AskReason::Granted(why) | AskReason::Once(why) => (why, false),
@@ -231,7 +238,7 @@ fn approval_of(turn: &Turn, mut call: Box<Call>, why: AskReason, outside: Vec<Ar
     };
     // A lasting approval must not cover what injected instructions may want.
     let each = each || !outside.is_empty();
-    let mut question = format!("May {} use {}? {why}", turn.agent, call.tool).trim_end().to_owned();
+    let mut question = format!("May {} use {}? {why}", spine.shown_name(&turn.agent), call.tool).trim_end().to_owned();
     if !outside.is_empty() {
         let harm = match (call.flow.sends, call.flow.destroys) {
             (true, true) => "send data out or destroy something",

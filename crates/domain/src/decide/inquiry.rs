@@ -23,7 +23,8 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
         Inquiry::Model { model, request, prompt, reserve, about, ruling } => match ruling {
             Ruling::Deny(why) => return Err(Refusal::Denied { what: about, why }),
             Ruling::Ask(why) if !draft.spine.may_sample(&about, &turn.agent, &turn.task) => {
-                let text = format!("May the server `{by}` ask a model, on account of {}? {why}", turn.agent);
+                let text =
+                    format!("May the server `{by}` ask a model, on account of {}? {why}", draft.spine.shown_name(&turn.agent));
                 let question =
                     Question { text: text.trim_end().to_owned(), wanted: crate::Wanted::Agreement, patience_ms: None };
                 let details = json!({ "prompt": prompt, "tokens": reserve.tokens });

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use super::client_tools::ClientToolCall;
+use axum::http::StatusCode;
+
 use super::error::ApiError;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
 use crate::openai::approval_text::notice;
@@ -119,12 +121,10 @@ impl Completion {
                 self.note(&format!("▸ {name}: {}", description.unwrap_or_default()));
             }
             Body::ToolCallStart { tool_call_name, .. } => self.note(&format!("▸ {tool_call_name}")),
-            // What holds it up is none of this client's business, but that it is held up is.
+            // The request is queued; a client that asks again joins it.
             Body::RunError { message, code: Some(code), usage } if code == BUSY => {
                 self.usage = usage;
-                self.is_new = true;
-                self.push_text(message);
-                self.end(Ending::Stop);
+                self.end(Ending::Failed(ApiError::new(StatusCode::CONFLICT, BUSY, message)));
             }
             Body::RunError { message, code, usage } => {
                 self.usage = usage;
