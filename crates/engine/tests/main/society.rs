@@ -95,7 +95,7 @@ async fn the_live_state_is_the_fold_of_the_log_and_so_is_a_snapshot() {
     assert_eq!(live, Spine::from_iter(&bed.events()));
     society.stop(Duration::ZERO).await;
     let saved = bed.log.load_snapshot(&"main".into()).await.unwrap().unwrap();
-    assert_eq!(serde_json::from_slice::<Spine>(&saved.body).unwrap(), live);
+    assert_eq!(Spine::read(&saved.body).unwrap(), live);
     let again = bed.open().await;
     assert_eq!(again.look(Clone::clone).await.unwrap(), live);
 }
