@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::AgentOperation;
+use crate::{AgentOperation, Conversation};
 
 /// The records of a view.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize, JsonSchema)]
@@ -43,6 +43,12 @@ pub struct View {
     pub turns: Vec<TurnRecord>,
     /// Effects of these turns.
     pub effects: Vec<EffectRecord>,
+    /// The conversations, as `GET /api/conversations` lists them; only where the view is a conversation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conversations: Vec<Conversation>,
+    /// The cursor of the conversations after these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_conversations: Option<String>,
     /// Requests of people, the newest first.
     pub requests: Vec<RequestRecord>,
     /// The decisions that wait for a person.

@@ -556,11 +556,8 @@ impl<'a> Chooser<'a> {
             13 => match self.running() {
                 Some(turn) => {
                     let n = self.spine.turns[&turn].next;
-                    Command::DeclareEffects {
-                        turn,
-                        n,
-                        effects: vec![Effect::Grant { lacking: Vec::new(), calls: BTreeMap::new() }],
-                    }
+                    let grant = Effect::Grant { lacking: Vec::new(), calls: BTreeMap::new() };
+                    Command::DeclareEffects { turn, n, effects: vec![grant] }
                 }
                 None => Command::Resume { turn },
             },

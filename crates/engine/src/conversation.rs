@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Command, ConversationChange, ConversationSettings, Message, NewConversation, PersonId, Refusal, RoleId, TaskId,
-    mix,
+    AgentId, Command, ConversationChange, ConversationSettings, Message, NewConversation, Payload, PersonId, Refusal, RoleId,
+    TaskId, mix,
 };
 use serde_json::{Map, Value};
 
@@ -33,6 +33,11 @@ pub struct ConversationStart {
 }
 
 impl Society {
+    /// Who acts through this handle.
+    pub fn person(&self) -> &PersonId {
+        &self.person
+    }
+
     /// A handle for a person: what is sent and started through it is theirs.
     #[must_use]
     pub fn for_person(&self, person: PersonId) -> Self {
@@ -76,7 +81,10 @@ impl Society {
                 .await?
                 .unwrap_or_else(|| AgentId::ROOT.into()),
         };
-        let title = title.or_else(|| message.as_ref().and_then(|(text, ..)| title_of(text)));
+        let own_words = |(text, _, meta): &(&str, Option<TaskId>, Map<String, Value>)| {
+            title_of(meta.get(Payload::OWN_WORDS).and_then(Value::as_str).unwrap_or(text))
+        };
+        let title = title.or_else(|| message.as_ref().and_then(own_words));
         let mut draws = 0;
         loop {
             let agent = id.clone().unwrap_or_else(|| self.draw(|seed, at, draw| short_id(mix(seed ^ mix(at.0) ^ mix(!draw)))));

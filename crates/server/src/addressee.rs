@@ -1,6 +1,11 @@
-//! Finds the agent that a client of another protocol addresses, and builds the text of its message.
+//! Whom a client of another protocol addresses, and how its messages get there: to an agent itself, or into a conversation of
+//! its own with a role.
 
-use polis_domain::{AgentId, RoleId, Spine};
+use std::sync::Arc;
+
+use polis_domain::{AgentId, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId};
+use polis_engine::{CommandError, ConversationStart, Sent, Society};
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -13,14 +18,115 @@ pub(crate) const SOCIETY: &str = "polis";
 pub(crate) struct Addressee {
     /// What clients call it.
     pub(crate) name: String,
-    pub(crate) agent: AgentId,
+    pub(crate) receiver: Receiver,
     /// What it is for.
     pub(crate) about: String,
     /// When it came to be, in milliseconds since 1970.
     pub(crate) since_ms: u64,
 }
 
-/// Everybody who can be addressed: the society, each agent, and each role that has one.
+/// Who gets a client's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Receiver {
+    /// This agent, whatever else it does.
+    Agent(AgentId),
+    /// A conversation with an agent of this role, which is made for it.
+    Role(RoleId),
+}
+
+impl Receiver {
+    /// The name of the agent or role.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Agent(agent) => agent.as_str(),
+            Self::Role(role) => role.as_str(),
+        }
+    }
+
+    /// The receiver of the next message about a request: the agent that had the first one, unless the client names another.
+    pub(crate) fn or_first(&self, first: Option<&AgentId>) -> Self {
+        match (self, first) {
+            (Self::Role(_), Some(first)) => Self::Agent(first.clone()),
+            _ => self.clone(),
+        }
+    }
+}
+
+/// A message of a client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientMessage {
+    /// The words of the person.
+    pub(crate) words: String,
+    /// Instructions of the client that go with it.
+    pub(crate) instructions: Vec<String>,
+    /// What was said before, elsewhere.
+    pub(crate) earlier: Vec<EarlierMessage>,
+    pub(crate) meta: Map<String, Value>,
+}
+
+/// Sends a message to an agent, or into the conversation of this id, which starts with it unless it is there.
+pub(crate) async fn deliver(
+    society: &Society,
+    to: &Receiver,
+    conversation: AgentId,
+    task: &TaskId,
+    message: ClientMessage,
+) -> Result<Sent, CommandError> {
+    let ClientMessage { words, instructions, earlier, mut meta } = message;
+    let (agent, start) = match to {
+        Receiver::Agent(agent) => (agent.clone(), None),
+        Receiver::Role(role) => {
+            let asked = conversation.clone();
+            let is_there = society.look(move |spine| spine.agents.contains_key(&asked)).await?;
+            let now = society.now();
+            let message = |(place, message): (usize, &EarlierMessage)| {
+                let sender = if message.by_assistant { Sender::Bot } else { Sender::User };
+                let (id, text) = (format!("earlier-{place}").into(), message.text.clone());
+                Arc::new(Message { id, sender, text, timestamp: now, meta: Meta::new() })
+            };
+            let messages = earlier.iter().enumerate().map(message).collect();
+            let start = ConversationStart {
+                id: Some(conversation.clone()),
+                role: Some(role.clone()),
+                messages,
+                ..ConversationStart::default()
+            };
+            (conversation, (!is_there).then_some(start))
+        }
+    };
+    let text = envelope_text(&instructions, if start.is_some() { &[] } else { &earlier }, &words);
+    if text != words {
+        meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
+    }
+    if let Some(start) = start {
+        match society.converse(start, &text, Some(task.clone()), meta.clone()).await {
+            // Another request has started it since.
+            Err(CommandError::Refused(Refusal::NameTaken(_))) => {}
+            sent => return sent,
+        }
+    }
+    society.send_with_meta(agent, &text, Some(task.clone()), meta).await
+}
+
+/// The conversation that a client of a protocol calls by a name of its own: the person's conversation of that id if there is one,
+/// else one whose id is made of the name.
+pub(crate) async fn conversation_of(
+    society: &Society,
+    protocol: &str,
+    to: &Receiver,
+    name: &str,
+) -> Result<AgentId, CommandError> {
+    let (named, person) = (AgentId::from(name), society.person().clone());
+    let digest = serde_json::to_value(Digest::of([person.as_str(), to.name(), name])).unwrap_or_default();
+    let made = format!("{protocol}-{}", digest.as_str().unwrap_or_default()).into();
+    let is_own = move |spine: &Spine| {
+        let own = spine.conversation(&named).filter(|conversation| conversation.person == person);
+        own.map(|_| named.clone())
+    };
+    Ok(society.look(is_own).await?.unwrap_or(made))
+}
+
+/// Everybody who can be addressed: the society, each agent, and each role. The agents of conversations are found by their names.
 pub(crate) async fn addressees(state: &SocietyState) -> Result<Vec<Addressee>, Problem> {
     Ok(state.society.look(all).await?)
 }
@@ -32,7 +138,9 @@ pub(crate) async fn addressee(state: &SocietyState, name: &str) -> Result<Option
 }
 
 fn all(spine: &Spine) -> Vec<Addressee> {
-    let mut agents: Vec<_> = spine.agents.keys().collect();
+    let is_listed =
+        |(id, agent): &(&AgentId, &polis_domain::Agent)| agent.conversation.is_none() || id.as_str() == AgentId::ROOT;
+    let mut agents: Vec<_> = spine.agents.iter().filter(is_listed).map(|(id, _)| id).collect();
     agents.sort();
     let roles = spine.roles.keys().filter_map(|role| find(spine, &format!("role/{role}")));
     let agents = agents.into_iter().filter_map(|agent| find(spine, &format!("agent/{agent}")));
@@ -41,30 +149,26 @@ fn all(spine: &Spine) -> Vec<Addressee> {
 
 fn find(spine: &Spine, name: &str) -> Option<Addressee> {
     let agent_of = |name: &str| {
-        let agent = AgentId::from(name);
-        spine.agents.get(&agent).filter(|known| known.termination.is_none()).map(|_| agent)
+        let (id, agent) = spine.agents.get_key_value(&AgentId::from(name)).filter(|(_, known)| known.termination.is_none())?;
+        // Root is who people talk to: each of them in a conversation of their own.
+        let is_root = id.as_str() == AgentId::ROOT;
+        let receiver = if is_root { Receiver::Role(agent.role.clone()) } else { Receiver::Agent(id.clone()) };
+        Some((receiver, &agent.role, agent.created_at))
     };
     let with_role = |name: &str| {
-        let role = RoleId::from(name);
-        let mut agents: Vec<_> =
-            spine.agents.iter().filter(|(_, agent)| agent.role == role && agent.termination.is_none()).collect();
-        // The one that waits least, and of those the oldest.
-        agents.sort_by_key(|(id, agent)| {
-            let waiting = agent.inbox.as_ref().map_or(0, |inbox| inbox.entries.len()) + usize::from(agent.turn.is_some());
-            (waiting, agent.created_at, (*id).clone())
-        });
-        agents.first().map(|(id, _)| (*id).clone())
+        let role = spine.roles.get(&RoleId::from(name))?;
+        let since = spine.founders.get(&role.id).map_or_else(Default::default, |founder| founder.created_at);
+        Some((Receiver::Role(role.id.clone()), &role.id, since))
     };
-    let agent = match name.split_once('/') {
-        None if name == SOCIETY => Some(AgentId::root()),
+    let (receiver, role, since) = match name.split_once('/') {
+        None if name == SOCIETY => agent_of(AgentId::ROOT),
         Some(("agent", name)) => agent_of(name),
         Some(("role", name)) => with_role(name),
         _ => agent_of(name).or_else(|| with_role(name)),
     }?;
-    let known = spine.agents.get(&agent)?;
-    let role = spine.roles.get(&known.role).map_or_else(|| known.role.to_string(), |role| role.name.to_string());
-    let about = if name == SOCIETY { "the society: a request to root".to_owned() } else { role };
-    Some(Addressee { name: name.to_owned(), agent, about, since_ms: known.created_at.0 })
+    let role = spine.roles.get(role).map_or_else(|| role.to_string(), |role| role.name.to_string());
+    let about = if name == SOCIETY { "the society: a conversation with root".to_owned() } else { role };
+    Some(Addressee { name: name.to_owned(), receiver, about, since_ms: since.0 })
 }
 
 /// An earlier message of a conversation that took place elsewhere.

@@ -15,6 +15,7 @@ mod artifacts;
 mod body;
 mod caller;
 mod components;
+mod conversations;
 mod etag_gzip;
 mod events;
 mod extract;

@@ -16,8 +16,8 @@ use crate::problem::Problem;
 use crate::route_doc::RouteDoc;
 use crate::state::SocietyState;
 use crate::{
-    a2a, agui, artifacts, components, events, live, mcp, metrics, node, openai, openapi, organisation, page, requests, sandbox,
-    societies, views,
+    a2a, agui, artifacts, components, conversations, events, live, mcp, metrics, node, openai, openapi, organisation, page,
+    requests, sandbox, societies, views,
 };
 
 /// Who may come in.
@@ -68,6 +68,25 @@ const MESSAGE: Problems = &[
     (500, "artifact_damaged"),
     (500, "artifacts_failed"),
 ];
+const SUBMIT: Problems = &[
+    (400, "bad_artifact_id"),
+    (400, "bad_name"),
+    (400, "conversation_started"),
+    (400, "empty_text"),
+    (404, "no_artifacts"),
+    (404, "unknown_agent"),
+    (404, "unknown_artifact"),
+    (404, "unknown_conversation"),
+    (404, "unknown_role"),
+    (409, "leaving"),
+    (413, "text_too_long"),
+    (429, "busy"),
+    (500, "artifact_damaged"),
+    (500, "artifacts_failed"),
+];
+const CONVERSATION: Problems = &[(404, "unknown_conversation")];
+const CONVERSE: Problems =
+    &[(400, "bad_name"), (400, "bad_title"), (404, "unknown_conversation"), (404, "unknown_role"), (409, "name_taken")];
 const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
@@ -154,7 +173,17 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/version", gate: READ, handler: || get(node::version),
             doc: RouteDoc::new("The version of the server.").gives::<polis_api::Version>() },
     Route { method: Method::POST, path: "/api/submit", gate: SEND, handler: || post(requests::submit),
-            doc: RouteDoc::new("Submits a request to root.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(MESSAGE) },
+            doc: RouteDoc::new("Submits a request: to a conversation, or to a new one.").takes::<polis_api::Submit>().gives::<Accepted>().once().fails(SUBMIT) },
+    Route { method: Method::GET, path: "/api/conversations", gate: READ, handler: || get(conversations::list),
+            doc: RouteDoc::new("The conversations: pinned ones first, then those with the newest messages.").asks::<polis_api::ConversationPaging>().gives::<polis_api::Conversations>().fails(&[(400, "bad_cursor")]) },
+    Route { method: Method::POST, path: "/api/conversations", gate: SEND, handler: || post(conversations::start),
+            doc: RouteDoc::new("Starts a conversation without a message.").takes::<polis_api::StartConversation>().gives::<polis_api::Conversation>().once().fails(CONVERSE) },
+    Route { method: Method::GET, path: "/api/conversations/{id}", gate: READ, handler: || get(conversations::get),
+            doc: RouteDoc::new("One conversation.").gives::<polis_api::Conversation>().fails(CONVERSATION) },
+    Route { method: Method::POST, path: "/api/conversations/{id}", gate: SEND, handler: || post(conversations::change),
+            doc: RouteDoc::new("Renames, pins or archives a conversation, or changes its model or strategy.").takes::<polis_api::ChangeConversation>().gives::<polis_api::Conversation>().once().fails(&[(400, "bad_title"), (404, "unknown_conversation")]) },
+    Route { method: Method::POST, path: "/api/conversations/{id}/delete", gate: SEND, handler: || post(conversations::delete),
+            doc: RouteDoc::new("Deletes a conversation: its agent is terminated with all below it. The log keeps what was said.").takes::<polis_api::DeleteConversation>().gives::<polis_api::Deleted>().once().fails(&[(404, "unknown_conversation"), (409, "leaving"), (409, "root_stays")]) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),
             doc: RouteDoc::new("Sends a message to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(requests::messages),

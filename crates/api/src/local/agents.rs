@@ -145,12 +145,14 @@ pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentStatus {
     turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnActivity::of(spine, id, turn)))
 }
 
-/// The agents; of conversations, other than root, only those at work. The others are listed as conversations.
+/// Whether an agent is listed among the agents: those of conversations, other than root, only while they work. They are listed
+/// as conversations.
+pub(super) fn is_listed(id: &AgentId, agent: &polis_domain::Agent) -> bool {
+    agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root()
+}
+
 fn list(spine: &Spine) -> Vec<Agent> {
     let standings = most_urgent(spine);
-    let is_listed = |id: &AgentId, agent: &polis_domain::Agent| {
-        agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root()
-    };
     let listed = spine.agents.iter().filter(|(id, agent)| is_listed(id, agent));
     listed.map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }

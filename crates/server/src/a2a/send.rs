@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use polis_api::local::settled;
 use polis_api::{ApiError, Approval, Decision, DecisionOutcome, DecisionRequest, Local, Pending};
-use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, TaskId, Wanted};
+use polis_domain::{Digest, IdempotencyKey, Refusal, Request, Seq, TaskId, Wanted};
+use polis_engine::CommandError;
 use serde_json::{Map, Value, json};
 
 use super::error::{Reason, fault, protocol_error};
 use super::message::{Message, message_id};
 use super::task::{self, Envelopes, context_of};
 use super::{Call, no_push};
+use crate::addressee::{ClientMessage, Receiver, SOCIETY, addressee, conversation_of, deliver};
 use crate::caller::Scope;
 use crate::problem::Problem;
 use crate::rpc::Fault;
@@ -76,7 +78,7 @@ impl Call {
             let known = society.messages(&task).await.map_err(|rejected| refused(rejected.into()))?;
             if known.is_empty() {
                 let context = message.context.clone().unwrap_or_else(|| task.to_string());
-                let to = self.receiver(&message).unwrap_or_else(AgentId::root);
+                let to = self.receiver(&message).await?;
                 self.post(&mut message, to, &task, &context).await.map_err(|problem| fault(&problem))?;
             }
             return Ok((task, head));
@@ -145,23 +147,29 @@ impl Call {
             );
             return Err(protocol_error(Reason::UnsupportedOperation, what, &[("taskId", task.as_str())]));
         }
-        let first = envelopes.first().map(|(_, envelope)| envelope.to.clone());
-        let to = self.receiver(&message).or(first).unwrap_or_else(AgentId::root);
+        let to = self.receiver(&message).await?.or_first(envelopes.first().map(|(_, envelope)| &envelope.to));
         self.post(&mut message, to, task, context).await.map_err(|problem| fault(&problem))
     }
 
-    async fn post(&self, message: &mut Message, to: AgentId, task: &TaskId, context: &str) -> Result<(), Problem> {
+    async fn post(&self, message: &mut Message, to: Receiver, task: &TaskId, context: &str) -> Result<(), Problem> {
         let meta = message.meta(self, context).await?;
-        let society = &self.peer.state.society;
-        society.send_with_meta(to, &message.text, Some(task.clone()), meta).await?;
+        let society = self.peer.state.society.for_person(self.peer.caller.person());
+        let conversation = conversation_of(&society, "a2a", &to, context).await?;
+        let to = if conversation.as_str() == context { Receiver::Agent(conversation.clone()) } else { to };
+        let message = ClientMessage { words: message.text.clone(), meta, ..ClientMessage::default() };
+        deliver(&society, &to, conversation, task, message).await?;
         Ok(())
     }
 
-    /// The agent that a message is for, if it names one.
-    fn receiver(&self, message: &Message) -> Option<AgentId> {
+    /// Whom a message is for: the agent or role that it names, else the society.
+    async fn receiver(&self, message: &Message) -> Result<Receiver, Fault> {
         let metadata = self.params.get("metadata").and_then(Value::as_object);
-        let named = message.metadata.get("agentId").or_else(|| metadata?.get("agentId"))?;
-        named.as_str().filter(|name| !name.is_empty()).map(AgentId::from)
+        let named = message.metadata.get("agentId").or_else(|| metadata?.get("agentId")).and_then(Value::as_str);
+        let name = named.filter(|name| !name.is_empty()).unwrap_or(SOCIETY);
+        match addressee(&self.peer.state, name).await.map_err(|problem| fault(&problem))? {
+            Some(addressee) => Ok(addressee.receiver),
+            None => Err(fault(&ApiError::from(CommandError::from(Refusal::UnknownAgent(name.into()))))),
+        }
     }
 }
 

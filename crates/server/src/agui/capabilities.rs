@@ -17,8 +17,8 @@ pub(crate) async fn capabilities(
     let addressee = find_addressee(&state, &agent).await?;
     let others = addressees(&state).await?.into_iter().filter(|other| other.name.starts_with("agent/"));
     let others: Vec<_> = others
-        .filter(|other| other.agent != addressee.agent)
-        .map(|other| json!({ "name": other.agent, "description": other.about }))
+        .filter(|other| other.receiver != addressee.receiver)
+        .map(|other| json!({ "name": other.receiver.name(), "description": other.about }))
         .collect();
     let (toolbox, own) = (state.society.toolbox().tools(), state.society.own_tools());
     let tools = toolbox.iter().chain(&own).map(|tool| {
@@ -30,7 +30,7 @@ pub(crate) async fn capabilities(
     });
     Ok(axum::Json(json!({
         "identity": {
-            "name": addressee.agent, "type": "polis", "description": addressee.about, "version": env!("CARGO_PKG_VERSION")
+            "name": addressee.receiver.name(), "type": "polis", "description": addressee.about, "version": env!("CARGO_PKG_VERSION")
         },
         "transport": { "streaming": true, "websocket": false, "httpBinary": false, "resumable": true },
         "tools": { "supported": true, "items": tools.collect::<Vec<_>>(), "parallelCalls": true, "clientProvided": true },

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::RunIds;
 use super::interrupts::Resume;
-use crate::addressee::{EarlierMessage, envelope_text};
+use crate::addressee::{ClientMessage, EarlierMessage};
 
 /// `RunAgentInput`.
 #[derive(Debug, Deserialize)]
@@ -52,10 +52,10 @@ struct ContextEntry {
 }
 
 /// What is new on a thread.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum NewContent {
-    /// The text of the message, and the words in it that the person has just written.
-    Text { text: String, own: String },
+    /// A message of the person, with what the thread does not know yet.
+    Text(ClientMessage),
     /// Results of the client's own tool calls.
     ToolResults(Vec<(String, String)>),
 }
@@ -126,7 +126,7 @@ impl RunAgentInput {
                 }
             }
         }
-        Ok(NewContent::Text { text: envelope_text(&instructions, &before, &words), own: words })
+        Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, meta: self.meta() }))
     }
 }
 
@@ -171,10 +171,16 @@ mod tests {
             { "id": "4", "role": "user", "content": [{ "type": "text", "text": "two" }] },
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
-        assert_eq!(input.new_content(true), Ok(NewContent::Text { text: "two".to_owned(), own: "two".to_owned() }));
-        let Ok(NewContent::Text { text, own }) = input.new_content(false) else { panic!("no words") };
-        assert_eq!(own, "two");
-        assert!(text.contains("be brief") && text.contains("user: one\nassistant: 1") && text.ends_with("[The request]\ntwo"));
+        let new = |is_known| match input.new_content(is_known) {
+            Ok(NewContent::Text(message)) => message,
+            other => panic!("{other:?}"),
+        };
+        let known = new(true);
+        assert_eq!((known.words.as_str(), known.instructions.len(), known.earlier.len()), ("two", 0, 0));
+        let ClientMessage { words, instructions, earlier, .. } = new(false);
+        let earlier: Vec<_> = earlier.iter().map(|message| (message.by_assistant, message.text.as_str())).collect();
+        assert_eq!((words.as_str(), instructions), ("two", vec!["be brief".to_owned()]));
+        assert_eq!(earlier, [(false, "one"), (true, "1")]);
     }
 
     #[test]
@@ -182,7 +188,8 @@ mod tests {
         let with = |role: &str, content: Value| {
             input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] })).new_content(true)
         };
-        assert_eq!(with("tool", json!("21")), Ok(NewContent::ToolResults(vec![("c".to_owned(), "21".to_owned())])));
+        let Ok(NewContent::ToolResults(results)) = with("tool", json!("21")) else { panic!("no results") };
+        assert_eq!(results, [("c".to_owned(), "21".to_owned())]);
         assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
         assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
     }

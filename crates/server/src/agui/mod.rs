@@ -1,6 +1,6 @@
 //! AG-UI 1.0: each agent as a run over server-sent events, with its sub-agents, calls, components and interrupts.
 //!
-//! A thread of the protocol is a request of ours. A run is a view of it: it ends with the answer, or when a person must act;
+//! A thread of the protocol is a request of ours, in a conversation of its own. A run is a view of it: it ends with the answer, or when a person must act;
 //! answering is a new run on the same thread. `connect` replays the thread and continues with live events.
 
 mod capabilities;
@@ -23,10 +23,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{MessageKind, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 
-use crate::addressee::{Addressee, addressee};
+use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
 use crate::body::Json;
 use crate::caller::{RequestCaller, Scope};
 use crate::extract::PathParam;
@@ -65,7 +65,11 @@ pub(crate) async fn run(
     run.catch_up().await?;
     let outcome = if input.resume.is_empty() {
         match input.new_content(!envelopes.is_empty()) {
-            Ok(new_content) => send_content(&state, &addressee, &task, run, new_content, &input).await,
+            Ok(new_content) => {
+                let society = state.society.for_person(caller.person());
+                let to = addressee.receiver.or_first(envelopes.first().map(|(_, envelope)| &envelope.to));
+                send_content(&state, &society, &to, &task, run, new_content, &input).await
+            }
             Err((code, message)) => failed_run(run, code, &message),
         }
     } else {
@@ -125,7 +129,8 @@ fn failed_run(mut run: Run, code: &str, message: &str) -> Result<Run, Problem> {
 /// Sends a new message, or submits the results of the client's own tools.
 async fn send_content(
     state: &SocietyState,
-    addressee: &Addressee,
+    society: &Society,
+    to: &Receiver,
     task: &TaskId,
     run: Run,
     new_content: NewContent,
@@ -148,18 +153,17 @@ async fn send_content(
             }
             Ok(run.or_idle())
         }
-        NewContent::Text { text, own } => {
+        NewContent::Text(mut message) => {
             if !waiting.is_empty() {
                 let open: Vec<_> = waiting.iter().map(|approval| approval.id.as_str()).collect();
                 let message = format!("the thread waits for an answer to {}; resume it with one for each", open.join(", "));
                 return failed_run(run, "interrupts_pending", &message);
             }
-            let mut meta = input.meta();
-            meta.insert(RUN.to_owned(), input.run_id.as_str().into());
-            if text != own {
-                meta.insert(Payload::OWN_WORDS.to_owned(), own.into());
-            }
-            match state.society.send_with_meta(addressee.agent.clone(), &text, Some(task.clone()), meta).await {
+            message.meta.insert(RUN.to_owned(), input.run_id.as_str().into());
+            let conversation = conversation_of(society, "agui", to, &input.thread_id).await?;
+            // A thread that the client names as one of the person's conversations is that one.
+            let to = if conversation.as_str() == input.thread_id { &Receiver::Agent(conversation.clone()) } else { to };
+            match deliver(society, to, conversation, task, message).await {
                 Ok(sent) => Ok(run.answering(sent.message_id)),
                 Err(rejected) => failed_run(run, rejected.code(), &rejected.to_string()),
             }

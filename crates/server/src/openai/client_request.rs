@@ -2,14 +2,14 @@
 //! decision on a pending approval.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{Digest, IdempotencyKey, Payload, Request, Seq, Task, TaskId};
+use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::approval_text::read_decisions;
 use super::client_tools::turn_of;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
-use crate::addressee::{Addressee, EarlierMessage, envelope_text};
+use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
 use crate::agui::{Run, RunIds, submit_tool_result, waiting};
 use crate::caller::{Caller, Scope};
 use crate::state::SocietyState;
@@ -96,7 +96,7 @@ pub(super) async fn start_run(
         .collect();
     let words = words.join("\n\n");
     if !results.is_empty() {
-        return submit_results(state, &request, &results, &words).await;
+        return submit_results(state, caller, &results, &words).await;
     }
     if words.trim().is_empty() {
         return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's and must not be empty"));
@@ -142,11 +142,10 @@ pub(super) async fn start_run(
             return Ok(StartedRun { task, seq, run: run.or_idle() });
         }
     }
-    let text = text(&request, place.is_known, &words);
+    let first = state.society.messages(&task).await?.first().map(|(_, envelope)| envelope.to.clone());
+    let to = request.to.receiver.or_first(first.as_ref());
+    let (instructions, earlier) = unknown_to_request(&request, place.is_known);
     let mut meta = Map::new();
-    if text != words {
-        meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
-    }
     if !place.fingerprint.is_empty() {
         meta.insert(FINGERPRINT.to_owned(), place.fingerprint.into());
     }
@@ -156,7 +155,9 @@ pub(super) async fn start_run(
     if !request.client_tools.is_empty() {
         meta.insert(Task::CLIENT_TOOLS.to_owned(), Value::Array(request.client_tools));
     }
-    let sent = state.society.send_with_meta(request.to.agent, &text, Some(task.clone()), meta).await?;
+    let society = state.society.for_person(caller.person());
+    let message = ClientMessage { words, instructions, earlier, meta };
+    let sent = deliver(&society, &to, AgentId::from(task.as_str()), &task, message).await?;
     Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }
 
@@ -183,13 +184,17 @@ async fn find(state: &SocietyState, request: &ClientRequest) -> Result<Conversat
     }
     // A greeting of the assistant before the first user message starts nothing.
     user_texts.retain(|part| !part.is_empty());
-    let key =
-        ConversationKey { agent: &request.to.agent, user: &request.user, name: request.name.clone(), user_texts: &user_texts };
+    let key = ConversationKey {
+        receiver: request.to.receiver.name(),
+        user: &request.user,
+        name: request.name.clone(),
+        user_texts: &user_texts,
+    };
     find_conversation(&state.society, &key).await
 }
 
-/// The text of the message: what the request does not know yet goes along.
-fn text(request: &ClientRequest, is_known: bool, words: &str) -> String {
+/// What the request does not know yet: instructions, and what was said before.
+fn unknown_to_request(request: &ClientRequest, is_known: bool) -> (Vec<String>, Vec<EarlierMessage>) {
     let mut instructions = Vec::new();
     let mut before = Vec::new();
     if !is_known {
@@ -207,13 +212,13 @@ fn text(request: &ClientRequest, is_known: bool, words: &str) -> String {
         }
     }
     instructions.extend(request.instructions.iter().cloned());
-    envelope_text(&instructions, &before, words)
+    (instructions, before)
 }
 
 /// Submits the results of client tools; the ids of the calls tell which request waits for them.
 async fn submit_results(
     state: &SocietyState,
-    request: &ClientRequest,
+    caller: &Caller,
     results: &[(String, String)],
     words: &str,
 ) -> Result<StartedRun, ApiError> {
@@ -237,7 +242,9 @@ async fn submit_results(
         return Err(unknown());
     }
     if !words.trim().is_empty() {
-        state.society.send(request.to.agent.clone(), words, Some(task.clone())).await?;
+        let first = state.society.messages(&task).await?.first().map(|(_, envelope)| envelope.to.clone());
+        let to = first.unwrap_or_else(AgentId::root);
+        state.society.for_person(caller.person()).send(to, words, Some(task.clone())).await?;
     }
     Ok(StartedRun { task, seq, run: run.or_idle() })
 }

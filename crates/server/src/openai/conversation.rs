@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use polis_domain::{AgentId, Digest, Envelope, Recorded, TaskId};
+use polis_domain::{Digest, Envelope, Recorded, TaskId};
 use polis_engine::Society;
 
 use super::error::ApiError;
@@ -24,7 +24,8 @@ const NAMES: &[&str] = &["x-conversation-id", "x-openwebui-chat-id", "x-librecha
 
 /// Identifies a conversation.
 pub(super) struct ConversationKey<'a> {
-    pub(super) agent: &'a AgentId,
+    /// The agent or role that is addressed.
+    pub(super) receiver: &'a str,
     /// The client's own name for its user.
     pub(super) user: &'a str,
     /// The client's own name for the conversation.
@@ -55,13 +56,13 @@ pub(super) fn conversation_name(headers: &HeaderMap, metadata: &serde_json::Valu
 pub(super) async fn find_conversation(society: &Society, key: &ConversationKey<'_>) -> Result<ConversationMatch, ApiError> {
     let all = fingerprint(key.user_texts.iter().flatten());
     if let Some(name) = &key.name {
-        let task = TaskId::from(format!("chat-{}", hex([key.agent.as_str(), key.user, name])));
+        let task = TaskId::from(format!("chat-{}", hex([key.receiver, key.user, name])));
         let envelopes = society.messages(&task).await?;
         let repeated = last(&envelopes).filter(|(_, envelope)| has_fingerprint(envelope, &all)).cloned();
         return Ok(ConversationMatch { task, fingerprint: all, is_known: !envelopes.is_empty(), repeated });
     }
     let first = key.user_texts.first().map(Vec::as_slice).unwrap_or_default();
-    let root = hex([key.agent.as_str(), key.user].into_iter().chain(first.iter().map(String::as_str)));
+    let root = hex([key.receiver, key.user].into_iter().chain(first.iter().map(String::as_str)));
     let task = |n: u64| TaskId::from(format!("chat-{root}-{n}"));
     let free = first_free(society, &task).await?;
     let before: Vec<String> =

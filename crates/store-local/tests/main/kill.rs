@@ -98,13 +98,13 @@ fn run(mut strace: Command) -> String {
 
 /// How many such calls one thread of an undisturbed child makes. `strace` counts each thread by itself.
 fn count_calls(start: &Files, sweep: Sweep) -> usize {
-    let (dir, output) = (fresh_dir(), fresh_dir());
+    let (dir, trace_dir) = (fresh_dir(), fresh_dir());
     put(dir.path(), start);
-    let output = output.path().join("calls");
-    let output = run(traced(dir.path(), sweep, &output));
+    let trace = trace_dir.path().join("calls");
+    let output = run(traced(dir.path(), sweep, &trace));
     assert!(output.contains("\nend") && output.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len(), "{output}");
     let mut calls = BTreeMap::<&str, usize>::new();
-    let lines = fs::read_to_string(&output).unwrap();
+    let lines = fs::read_to_string(&trace).unwrap();
     for line in lines.lines().filter(|line| line.contains('(')) {
         *calls.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
     }

@@ -18,7 +18,10 @@ use self::collector::EventCollector;
 use self::fold::Records;
 use self::frame::{Agents, ViewFrame};
 use super::Local;
-use crate::{ApiError, ConversationPage, Moment, OrganisationPage, RequestPage, Scope, ThreadItem, TurnPage, View};
+use crate::{
+    ApiError, ConversationPage, ConversationPaging, Conversations, Moment, OrganisationPage, RequestPage, Scope, ThreadItem,
+    TurnPage, View,
+};
 
 /// The turns on a page of a conversation, unless the caller wants another number.
 const TURNS: usize = 20;
@@ -34,6 +37,9 @@ const MAX_OUTLINE: usize = 1_500;
 
 /// The requests that a conversation lists beside it.
 const LISTED_REQUESTS: usize = 50;
+
+/// The conversations that a conversation lists beside it.
+const LISTED_CONVERSATIONS: u32 = 50;
 
 /// The requests on a page of the trace, unless the caller wants another number.
 const TRACED_REQUESTS: usize = 25;
@@ -91,6 +97,9 @@ impl Local {
         if page.before.is_none() {
             let newest = RequestPage { limit: Some(LISTED_REQUESTS), ..RequestPage::default() };
             (view.requests, view.next) = self.list_requests(&newest, &view).await?;
+            let newest = ConversationPaging { limit: Some(LISTED_CONVERSATIONS), ..ConversationPaging::default() };
+            let Conversations { conversations, next } = self.conversations(newest).await?;
+            (view.conversations, view.next_conversations) = (conversations, next);
         }
         self.add_requests(&mut view, tasks).await?;
         Ok(view)
