@@ -1,4 +1,5 @@
-//! The commands of a society. A command carries everything that `decide` must not make up, such as ids and texts.
+//! The commands of a society. Texts and the ids of what comes from outside arrive in commands; the time is an argument of
+//! `decide`, and ids that `decide` makes itself are derived from the seed, the time and the position.
 
 use std::sync::Arc;
 
@@ -165,10 +166,10 @@ pub enum Command {
     },
     /// A turn is about to repeat a write that was cleared.
     Restart {
-        /// A read or idempotent call that an earlier process started.
+        /// A write in doubt that a person has cleared.
         id: EffectId,
     },
-    /// A person or policy ends a wait or a doubt.
+    /// A person ends a wait or a doubt.
     Resolve {
         /// The approval, grant or write in doubt.
         id: EffectId,
@@ -222,7 +223,7 @@ pub enum Command {
     },
 }
 
-/// How a person or policy ends a wait or a doubt.
+/// How a person ends a wait or a doubt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolution {
     /// Take this as the result.

@@ -237,19 +237,19 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spent>,
     },
-    /// A write may have happened, but its result is unknown. It is not repeated unless a person or policy says so.
+    /// A write may have happened, but its result is unknown. It is not repeated unless a person says so.
     EffectDoubted {
         /// A write that may or may not have been done.
         id: EffectId,
     },
-    /// A person or policy decided that a doubtful write may be made again.
+    /// A person decided that a write in doubt may be made again.
     EffectCleared {
-        /// A write in doubt that a person lets run again.
+        /// The write in doubt.
         id: EffectId,
     },
     /// A cleared write is about to be made again.
     EffectRestarted {
-        /// A call that a new process runs again.
+        /// The write that a person has cleared.
         id: EffectId,
     },
     /// A running call asks the person or a model. The id of the inquiry is the call's id with the position of this event.

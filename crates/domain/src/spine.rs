@@ -391,7 +391,7 @@ pub enum Stage {
     Working,
     /// The answer will arrive through the log.
     Waiting,
-    /// A write with an intent but no result; a person or policy must decide.
+    /// A write with an intent but no result; a person must decide.
     InDoubt,
     /// They decided to make it again.
     Cleared,

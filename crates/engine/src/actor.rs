@@ -317,6 +317,9 @@ impl Actor {
     /// Decides one command and evolves the spine, but tells nobody yet.
     ///
     /// Events that end another turn's wait become deliveries. A turn's own commands are excluded: their events are its reply.
+    ///
+    /// A turn whose command is refused waits for events that never come, so it is parked in the same pass. Late commands of a
+    /// turn that has ended or is parked, and second results of one effect, are refused without consequences.
     fn decide(&mut self, pass: &mut Pass, command: Command, reply: Option<oneshot::Sender<Committed>>, at: Timestamp) {
         let own = turn_of(&command);
         // A refused inquiry fails the call that asked; the turn itself goes on.
@@ -339,7 +342,7 @@ impl Actor {
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
             }
-            // No reply is sent: the turn is dropped here, and states the same call again when it is run again.
+            // No reply is sent: the turn is dropped here, and declares the same call again when it is run again.
             Err(Refusal::BudgetBusy) if !is_inquiry => {
                 own.into_iter().for_each(|turn| self.scheduler.remove(turn));
                 self.deferred.extend(own);
@@ -351,7 +354,8 @@ impl Actor {
             && !is_inquiry
             && !matches!(refusal, Refusal::TurnNotOpen(_) | Refusal::NotOpen(_))
         {
-            tracing::error!(%turn, %refusal, "a turn asked for a forbidden effect; it is parked");
+            tracing::error!(%turn, %refusal, "a command of a turn was refused; the turn is parked");
+            self.decide(pass, Command::Park { turn, reason: command_refused(refusal) }, None, at);
         }
         pass.replies.extend(reply.map(|reply| (reply, committed)));
     }
@@ -531,6 +535,16 @@ fn answer(replies: impl IntoIterator<Item = (oneshot::Sender<Committed>, Committ
     for (reply, committed) in replies {
         let _ = reply.send(committed);
     }
+}
+
+/// Why a turn is parked whose command was refused, and what a person can do.
+fn command_refused(refusal: &Refusal) -> Failure {
+    let message = format!(
+        "a command of the turn was refused: {refusal}. Resume the turn: it runs again from its journal. If it is parked again, \
+         cancel it and correct its code: an effect that the turn has asked for must be awaited to its end, not dropped by a \
+         timeout or `select!`"
+    );
+    Failure::new("command_refused", message)
 }
 
 /// Whether an event may free budget that a deferred call waits for.

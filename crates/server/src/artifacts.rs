@@ -21,8 +21,7 @@ use polis_api::local::artifact_id;
 use polis_api::{ApiError, ArtifactName, ArtifactPaging, Artifacts};
 use polis_domain::Artifact;
 
-use crate::extract::{PathParam, QueryParams};
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::problem::Problem;
 use crate::requests::JsonResult;
 

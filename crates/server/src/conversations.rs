@@ -6,8 +6,7 @@ use polis_api::{
 };
 
 use crate::body::Json;
-use crate::extract::{PathParam, QueryParams};
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::requests::JsonResult;
 
 pub(crate) async fn list(

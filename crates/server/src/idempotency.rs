@@ -1,16 +1,10 @@
 //! `Idempotency-Key`: a request with a key happens once. The society decides that from its log; here the key is only read.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request};
-use axum::http::request::Parts;
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use polis_api::Local;
-use polis_api::local::Registry;
 use polis_domain::{Digest, IdempotencyKey};
 use polis_engine::Society;
 use ring::digest::{Context, SHA256};
@@ -25,32 +19,8 @@ const HEADER: &str = "idempotency-key";
 /// Longest key.
 const MAX_KEY_BYTES: usize = 255;
 
-/// The state of a society; where the request has a key, the one command given through it happens once.
-pub(crate) struct KeyedState(pub(crate) SocietyState);
-
-impl FromRequestParts<SocietyState> for KeyedState {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
-        let society = parts.extensions.get::<Society>().unwrap_or(&state.society).clone();
-        Ok(Self(SocietyState { society, ..state.clone() }))
-    }
-}
-
-/// The operations of the society for the caller of a request.
-pub(crate) struct CallerApi(pub(crate) Local);
-
-impl FromRequestParts<SocietyState> for CallerApi {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
-        let Ok(KeyedState(state)) = KeyedState::from_request_parts(parts, state).await;
-        let registry = parts.extensions.get::<Arc<dyn Registry>>().cloned();
-        Ok(Self(Local { registry, ..state.api(caller_of(&parts.extensions)) }))
-    }
-}
-
-/// Passes a request on, with a handle of the society that is for this request alone if it has a key.
+/// Passes a request on. If it has a key, its extensions get a handle of the society for this request alone, which
+/// [`crate::extract::CallerApi`] uses.
 pub(crate) async fn with_key(state: &SocietyState, request: Request, next: Next) -> Response {
     match keyed(state, request).await {
         Ok((society, request)) => {

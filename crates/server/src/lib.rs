@@ -5,7 +5,7 @@
 //! [`SocietyState::api`], [`SocietyState::events`] and [`SocietyState::mcp`].
 //!
 //! Operations and their types are in `polis-api`; this crate translates protocols. To add a route: the operation in `polis-api`, a
-//! handler that takes `idempotency::CallerApi`, and a row in `routes.rs`.
+//! handler that takes `extract::CallerApi`, and a row in `routes.rs`.
 
 mod a2a;
 mod access;

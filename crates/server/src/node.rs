@@ -4,8 +4,7 @@ use axum::Json as Answer;
 use axum::http::StatusCode;
 use polis_api::{Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy, Tools, UsageReport, Version};
 
-use crate::extract::QueryParams;
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, QueryParams};
 use crate::requests::JsonResult;
 
 pub(crate) async fn models(CallerApi(api): CallerApi) -> JsonResult<Models> {

@@ -9,8 +9,7 @@ use polis_domain::{Org, Thread};
 use serde_json::Value;
 
 use crate::body::Json;
-use crate::extract::{PathParam, QueryParams};
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::requests::JsonResult;
 
 pub(crate) async fn agents(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Agents> {

@@ -7,8 +7,7 @@ use polis_api::{
 };
 
 use crate::body::Json;
-use crate::extract::{PathParam, QueryParams};
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::problem::Problem;
 
 pub(crate) type JsonResult<T> = Result<Answer<T>, Problem>;

@@ -4,8 +4,7 @@ use axum::Json as Answer;
 use polis_api::{BeginSociety, BegunSociety, Fork, MadeSociety, Paging, Rewind, SocietyList};
 
 use crate::body::Json;
-use crate::extract::QueryParams;
-use crate::idempotency::CallerApi;
+use crate::extract::{CallerApi, QueryParams};
 use crate::requests::JsonResult;
 
 pub(crate) async fn list(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<SocietyList> {

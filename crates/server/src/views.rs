@@ -5,9 +5,8 @@ use axum::extract::State;
 use polis_api::{ApiError, ConversationPage, OrganisationPage, RequestPage, TurnPage, View};
 use polis_domain::{Seq, TurnId};
 
-use crate::extract::{PathParam, QueryParams};
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::history::History;
-use crate::idempotency::CallerApi;
 use crate::problem::Problem;
 use crate::requests::JsonResult;
 use crate::state::SocietyState;

@@ -347,7 +347,7 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
     Ok(())
 }
 
-/// A person or policy answers an approval or resolves a doubt.
+/// A person answers an approval or resolves a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
     match (draft.effect(id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(standing), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {

@@ -151,7 +151,7 @@ impl Turn {
     /// Makes calls in parallel and returns their results in order. This is where the promise "intent before act, no write
     /// repeated unasked" is kept, so the steps and their order matter:
     ///
-    /// 1. **State.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide`
+    /// 1. **Declare.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide`
     ///    may have put an approval in the place of a call, or refused it. From here on the logged call counts, not the one at
     ///    hand: policy, aliases or the server's definition of the tool may have changed since.
     /// 2. **Sort** by what the log says of each call ([`next_step`]). A result that is logged is used and the tool is not
@@ -178,7 +178,8 @@ impl Turn {
             return vec![Box::pin(self.call_own(call.clone())).await];
         }
         self.note_flow(&mut calls).await;
-        let early = self.plant_act(&calls).await;
+        // None, unless a test has planted the bug.
+        let planted = self.plant_act(&calls).await;
         let mut entries = self.declare(calls.iter().map(|call| Effect::Tool(Box::new(call.clone()))).collect()).await;
         // A name that resolves to another tool by now keeps the meaning that it had when the call was declared.
         for (call, logged) in calls.iter_mut().zip(&entries).filter_map(|(call, entry)| Some((call, entry.call()?))) {
@@ -199,12 +200,12 @@ impl Turn {
         let mut recalled = Vec::new();
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate() {
             match next_step(entry, self.start.eras.last().map(|era| era.ended)) {
-                Next::Ask => {}
-                Next::Done => {}
+                // Handled below: logged results right after this loop, approvals when nothing runs any more.
+                Next::Done | Next::Ask => {}
                 Next::Recall(source) => recalled.push((place, source)),
                 Next::Perform => {
                     self.withdraw(entry).await;
-                    running.push(begin(self.worker(entry, call)).done(place, early.clone()));
+                    running.push(begin(self.worker(entry, call)).done(place, planted.clone()));
                 }
                 Next::Again => {
                     self.commit(Command::Restart { id: entry.id }).await;
@@ -355,7 +356,7 @@ enum Next {
     Perform,
     /// A person has said that it may be made again.
     Again,
-    /// It may have been made; state that it is in doubt.
+    /// It may have been made; log that it is in doubt.
     Doubt,
     /// It is in doubt, and nobody has resolved that yet.
     Await,
@@ -422,10 +423,10 @@ impl Worker {
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }
 
-    /// Performs the call, unless `early` already has the result. Its host is closed and drained before the result is
+    /// Performs the call, unless a planted bug already did (`planted`). Its host is closed and drained before the result is
     /// returned, so that the cost of model calls that the tool made stands in the log before the result.
-    async fn done(self, place: usize, early: Option<CallResult>) -> (usize, CallResult) {
-        let result = match early {
+    async fn done(self, place: usize, planted: Option<CallResult>) -> (usize, CallResult) {
+        let result = match planted {
             Some(result) => result,
             None => self.act().await,
         };

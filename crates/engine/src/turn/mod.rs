@@ -367,7 +367,8 @@ impl Turn {
         self.position.0
     }
 
-    /// Sends a command and waits for its events. If it is rejected, the turn is about to be dropped, so it never resolves.
+    /// Sends a command and waits for its events. Never resolves if it is rejected: the turn has ended or is parked, and the
+    /// actor drops it.
     fn commit(&mut self, command: Command) -> impl Future<Output = Vec<Arc<Recorded>>> + Send {
         let mut sent = send(&self.start.shared, command);
         async move {
@@ -447,7 +448,7 @@ fn send(shared: &Shared, command: Command) -> PendingCommand {
     PendingCommand { pending_send: shared.enqueue(ActorMessage::Command { command, reply: Some(reply) }), answer }
 }
 
-/// The events of a command. If it is rejected, the turn is about to be dropped, so it never resolves.
+/// The events of a command. Never resolves if it is rejected, see [`Turn::commit`].
 async fn committed(answer: oneshot::Receiver<Committed>) -> Vec<Arc<Recorded>> {
     match answer.await {
         Ok(Ok(events)) => events,

@@ -1,13 +1,14 @@
 //! Durable turns: run again, never repeated, caught when they differ.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use polis_domain::{
     CallResult, EffectClass, Event, Failure, OpenKind, Outcome, Resolution, Response, Stage, Target, TurnId, Verdict,
 };
-use polis_engine::{Agent, Cast, Turn};
+use polis_engine::{Agent, Cast, Society, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{Op, Program, ScriptedTools};
 
@@ -122,6 +123,43 @@ async fn a_handler_that_asks_for_less_than_before_is_parked() {
     let second = shorter.open().await;
     second.resolve(id, yes()).await.unwrap();
     assert_eq!(&*parked(&second).await.1.code, "diverged");
+}
+
+/// Fills the mailbox and gives up on its first effect, so that this is never declared. Then it asks for another one.
+struct Impatient {
+    society: Arc<Mutex<Option<Society>>>,
+}
+
+impl Agent for Impatient {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let society = self.society.lock().unwrap().take();
+        if let Some(society) = society {
+            assert!(society.look(|_| ()).now_or_never().is_none());
+            assert!(turn.approve("dropped", serde_json::Value::Null, None).now_or_never().is_none());
+        }
+        turn.approve("go on?", serde_json::Value::Null, None).await?;
+        Ok(Response::new("done"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_command_is_refused_is_parked_and_goes_on_when_it_is_resumed() {
+    let mut bed = Bed::new();
+    let handle = Arc::new(Mutex::new(None));
+    bed.options.mailbox = 1;
+    bed.cast = Cast::new().with("programmed", Impatient { society: handle.clone() });
+    let society = bed.open().await;
+    *handle.lock().unwrap() = Some(society.clone());
+    let sent = submit(&society, vec![]).await;
+    let (turn, reason) = parked(&society).await;
+    assert_eq!(&*reason.code, "command_refused");
+    assert!(reason.message.contains("is out of order"), "{}", reason.message);
+
+    society.resume(turn).await.unwrap();
+    let id = open_effect(&society, is_approval).await;
+    assert_eq!((id.turn, id.n), (turn, 0));
+    society.resolve(id, yes()).await.unwrap();
+    assert_eq!(answer(&society, &sent).await.unwrap(), "done");
 }
 
 struct Mute;
