@@ -56,7 +56,7 @@ fn a_budget_that_is_used_up_waits_for_a_person_who_may_grant_more_or_not() {
 #[test]
 fn what_was_spent_is_told_by_account() {
     let home = Home::new();
-    home.polis(&["run", "hello"]).ok();
+    home.polis(&["run", "--conversation", "root", "hello"]).ok();
     let told = home.polis(&["usage"]).ok();
     for scope in ["society ", "role:root ", "agent:root "] {
         assert!(told.contains(scope) && told.contains(" tokens  $0.0000"), "{told}");
