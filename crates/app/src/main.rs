@@ -44,8 +44,8 @@ use clap::Parser;
 use crate::cli::Authoring;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, models, org, replay, run, serve, show,
-    societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
+    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, models, org, replay, run,
+    serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
 };
 use crate::config::Config;
 use crate::error::{CliError, Exit};

@@ -47,8 +47,9 @@ impl RequestText {
             read = read => read.unwrap_or_else(|_| Ok(Vec::new())),
         };
         let bytes = bytes.map_err(|error| CliError::new("input_failed", format!("stdin cannot be read: {error}")))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| CliError::new("invalid_utf8", "stdin is not UTF-8; nothing was sent, attach it with --file instead"))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            CliError::new("invalid_utf8", "stdin is not UTF-8; nothing was sent, attach it with --file instead")
+        })?;
         Ok(Some(self.with(&text)))
     }
 

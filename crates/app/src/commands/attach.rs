@@ -39,7 +39,8 @@ pub(crate) async fn result(config: &Config, args: &TaskResult) -> Result<Exit, C
     let status = state.status;
     if !status.is_over() {
         let attach = config.command_line(&format!("attach {task}"));
-        let message = format!("the request has no result yet, its status is {}; follow it with `{attach}`", out::name_of(&status));
+        let message =
+            format!("the request has no result yet, its status is {}; follow it with `{attach}`", out::name_of(&status));
         let exit = if status == TaskStatus::NeedsPerson { Exit::NeedsPerson } else { Exit::Failed };
         return Err(CliError { exit, ..CliError::new("still_open", message) });
     }

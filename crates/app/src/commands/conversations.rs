@@ -23,9 +23,7 @@ pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Resu
         None => return list(config, args, None).await,
         Some(ConversationCommand::Search { words }) => return list(config, args, Some(&words.join(" "))).await,
         Some(ConversationCommand::Delete { id, yes }) => return delete(config, args, id, *yes).await,
-        Some(ConversationCommand::Rename { id, title }) => {
-            (id, ChangeConversation { title: Some(title.join(" ")), ..none() })
-        }
+        Some(ConversationCommand::Rename { id, title }) => (id, ChangeConversation { title: Some(title.join(" ")), ..none() }),
         Some(ConversationCommand::Archive { id }) => (id, ChangeConversation { archived: Some(true), ..none() }),
         Some(ConversationCommand::Unarchive { id }) => (id, ChangeConversation { archived: Some(false), ..none() }),
         Some(ConversationCommand::Pin { id }) => (id, ChangeConversation { pinned: Some(true), ..none() }),
@@ -35,7 +33,11 @@ pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Resu
     let changed = transport.api().change_conversation(&AgentId::from(id.as_str()), request).await;
     transport.close(false).await;
     let changed = changed?;
-    if args.json { out::json(&changed)? } else { out::line(&line(&changed))? }
+    if args.json {
+        out::json(&changed)?
+    } else {
+        out::line(&line(&changed))?
+    }
     Ok(Exit::Done)
 }
 
@@ -54,7 +56,8 @@ pub(crate) fn line(conversation: &Conversation) -> String {
     let Conversation { id, title, active_at, status, pinned, archived, .. } = conversation;
     let marks = [(*pinned, "  (pinned)"), (*archived, "  (archived)")];
     let marks: String = marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)).collect();
-    format!("{id:<10} {}  {:<8} {}{marks}", time(*active_at), out::name_of(status), out::short(title, TITLE))
+    let (id, when, status) = (id.as_str(), time(*active_at), out::name_of(status));
+    format!("{id:<10} {when}  {status:<8} {}{marks}", out::short(title, TITLE))
 }
 
 async fn delete(config: &Config, args: &Conversations, id: &str, yes: bool) -> Result<Exit, CliError> {
@@ -74,7 +77,11 @@ async fn delete(config: &Config, args: &Conversations, id: &str, yes: bool) -> R
     let deleted = transport.api().delete_conversation(&id).await;
     transport.close(false).await;
     let deleted = deleted?;
-    if args.json { out::line(&json!(deleted).to_string())? } else { out::note(&format!("polis: {id} deleted")) }
+    if args.json {
+        out::line(&json!(deleted).to_string())?
+    } else {
+        out::note(&format!("polis: {id} deleted"))
+    }
     Ok(Exit::Done)
 }
 

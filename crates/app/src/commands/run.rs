@@ -86,9 +86,7 @@ async fn one_request(
     let mut events = transport.events(transport.last().await?).await?;
     let Accepted { task_id: task, conversation, seq, .. } = transport.api().submit(request).await?;
     out::note(&match continued {
-        None => format!(
-            "polis: conversation {conversation} (continue it with --continue or --conversation {conversation})"
-        ),
+        None => format!("polis: conversation {conversation} (continue it with --continue or --conversation {conversation})"),
         Some(continued) => format!("polis: conversation {conversation}: {}", continued.title),
     });
     let show = match (args.json, stdout().is_terminal()) {

@@ -1,4 +1,4 @@
-//! Looking: `polis log`, `show`, `agents`, `approvals`. It works beside a server and without one, and changes nothing.
+//! Looking: `polis log`, `show`, `agents`, `approvals`, `conversations`, `tasks`. It works beside a server and without one, and changes nothing.
 
 use std::io::{BufRead, BufReader};
 
@@ -19,6 +19,9 @@ const LOOKS: &[&[&str]] = &[
     &["agents", "--json"],
     &["approvals"],
     &["approvals", "--json"],
+    &["conversations"],
+    &["conversations", "search", "hello", "--json"],
+    &["tasks"],
 ];
 
 #[test]

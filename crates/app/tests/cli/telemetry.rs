@@ -115,7 +115,8 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
         "polis.toml",
         &format!("[telemetry]\nendpoint = \"{}\"\nheaders = {{ X-Key = \"k ${{COLLECTOR_KEY}}\" }}\n", collector.url()),
     );
-    let mut command = home.command(&["run", "--conversation", "root", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
+    let mut command =
+        home.command(&["run", "--conversation", "root", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
     Done::from(command.env("COLLECTOR_KEY", "of-the-collector").output().unwrap()).ok();
 
     let spans = collector.spans();
@@ -271,7 +272,7 @@ fn everything_on_stderr_is_json_where_somebody_wants_it() {
         }
     }
     let warned = lines.iter().find(|line| line["level"] == "WARN").unwrap();
-    assert_eq!((&warned["target"], &warned["collector"]), (&json!("polis_telemetry::follow"), &json!("http://127.0.0.1:9")));
+    assert_eq!((&warned["target"], &warned["collector"]), (&json!("polis_telemetry::follower"), &json!("http://127.0.0.1:9")));
     assert!(lines.iter().any(|line| line["target"] == "polis" && line["message"].as_str().unwrap().contains("offline model")));
     done.ok();
     let mut bad = home.command(&["run", "x"]);
