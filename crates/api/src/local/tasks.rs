@@ -198,11 +198,10 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenTaskState> {
 
 /// The agents with an open turn in their main threads. No other has anything in its inbox, and they are far fewer than all.
 fn busy_agents(spine: &Spine) -> impl Iterator<Item = (&AgentId, &polis_domain::Agent)> {
-    let agent = |(id, turn): (&TurnId, &'_ Box<Turn>)| {
+    spine.turns.iter().filter_map(|(id, turn)| {
         let (name, agent) = spine.agents.get_key_value(&turn.agent)?;
         (agent.turn == Some(*id)).then_some((name, agent))
-    };
-    spine.turns.iter().filter_map(agent)
+    })
 }
 
 /// The request, and those whose turns must end before it gets its own.

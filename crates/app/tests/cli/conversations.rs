@@ -88,7 +88,7 @@ fn conversations_are_listed_searched_renamed_archived_pinned_and_deleted() {
         let line = |n: usize| lines.lines().nth(n).unwrap();
         assert!(line(0).starts_with(&format!("{two}  2")) && line(0).ends_with("  idle     write a poem"), "{lines}");
         assert!(line(1).starts_with(&format!("{one}  2")) && line(1).ends_with("  idle     plan a trip"), "{lines}");
-        assert_eq!(ids(&home, &["search", "POEM", "write"]), [two.clone()]);
+        assert_eq!(ids(&home, &["search", "POEM", "write"]), [two.as_str()]);
 
         home.polis(&["conversations", "rename", &one, "Rome", "by", "train"]).ok();
         assert_eq!(listed(&home, &["search", "rome"])[0]["title"], json!("Rome by train"));
