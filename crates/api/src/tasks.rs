@@ -1,6 +1,6 @@
 //! Requests of a person: the open ones, the state of one, cancelling and retrying it.
 
-use polis_domain::{AgentId, Failure, FailureCode, TaskId};
+use polis_domain::{AgentId, Failure, FailureCode, PersonId, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,15 @@ pub struct OpenTask {
     pub turns: u32,
     /// Of those, how many are not settled.
     pub open: u32,
+    /// The beginning of what was asked.
+    #[serde(default)]
+    pub text: String,
+    /// The person who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
+    /// The conversation, or the agent that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<AgentId>,
 }
 
 /// Cancels a request.

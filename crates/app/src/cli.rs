@@ -2,6 +2,7 @@
 
 #[cfg(feature = "authoring")]
 mod authoring;
+mod conversations;
 mod trust;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use crate::budget::RequestBudget;
 use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
+pub(crate) use conversations::{ConversationCommand, ConversationFlags, Conversations};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable runtime for teams of AI agents.
@@ -53,22 +55,30 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the society and its HTTP server
     Serve(Serve),
-    /// Run one request to its end; only the answer goes to stdout
+    /// Run one request to its end, in a new conversation or with --continue in an earlier one; only the answer goes to stdout
     Run(Run),
-    /// Talk to root or, with @name, to any agent
+    /// Talk to the society in a conversation or, with @name, to any agent
     Chat(Chat),
     /// Run the society as an MCP server on stdio
     Mcp(Mcp),
     /// Print the log
     Log(Log),
-    /// Print a conversation: root, or root.messages[3].meta._thread
+    /// Print a thread: a conversation such as root, or a part such as root.messages[3].meta._thread
     Show(Show),
     /// List the agents
     Agents(ListOptions),
-    /// List the conversations
+    /// List the conversations, search them; rename, archive, pin or delete one
+    Conversations(Conversations),
+    /// List the threads: one for each agent, and those below it
     Threads(ListOptions),
     /// List open requests, the plans of agents and dead letters; or those of one request
     Tasks(Tasks),
+    /// Wait until a request has ended; the exit status is that of `polis run`
+    Wait(Wait),
+    /// Follow a request to its end, with progress and answer as `polis run` shows them
+    Attach(Attach),
+    /// Print the answer of a request that has ended
+    Result(TaskResult),
     /// Have an agent compress its conversation, or undo its last compression
     Compress(Compress),
     /// Show the organisation: roles, agents and terminated agents
@@ -176,9 +186,17 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The request
+    /// The request; a `-` at its end appends standard input below it, and `-` alone reads all of it from there. Without
+    /// `-` standard input is not read
     #[arg(required = true, value_name = "REQUEST")]
     pub(crate) request: Vec<String>,
+
+    /// Attach a file, which is stored as an artifact; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub(crate) file: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) conversation: ConversationFlags,
 
     /// Print events as JSON lines instead of the answer
     #[arg(long)]
@@ -220,6 +238,9 @@ pub(crate) enum ApprovalMode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Chat {
+    #[command(flatten)]
+    pub(crate) conversation: ConversationFlags,
+
     #[command(flatten)]
     pub(crate) with: RunOptions,
 }
@@ -572,6 +593,38 @@ pub(crate) struct Tasks {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// The request
+    pub(crate) task: String,
+
+    #[command(flatten)]
+    pub(crate) with: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// The request
+    pub(crate) task: String,
+
+    /// Print events as JSON lines instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) with: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskResult {
+    /// The request
+    pub(crate) task: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Compress {
     /// The agent
     pub(crate) agent: String,
@@ -587,7 +640,9 @@ impl Command {
         match self {
             Self::Serve(Serve { with, .. })
             | Self::Run(Run { with, .. })
-            | Self::Chat(Chat { with })
+            | Self::Chat(Chat { with, .. })
+            | Self::Wait(Wait { with, .. })
+            | Self::Attach(Attach { with, .. })
             | Self::Mcp(Mcp { with })
             | Self::Models(Models { with, .. })
             | Self::Tools(Tools { with, .. })
@@ -604,6 +659,8 @@ impl Command {
             | Self::Org(_)
             | Self::Threads(_)
             | Self::Tasks(_)
+            | Self::Conversations(_)
+            | Self::Result(_)
             | Self::Compress(_)
             | Self::Terminate(_)
             | Self::Export(_)

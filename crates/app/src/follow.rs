@@ -40,6 +40,10 @@ pub(crate) enum ProgressOutput {
     Progress(Option<StreamedReply>),
     /// Every event as a line of JSON, on stdout.
     Json,
+    /// The answer alone, at the end.
+    Answer,
+    /// Nothing; only how it ended.
+    Nothing,
     /// The reply as it streams, on stdout.
     StreamedReply(StreamedReply),
 }
@@ -79,23 +83,39 @@ impl RequestFollower<'_> {
             if asked && let Some(ended) = self.settle(&mut asked).await? {
                 return Ok(ended);
             }
-            let event = tokio::select! {
-                () = self.stop.cancelled() => return Ok(RequestEnd::Stopped),
-                event = self.events.next() => event?,
-            };
-            match event {
-                WatchedEvent::Delta { effect, thread, text } => self.show_chunk(effect, &thread, &text)?,
-                WatchedEvent::Step(seen) => self.show_step(&seen)?,
-                WatchedEvent::Event { recorded, .. } if recorded.seq < self.from => {}
-                WatchedEvent::Event { data, recorded } => {
-                    self.show_event(&data, &recorded)?;
-                    if let Some(ended) = self.ending(&recorded)? {
-                        return Ok(ended);
-                    }
-                    asked |= asks_person(&recorded.event);
-                }
+            if let Some(ended) = self.next_event(&mut asked).await? {
+                return Ok(ended);
             }
         }
+    }
+
+    /// Reads the events of a request that has ended. Nobody is asked, and nothing is decided.
+    pub(crate) async fn read_to_its_end(&mut self) -> Result<RequestEnd, CliError> {
+        let mut asked = false;
+        loop {
+            if let Some(ended) = self.next_event(&mut asked).await? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// Waits for one event; whether it ends the request, and whether it asks a person.
+    async fn next_event(&mut self, asked: &mut bool) -> Result<Option<RequestEnd>, CliError> {
+        let event = tokio::select! {
+            () = self.stop.cancelled() => return Ok(Some(RequestEnd::Stopped)),
+            event = self.events.next() => event?,
+        };
+        match event {
+            WatchedEvent::Delta { effect, thread, text } => self.show_chunk(effect, &thread, &text)?,
+            WatchedEvent::Step(seen) => self.show_step(&seen)?,
+            WatchedEvent::Event { recorded, .. } if recorded.seq < self.from => drop(self.progress.steps(&recorded)),
+            WatchedEvent::Event { data, recorded } => {
+                self.show_event(&data, &recorded)?;
+                *asked |= asks_person(&recorded.event);
+                return self.ending(&recorded);
+            }
+        }
+        Ok(None)
     }
 
     /// Decides pending approvals, as far as the mode allows.
@@ -152,8 +172,10 @@ impl RequestFollower<'_> {
 
     fn show_event(&mut self, data: &str, recorded: &Recorded) -> Result<(), CliError> {
         let steps = self.progress.steps(recorded);
-        if let ProgressOutput::Json = &self.show {
-            return out::line(data);
+        match &self.show {
+            ProgressOutput::Json => return out::line(data),
+            ProgressOutput::Answer | ProgressOutput::Nothing => return Ok(()),
+            ProgressOutput::Progress(_) | ProgressOutput::StreamedReply(_) => {}
         }
         // A chat shows a plan and its progress, and nothing else beside the answer.
         let is_chat = matches!(self.show, ProgressOutput::StreamedReply(_));
@@ -171,7 +193,8 @@ impl RequestFollower<'_> {
 
     /// A step of a workflow: a line, or more of the answer.
     fn show_step(&mut self, seen: &LiveStep) -> Result<(), CliError> {
-        if matches!(self.show, ProgressOutput::Json) || !self.progress.has_member(&seen.thread) {
+        let is_shown = matches!(self.show, ProgressOutput::Progress(_) | ProgressOutput::StreamedReply(_));
+        if !is_shown || !self.progress.has_member(&seen.thread) {
             return Ok(());
         }
         if let Some(line) = self.progress.seen(seen) {
@@ -216,7 +239,7 @@ impl RequestFollower<'_> {
                 match &mut self.show {
                     ProgressOutput::StreamedReply(_) => out::line(&envelope.payload.text)?,
                     ProgressOutput::Progress(_) => out::note(&format!("{}: {}", envelope.from, envelope.payload.text)),
-                    ProgressOutput::Json => {}
+                    ProgressOutput::Json | ProgressOutput::Answer | ProgressOutput::Nothing => {}
                 }
                 Ok(None)
             }
@@ -269,8 +292,8 @@ pub(crate) fn conclude(config: &Config, task: &TaskId, ended: RequestEnd, show: 
     match ended {
         RequestEnd::Answered(answer, extent) => {
             match show {
-                ProgressOutput::Json => {}
-                ProgressOutput::Progress(None) => out::line(&answer)?,
+                ProgressOutput::Json | ProgressOutput::Nothing => {}
+                ProgressOutput::Progress(None) | ProgressOutput::Answer => out::line(&answer)?,
                 ProgressOutput::StreamedReply(words) | ProgressOutput::Progress(Some(words)) => words.finish(&answer)?,
             }
             Ok(if extent == Completeness::Whole { Exit::Done } else { Exit::Partly })

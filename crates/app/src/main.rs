@@ -2,11 +2,13 @@
 
 mod address;
 mod approval_prompt;
+mod attached_files;
 mod budget;
 mod cli;
 mod commands;
 mod config;
 mod config_file;
+mod conversation_choice;
 mod describe;
 mod error;
 mod file_limit;
@@ -20,6 +22,7 @@ mod progress;
 mod protected_paths;
 mod purpose;
 mod remotes;
+mod request_text;
 mod roles;
 mod signals;
 mod sops;
@@ -41,8 +44,8 @@ use clap::Parser;
 use crate::cli::Authoring;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, chat, doctor, log, login, mcp, models, org, replay, run, serve, show,
-    societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
+    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, models, org, replay, run,
+    serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
 };
 use crate::config::Config;
 use crate::error::{CliError, Exit};
@@ -86,10 +89,14 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
     match cli.command {
         Command::Serve(args) => serve::serve(&config, &args).await,
         Command::Run(args) => run::run(&config, &args.into()).await,
-        Command::Chat(_) => chat::chat(&config).await,
+        Command::Chat(args) => chat::chat(&config, &args).await,
         Command::Mcp(_) => mcp::mcp(&config).await,
         Command::Log(args) => log::log(&config, &args).await,
         Command::Show(args) => show::show(&config, &args).await,
+        Command::Conversations(args) => conversations::conversations(&config, &args).await,
+        Command::Wait(args) => attach::wait(&config, &args).await,
+        Command::Attach(args) => attach::attach(&config, &args).await,
+        Command::Result(args) => attach::result(&config, &args).await,
         Command::Threads(args) => threads::threads(&config, args.json).await,
         Command::Compress(args) => act::compress(&config, &args).await,
         Command::Agents(args) => agents::agents(&config, args.json).await,

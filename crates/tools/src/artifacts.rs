@@ -7,4 +7,5 @@ mod put;
 
 pub use get::GetArtifact;
 pub use list::ListArtifacts;
+pub use media::media_type;
 pub use put::PutArtifact;

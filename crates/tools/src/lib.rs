@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use polis_ports::{Clock, Tool};
 
-pub use artifacts::{GetArtifact, ListArtifacts, PutArtifact};
+pub use artifacts::{GetArtifact, ListArtifacts, PutArtifact, media_type};
 pub use ask_person::AskPerson;
 pub use edit_file::EditFile;
 pub use fetch::{AllowedAddresses, BadAddressRule, Resolver, SystemResolver};

@@ -1,16 +1,21 @@
 //! The state of requests, and what a person does with them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use polis_domain::{
     AgentId, EffectId, Envelope, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity, TaskId,
     Turn, TurnId,
 };
 use polis_engine::{CommandError, Sent};
+use polis_ports::ThreadRange;
 use serde_json::Map;
 
 use super::Local;
 use crate::{Accepted, ApiError, Cancel, Cancelled, OpenTask, Paging, Scope, TaskState, TaskStatus, Tasks};
+
+/// How much of a request's text a list has, in characters.
+const TEXT: usize = 200;
 
 /// What an open turn is doing, the more urgent the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,14 +62,30 @@ impl Local {
         let list = |spine: &Spine| {
             let open = |(id, activity): (&TaskId, &TaskActivity)| {
                 let status = open_task(spine, id)?.status;
-                Some(OpenTask { id: id.clone(), status, turns: activity.turns, open: activity.open })
+                let TaskActivity { turns, open, .. } = *activity;
+                Some(OpenTask { id: id.clone(), status, turns, open, text: String::new(), person: None, conversation: None })
             };
             let mut tasks: Vec<_> = spine.activities.iter().filter_map(open).collect();
             tasks.sort_by(|one, other| one.id.cmp(&other.id));
             tasks
         };
-        let (tasks, next) = paging.cut(self.society.look(list).await?, |task| task.id.to_string());
+        let (mut tasks, next) = paging.cut(self.society.look(list).await?, |task| task.id.to_string());
+        for task in &mut tasks {
+            if let Some(envelope) = self.first_message(&task.id).await? {
+                task.text = envelope.payload.text.chars().take(TEXT).collect();
+                task.person = envelope.person.clone();
+                task.conversation = Some(envelope.to.clone());
+            }
+        }
         Ok(Tasks { tasks, next })
+    }
+
+    /// The message that a request began with. Only the beginning of its thread is read.
+    async fn first_message(&self, task: &TaskId) -> Result<Option<Arc<Envelope>>, ApiError> {
+        let beginning = ThreadRange { oldest: 1, ..ThreadRange::ALL };
+        let events = self.society.log().read_thread(self.society.id(), &task.thread(), beginning).await;
+        let events = events.map_err(CommandError::from)?;
+        Ok(events.first().and_then(|recorded| recorded.event.envelope().cloned()))
     }
 
     /// Cancels a request, or one turn of it, with everything below.
@@ -177,11 +198,10 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenTaskState> {
 
 /// The agents with an open turn in their main threads. No other has anything in its inbox, and they are far fewer than all.
 fn busy_agents(spine: &Spine) -> impl Iterator<Item = (&AgentId, &polis_domain::Agent)> {
-    let agent = |(id, turn): (&TurnId, &'_ Box<Turn>)| {
+    spine.turns.iter().filter_map(|(id, turn)| {
         let (name, agent) = spine.agents.get_key_value(&turn.agent)?;
         (agent.turn == Some(*id)).then_some((name, agent))
-    };
-    spine.turns.iter().filter_map(agent)
+    })
 }
 
 /// The request, and those whose turns must end before it gets its own.

@@ -1,121 +1,341 @@
-//! `polis chat`: the console endpoint. A line goes to root, or with `@name` to any agent; the answer is shown as it comes.
+//! `polis chat`: the console endpoint. A line goes to the conversation, or with `@name` to any agent; the answer is shown as it
+//! comes. Lines that begin with `/` are commands.
 
 use std::io::{IsTerminal, stdin};
 
-use polis_api::{Accepted, Send};
-use polis_domain::AgentId;
+use polis_api::{Accepted, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
+use polis_domain::{AgentId, TaskId};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::ApprovalMode;
+use super::conversations::line as conversation_line;
+use crate::approval_prompt;
+use crate::cli::{self, ApprovalMode};
 use crate::config::Config;
+use crate::conversation_choice::ConversationChoice;
 use crate::error::{CliError, Exit};
-use crate::follow::{ProgressOutput, RequestFollower, StreamedReply, conclude};
+use crate::follow::{ProgressOutput, RequestEnd, RequestFollower, StreamedReply, conclude};
+use crate::out;
 use crate::progress::Progress;
 use crate::purpose::Purpose;
+use crate::signals::Interrupts;
 use crate::stdin_lines::{Line, StdinLines};
 use crate::transport::{Events, Transport};
-use crate::{out, signals};
 
-pub(crate) async fn chat(config: &Config) -> Result<Exit, CliError> {
-    let stop = signals::watch();
+/// How many conversations `/list` shows.
+const LISTED: u32 = 20;
+
+const HELP: &str = "\
+/new           start another conversation with the next message
+/list          list the conversations
+/switch NAME   continue a conversation: its id, or words of its title
+/model [NAME]  show or change the model of this conversation
+/approve       decide what waits for you
+/quit          leave; so does the end of input
+@name text     send a message to an agent
+A backslash at the end of a line continues it on the next one.
+Ctrl-C stops the request under way, and otherwise leaves.";
+
+pub(crate) async fn chat(config: &Config, args: &cli::Chat) -> Result<Exit, CliError> {
+    let interrupts = Interrupts::watch();
     let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
-    let done = console(config, &transport, &stop).await;
+    let done = console(config, &transport, &interrupts, &ConversationChoice::from(&args.conversation)).await;
     transport.close(matches!(done, Ok(Exit::Stopped))).await;
     done
 }
 
 /// Takes lines until there are no more.
-pub(crate) async fn console(config: &Config, transport: &Transport, stop: &CancellationToken) -> Result<Exit, CliError> {
-    let terminal = stdin().is_terminal();
-    if terminal {
-        out::note("Talk to root, or with @name to any agent. /quit exits.");
-    }
-    let mut lines = StdinLines::start();
-    let mut events = transport.events(transport.last().await?).await?;
-    let mut exit = Exit::Done;
-    loop {
-        if terminal {
-            out::prompt("> ");
-        }
-        let line = tokio::select! {
-            () = stop.cancelled() => return Ok(Exit::Stopped),
-            line = lines.next() => line,
-        };
-        let text = match line {
-            None => return Ok(exit),
-            Some(Line::Garbled) => {
-                exit = out::report_error(&CliError::new("invalid_utf8", "that line is not UTF-8; nothing was sent"));
-                continue;
-            }
-            Some(Line::Text(text)) => text,
-        };
-        let Some((agent, text)) = addressed(&text) else { continue };
-        if text == "/quit" {
-            return Ok(exit);
-        }
-        match converse(config, transport, &mut events, terminal.then_some(&mut lines), stop, (agent, text)).await {
-            Ok(Exit::Done) => {}
-            Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
-            Ok(failed) => exit = failed,
-            // An error in one line does not end the conversation.
-            Err(error) if error.code != "server_gone" && !error.message.is_empty() => exit = out::report_error(&error),
-            Err(error) => return Err(error),
-        }
-        if terminal {
-            exit = Exit::Done;
-        }
-    }
-}
-
-async fn converse(
+pub(crate) async fn console(
     config: &Config,
     transport: &Transport,
-    events: &mut Events,
-    // Without a terminal, a line was written beforehand and cannot be a decision on what is pending now.
-    lines: Option<&mut StdinLines>,
-    stop: &CancellationToken,
-    (agent, text): (&str, &str),
+    interrupts: &Interrupts,
+    choice: &ConversationChoice,
 ) -> Result<Exit, CliError> {
-    let request = Send {
-        agent_id: agent.into(),
-        text: text.to_owned(),
-        task_id: None,
-        plan_approval: config.plan_approval_flag,
-        artifacts: Vec::new(),
-    };
-    let Accepted { task_id: task, seq, .. } = transport.api().send(request).await?;
-    let mut follow = RequestFollower {
-        transport,
-        events,
-        stop,
-        task: task.clone(),
-        from: seq,
-        show: ProgressOutput::StreamedReply(StreamedReply::of(AgentId::from(agent).main_thread())),
-        agree: ApprovalMode::Ask,
-        lines,
-        progress: Progress::of(task.clone()),
-    };
-    let ended = follow.until_it_ends().await;
-    match ended {
-        Ok(ended) => conclude(config, &task, ended, &mut follow.show),
-        Err(error) => {
-            if let ProgressOutput::StreamedReply(words) = &mut follow.show {
-                words.break_off()?;
+    let is_terminal = stdin().is_terminal();
+    let continued = choice.find(transport.api()).await?;
+    if is_terminal {
+        out::note("Type a message, or @name and a message for any agent. /help lists the commands, /quit exits.");
+    }
+    if let Some(continued) = &continued {
+        out::note(&format!("polis: conversation {}: {}", continued.id, continued.title));
+    }
+    let events = transport.events(transport.last().await?).await?;
+    let conversation = continued.map(|continued| continued.id);
+    let lines = StdinLines::start();
+    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None }.run().await
+}
+
+struct Console<'a> {
+    config: &'a Config,
+    transport: &'a Transport,
+    interrupts: &'a Interrupts,
+    is_terminal: bool,
+    lines: StdinLines,
+    events: Events,
+    /// The conversation; none until the first message starts it.
+    conversation: Option<AgentId>,
+    /// The model of a conversation that has not started.
+    model: Option<String>,
+}
+
+/// What a line means.
+#[derive(Debug, PartialEq, Eq)]
+enum Input<'a> {
+    /// A message to the conversation.
+    Say(&'a str),
+    /// A message to an agent.
+    Send(&'a str, &'a str),
+    New,
+    List,
+    Switch(&'a str),
+    Model(&'a str),
+    Approve,
+    Help,
+    Quit,
+    /// It looks like a command, but is none.
+    Unknown(&'a str),
+}
+
+impl Console<'_> {
+    async fn run(mut self) -> Result<Exit, CliError> {
+        let mut exit = Exit::Done;
+        loop {
+            let line = tokio::select! {
+                () = self.interrupts.stop.cancelled() => return Ok(Exit::Stopped),
+                line = read_line(&mut self.lines, self.is_terminal) => line,
+            };
+            let done = match line {
+                None => return Ok(exit),
+                Some(Line::Garbled) => Err(CliError::new("invalid_utf8", "that line is not UTF-8; nothing was sent")),
+                Some(Line::Text(text)) => match Input::of(&text) {
+                    None => continue,
+                    Some(Input::Quit) => return Ok(exit),
+                    // Elsewhere a file may be what is said.
+                    Some(Input::Unknown(_)) if !self.is_terminal => self.handle(Input::Say(text.trim())).await,
+                    Some(input) => self.handle(input).await,
+                },
+            };
+            match done {
+                Ok(Exit::Done) => {}
+                Ok(stopped @ (Exit::Stopped | Exit::NeedsPerson)) => return Ok(stopped),
+                Ok(failed) => exit = failed,
+                // An error in one line does not end the conversation.
+                Err(error) if error.code != "server_gone" && !error.message.is_empty() => exit = out::report_error(&error),
+                Err(error) => return Err(error),
             }
-            Err(error)
+            if self.is_terminal {
+                exit = Exit::Done;
+            }
+        }
+    }
+
+    async fn handle(&mut self, input: Input<'_>) -> Result<Exit, CliError> {
+        match input {
+            Input::Say(text) => return self.say(text).await,
+            Input::Send(agent, text) => return self.send(agent, text).await,
+            Input::New => {
+                (self.conversation, self.model) = (None, None);
+                out::note("polis: the next message starts a conversation");
+            }
+            Input::List => self.list().await?,
+            Input::Switch(name) => self.switch(name).await?,
+            Input::Model(name) => self.set_model(name).await?,
+            Input::Approve => self.approve().await?,
+            Input::Help => out::note(HELP),
+            Input::Quit => {}
+            Input::Unknown(name) => out::note(&format!("polis: there is no command {name}; /help lists them")),
+        }
+        Ok(Exit::Done)
+    }
+
+    async fn say(&mut self, text: &str) -> Result<Exit, CliError> {
+        let request = Submit {
+            text: text.to_owned(),
+            conversation: self.conversation.clone(),
+            model: self.model.clone(),
+            plan_approval: self.config.plan_approval_flag,
+            ..Submit::default()
+        };
+        let accepted = self.transport.api().submit(request).await?;
+        if self.conversation.is_none() {
+            let id = &accepted.conversation;
+            let again = self.config.command_line(&format!("chat --conversation {id}"));
+            out::note(&format!("polis: conversation {id} (continue it with `{again}`)"));
+        }
+        (self.conversation, self.model) = (Some(accepted.conversation.clone()), None);
+        self.follow(accepted).await
+    }
+
+    async fn send(&mut self, agent: &str, text: &str) -> Result<Exit, CliError> {
+        let request = Send {
+            agent_id: agent.into(),
+            text: text.to_owned(),
+            task_id: None,
+            plan_approval: self.config.plan_approval_flag,
+            artifacts: Vec::new(),
+        };
+        let accepted = self.transport.api().send(request).await?;
+        self.follow(accepted).await
+    }
+
+    /// Shows the reply. On a terminal Ctrl-C stops the request, and the chat goes on.
+    async fn follow(&mut self, accepted: Accepted) -> Result<Exit, CliError> {
+        let stop = if self.is_terminal { self.interrupts.begin_request() } else { self.interrupts.stop.clone() };
+        let followed = self.follow_until(accepted, &stop).await;
+        self.interrupts.end_request();
+        followed
+    }
+
+    async fn follow_until(&mut self, accepted: Accepted, stop: &CancellationToken) -> Result<Exit, CliError> {
+        let Accepted { task_id: task, conversation, seq, .. } = accepted;
+        let mut follow = RequestFollower {
+            transport: self.transport,
+            events: &mut self.events,
+            stop,
+            task: task.clone(),
+            from: seq,
+            show: ProgressOutput::StreamedReply(StreamedReply::of(conversation.main_thread())),
+            agree: ApprovalMode::Ask,
+            // Without a terminal, a line was written beforehand and cannot be a decision on what is pending now.
+            lines: self.is_terminal.then_some(&mut self.lines),
+            progress: Progress::of(task.clone()),
+        };
+        let ended = follow.until_it_ends().await;
+        let is_interrupted = matches!(ended, Ok(RequestEnd::Stopped)) && !self.interrupts.stop.is_cancelled();
+        if let (ProgressOutput::StreamedReply(words), true) = (&mut follow.show, is_interrupted || ended.is_err()) {
+            words.break_off()?;
+        }
+        match ended {
+            Ok(_) if is_interrupted => self.cancel(&task).await,
+            Ok(ended) => conclude(self.config, &task, ended, &mut follow.show),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn cancel(&self, task: &TaskId) -> Result<Exit, CliError> {
+        let request = Cancel { reason: "the person pressed Ctrl-C".to_owned(), turn: None };
+        match self.transport.api().cancel(task, request).await {
+            // It has ended in the meantime.
+            Err(error) if error.code() == "unknown_task" => {}
+            cancelled => drop(cancelled?),
+        }
+        out::note("polis: the request is cancelled, the conversation goes on; press Ctrl-C again to leave");
+        Ok(Exit::Done)
+    }
+
+    async fn list(&self) -> Result<(), CliError> {
+        let paging = ConversationPaging { limit: Some(LISTED), ..ConversationPaging::default() };
+        let page = self.transport.api().conversations(paging).await?;
+        for one in &page.conversations {
+            let mark = if self.conversation.as_ref() == Some(&one.id) { "*" } else { " " };
+            out::note(&format!("{mark} {}", conversation_line(one)));
+        }
+        if page.next.is_some() {
+            out::note("polis: there are more; `polis conversations` lists them all");
+        }
+        Ok(())
+    }
+
+    async fn switch(&mut self, name: &str) -> Result<(), CliError> {
+        if let Some(found) = ConversationChoice::Named(name.to_owned()).find(self.transport.api()).await? {
+            out::note(&format!("polis: conversation {}: {}", found.id, found.title));
+            (self.conversation, self.model) = (Some(found.id), None);
+        }
+        Ok(())
+    }
+
+    async fn set_model(&mut self, name: &str) -> Result<(), CliError> {
+        let api = self.transport.api();
+        let model = match (&self.conversation, name) {
+            (Some(id), "") => api.conversation(id).await?.model.map(|model| model.to_string()),
+            (None, "") => self.model.clone(),
+            (Some(id), name) => {
+                let request = ChangeConversation { model: Some(name.to_owned()), ..ChangeConversation::default() };
+                api.change_conversation(id, request).await?.model.map(|model| model.to_string())
+            }
+            (None, name) => {
+                self.model = Some(name.to_owned());
+                self.model.clone()
+            }
+        };
+        out::note(&match model {
+            Some(model) => format!("polis: this conversation asks {model}"),
+            None => "polis: this conversation asks the model of its role".to_owned(),
+        });
+        Ok(())
+    }
+
+    async fn approve(&mut self) -> Result<(), CliError> {
+        let waiting = approval_prompt::list(self.transport).await?;
+        if waiting.is_empty() {
+            out::note("polis: nothing waits for you");
+        }
+        for one in &waiting {
+            if !self.is_terminal {
+                out::note(&format!("  {}\n    {}", one.describe(), one.advice(self.config)));
+                continue;
+            }
+            let answered = tokio::select! {
+                () = self.interrupts.stop.cancelled() => return Ok(()),
+                answered = one.ask(self.transport, &mut self.lines) => answered,
+            };
+            match answered {
+                Ok(true) => out::note("polis: recorded"),
+                // The input has ended.
+                Ok(false) => return Ok(()),
+                Err(error) if error.code == "not_open" => out::note("polis: somebody else has decided it"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The next line. On a terminal there is a prompt, and a backslash at the end continues the line on the next one.
+async fn read_line(lines: &mut StdinLines, is_terminal: bool) -> Option<Line> {
+    if !is_terminal {
+        return lines.next().await;
+    }
+    let mut whole = String::new();
+    out::prompt("> ");
+    loop {
+        match lines.next().await? {
+            Line::Garbled => return Some(Line::Garbled),
+            Line::Text(text) => match text.strip_suffix('\\') {
+                Some(begun) => {
+                    whole.push_str(begun);
+                    whole.push('\n');
+                    out::prompt("… ");
+                }
+                None => return Some(Line::Text(whole + &text)),
+            },
         }
     }
 }
 
-/// The addressee and the text; none for an empty line.
-fn addressed(line: &str) -> Option<(&str, &str)> {
-    let line = line.trim();
-    let (agent, text) = match line.strip_prefix('@') {
-        Some(rest) => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
-        None => (AgentId::ROOT, line),
-    };
-    (!line.is_empty()).then_some((agent, text.trim()))
+impl<'a> Input<'a> {
+    /// What a line means; none for an empty one.
+    fn of(line: &'a str) -> Option<Self> {
+        let line = line.trim();
+        let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        if let Some(agent) = word.strip_prefix('@') {
+            return Some(Self::Send(agent, rest));
+        }
+        Some(match (word, rest) {
+            ("", _) => return None,
+            ("/new", "") => Self::New,
+            ("/list", "") => Self::List,
+            ("/switch", name) if !name.is_empty() => Self::Switch(name),
+            ("/model", name) => Self::Model(name),
+            ("/approve", "") => Self::Approve,
+            ("/help", "") => Self::Help,
+            ("/quit", "") => Self::Quit,
+            // A path is no command.
+            (word, "") if word.strip_prefix('/').is_some_and(|name| !name.contains(['/', '.'])) => Self::Unknown(word),
+            _ => Self::Say(line),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -123,16 +343,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_goes_to_root_unless_it_names_somebody() {
+    fn a_line_goes_to_the_conversation_unless_it_names_somebody_or_is_a_command() {
         for (line, want) in [
-            ("hello there", Some(("root", "hello there"))),
-            ("  @bob  how are you ", Some(("bob", "how are you"))),
-            ("@小明 你好", Some(("小明", "你好"))),
-            ("@bob", Some(("bob", ""))),
-            ("a@b.c is an address", Some(("root", "a@b.c is an address"))),
+            ("hello there", Some(Input::Say("hello there"))),
+            ("  @bob  how are you ", Some(Input::Send("bob", "how are you"))),
+            ("@小明 你好", Some(Input::Send("小明", "你好"))),
+            ("@bob", Some(Input::Send("bob", ""))),
+            ("a@b.c is an address", Some(Input::Say("a@b.c is an address"))),
             ("   ", None),
+            ("/new", Some(Input::New)),
+            (" /switch  a trip ", Some(Input::Switch("a trip"))),
+            ("/switch", Some(Input::Unknown("/switch"))),
+            ("/model", Some(Input::Model(""))),
+            ("/model openai/m", Some(Input::Model("openai/m"))),
+            ("/new ideas please", Some(Input::Say("/new ideas please"))),
+            ("/etc/hosts", Some(Input::Say("/etc/hosts"))),
+            ("/nwe", Some(Input::Unknown("/nwe"))),
         ] {
-            assert_eq!(addressed(line), want, "{line:?}");
+            assert_eq!(Input::of(line), want, "{line:?}");
         }
     }
 }

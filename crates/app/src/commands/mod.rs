@@ -5,9 +5,11 @@ pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod artifacts;
+pub(crate) mod attach;
 pub(crate) mod chat;
 #[cfg(feature = "authoring")]
 pub(crate) mod check;
+pub(crate) mod conversations;
 pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod login;

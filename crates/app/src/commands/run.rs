@@ -1,24 +1,30 @@
 //! `polis run`: one request, start to finish. The answer alone goes to stdout.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::PathBuf;
 
 use polis_api::{Accepted, Submit};
 use tokio_util::sync::CancellationToken;
 
+use crate::attached_files::{self, AttachedFile};
 use crate::cli::{self, ApprovalMode, Strategy};
 use crate::config::Config;
+use crate::conversation_choice::ConversationChoice;
 use crate::error::{CliError, Exit};
 use crate::follow::{ProgressOutput, RequestFollower, StreamedReply, conclude};
 use crate::out;
 use crate::progress::Progress;
 use crate::purpose::Purpose;
+use crate::request_text::RequestText;
 use crate::signals;
 use crate::stdin_lines::StdinLines;
 use crate::transport::Transport;
 
 /// The request, and how to run it.
 pub(crate) struct RunArgs {
-    request: String,
+    request: RequestText,
+    files: Vec<PathBuf>,
+    conversation: ConversationChoice,
     strategy: Option<polis_api::Strategy>,
     json: bool,
     agree: ApprovalMode,
@@ -32,40 +38,64 @@ impl From<cli::Run> for RunArgs {
             Strategy::Template => Some(polis_api::Strategy::Template),
             Strategy::Workflow => Some(polis_api::Strategy::Workflow),
         };
-        Self { request: typed.request.join(" "), strategy, json: typed.json, agree: typed.approve }
+        let conversation = ConversationChoice::from(&typed.conversation);
+        let cli::Run { request, file: files, json, approve: agree, .. } = typed;
+        Self { request: request.into(), files, conversation, strategy, json, agree }
     }
 }
 
 pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, CliError> {
     let stop = signals::watch();
+    // What the person gives is read before a society is opened or created for it.
+    let files = attached_files::open(&args.files)?;
+    let Some(text) = args.request.read(&stop).await? else { return Ok(Exit::Stopped) };
     let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
-    let done = one_request(config, args, &transport, &stop).await;
+    let done = one_request(config, args, Given { text, files }, &transport, &stop).await;
     transport.close(matches!(done, Ok(Exit::Stopped))).await;
     done
+}
+
+/// What a person gives with a request.
+struct Given {
+    text: String,
+    files: Vec<AttachedFile>,
 }
 
 async fn one_request(
     config: &Config,
     args: &RunArgs,
+    given: Given,
     transport: &Transport,
     stop: &CancellationToken,
 ) -> Result<Exit, CliError> {
+    let continued = args.conversation.find(transport.api()).await?;
+    let mut artifacts = Vec::new();
+    for file in given.files {
+        artifacts.push(file.store(transport.api()).await?);
+    }
     let request = Submit {
-        text: args.request.clone(),
+        text: given.text,
+        conversation: continued.as_ref().map(|conversation| conversation.id.clone()),
         strategy: args.strategy,
         plan_approval: config.plan_approval_flag,
+        artifacts,
         ..Submit::default()
     };
     // Watching begins first, so that nothing is missed.
     let mut events = transport.events(transport.last().await?).await?;
     let Accepted { task_id: task, conversation, seq, .. } = transport.api().submit(request).await?;
+    out::note(&match continued {
+        None => format!("polis: conversation {conversation} (continue it with --continue or --conversation {conversation})"),
+        Some(continued) => format!("polis: conversation {conversation}: {}", continued.title),
+    });
     let show = match (args.json, stdout().is_terminal()) {
         (true, _) => ProgressOutput::Json,
         (false, true) => ProgressOutput::Progress(Some(StreamedReply::of(conversation.main_thread()))),
         (false, false) => ProgressOutput::Progress(None),
     };
-    let mut lines = (args.agree == ApprovalMode::Ask && stdin().is_terminal()).then(StdinLines::start);
+    let can_ask = args.agree == ApprovalMode::Ask && stdin().is_terminal() && !args.request.takes_stdin;
+    let mut lines = can_ask.then(StdinLines::start);
     let mut follow = RequestFollower {
         transport,
         events: &mut events,

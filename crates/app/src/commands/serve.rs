@@ -18,14 +18,17 @@ use tokio_util::sync::CancellationToken;
 use super::chat::console;
 use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
+use crate::conversation_choice::ConversationChoice;
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
+use crate::signals::Interrupts;
 use crate::transport::{GRACE, Transport, open_log, owner_note};
 use crate::wiring::{OpenSociety, Store};
-use crate::{file_limit, out, roles, signals, token, wiring};
+use crate::{file_limit, out, roles, token, wiring};
 
 pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliError> {
-    let stop = signals::watch();
+    let interrupts = Interrupts::watch();
+    let stop = interrupts.stop.clone();
     // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
     file_limit::raise_limit();
     config.trust.claim_data()?;
@@ -40,7 +43,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::report_error(&CliError::new(taken.code(), taken.to_string()));
             out::note("polis: continuing in this console, without HTTP");
-            return serve_console(config, &store, &stop).await;
+            return serve_console(config, &store, &interrupts).await;
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
             return Err(CliError::usage(error.code(), error.to_string()));
@@ -173,9 +176,9 @@ async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watc
     Societies::new(first, Opener { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
 }
 
-async fn serve_console(config: &Config, store: &Store, stop: &CancellationToken) -> Result<Exit, CliError> {
+async fn serve_console(config: &Config, store: &Store, interrupts: &Interrupts) -> Result<Exit, CliError> {
     let transport = Transport::in_process(wiring::open(config, store, Purpose::Run).await?);
-    let done = console(config, &transport, stop).await;
+    let done = console(config, &transport, interrupts, &ConversationChoice::New).await;
     let state = if let Transport::InProcess(here) = &transport { Some(here.opened.state.clone()) } else { None };
     transport.close(false).await;
     if let Some(state) = state {

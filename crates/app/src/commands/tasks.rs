@@ -12,6 +12,9 @@ use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
 
+/// Longest beginning of a request that is shown, in characters.
+const WORDS: usize = 60;
+
 pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Read).await?;
     let (api, task_id) = (transport.api(), args.task.as_deref().map(TaskId::from));
@@ -24,12 +27,17 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliErro
         tasks.retain(|open| open.id == *task);
         dead_letters.retain(|dead| dead.task == *task);
     }
+    // Without a server nobody works on anything until the next start.
+    let is_served = matches!(transport, Transport::Http(_));
     if args.json {
-        let all = json!({ "tasks": tasks, "plans": plans, "deadLetters": dead_letters });
+        let all = json!({ "tasks": tasks, "plans": plans, "deadLetters": dead_letters, "isServed": is_served });
         return out::json(&all).map(|()| Exit::Done);
     }
-    for OpenTask { id, status, turns, open } in tasks {
-        out::line(&format!("{id}  {:<12}  {turns} turns, {open} open", out::name_of(&status)))?;
+    if !is_served && !tasks.is_empty() {
+        out::note("polis: no society is running, so nobody works on these; follow one with `polis attach TASK`");
+    }
+    for task in &tasks {
+        out::line(&line(task, is_served))?;
     }
     for DeadLetter { agent, task, turn, failure, at } in dead_letters {
         let when = describe::time(at);
@@ -55,4 +63,14 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliErro
         }
     }
     Ok(Exit::Done)
+}
+
+/// A request as a line: its status, who asked what in which conversation, and whether anybody works on it.
+fn line(task: &OpenTask, is_served: bool) -> String {
+    let OpenTask { id, status, turns, open, text, person, conversation } = task;
+    let by = person.as_ref().map(|person| format!("  by {person}")).unwrap_or_default();
+    let place = conversation.as_ref().map(|conversation| format!("  in {conversation}")).unwrap_or_default();
+    let work = if is_served { "" } else { "  nobody works on it" };
+    let status = out::name_of(status);
+    format!("{id}  {status:<12}  {turns} turns, {open} open{by}{place}{work}  {}", out::short(text, WORDS))
 }

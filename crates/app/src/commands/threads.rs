@@ -1,4 +1,4 @@
-//! `polis threads`: which conversations there are.
+//! `polis threads`: which threads there are.
 
 use polis_api::{ListedThread, Paging};
 

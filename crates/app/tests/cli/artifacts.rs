@@ -50,7 +50,7 @@ fn what_an_agent_puts_is_listed_and_can_be_had() {
     let model = ModelServer::start(vec![puts("report.md", "# 报告\n"), Reply::Repeat]);
     home.write("polis.toml", &settings(&model, ""));
     let id = Hasher::id_of("# 报告\n".as_bytes());
-    assert!(home.polis(&["run", "write a report"]).ok().contains(&id.to_string()));
+    assert!(home.polis(&["run", "--conversation", "root", "write a report"]).ok().contains(&id.to_string()));
     let line = home.polis(&["artifacts"]).ok();
     assert!(line.starts_with(&id.to_string()) && line.contains("root") && line.trim_end().ends_with("report.md"), "{line}");
     let listed: Value = serde_json::from_str(&home.polis(&["artifacts", "--json"]).ok()).unwrap();

@@ -32,7 +32,7 @@ fn a_file_is_read_once_for_a_request_and_again_after_it_was_edited() {
     let model = ModelServer::start(vec![reads(), reads(), edits(), reads(), Reply::Say(&["done"])]);
     home.write("polis.toml", &settings(&model));
     home.write("notes.txt", "one");
-    let ran = home.polis(&["run", "look at it"]);
+    let ran = home.polis(&["run", "--conversation", "root", "look at it"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let results = results(&model);
     let contents: Vec<_> = results.iter().map(|(_, content)| content.as_str()).collect();
@@ -61,7 +61,7 @@ fn a_plan_is_kept_in_the_thread_where_a_person_sees_it() {
         Reply::Say(&["done"]),
     ]);
     home.write("polis.toml", &settings(&model));
-    home.polis(&["run", "plan it"]).ok();
+    home.polis(&["run", "--conversation", "root", "plan it"]).ok();
     let said: Vec<_> = results(&model).into_iter().map(|(_, content)| content).collect();
     assert_eq!(said[..2], ["1. [x] look\n2. [ ] answer", "1. [x] look\n2. [>] answer"]);
     assert!(
@@ -71,7 +71,7 @@ fn a_plan_is_kept_in_the_thread_where_a_person_sees_it() {
     let shown: Value = serde_json::from_str(&home.polis(&["show", "root", "--json"]).ok()).unwrap();
     let want = json!([{ "text": "look", "status": "completed" }, { "text": "answer", "status": "in_progress" }]);
     assert_eq!(shown["settings"]["plan"]["steps"], want, "{shown:#}");
-    home.polis(&["run", "what is planned?"]).ok();
+    home.polis(&["run", "--conversation", "root", "what is planned?"]).ok();
     assert_eq!(results(&model)[0].1, "1. [x] look\n2. [>] answer", "another turn finds it");
     let listed: Value = serde_json::from_str(&home.polis(&["tools", "--json"]).ok()).unwrap();
     assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "plan" && tool["effect"] == "idempotent"));

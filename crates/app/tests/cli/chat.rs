@@ -4,6 +4,7 @@ use polis_domain::Event;
 
 use super::model::{ModelServer, Reply};
 use super::support::{Done, Home};
+use super::terminal::Terminal;
 
 #[test]
 fn lines_are_answered_in_order_and_the_end_of_input_is_the_end() {
@@ -12,7 +13,7 @@ fn lines_are_answered_in_order_and_the_end_of_input_is_the_end() {
     let mut command = home.command(&["chat"]);
     model.set(&mut command);
     let file = home.path().join("input");
-    std::fs::write(&file, "first\n\n  \n@root second\n").unwrap();
+    std::fs::write(&file, "first\n\n  \nsecond\n").unwrap();
     let done = Done::from(command.stdin(std::fs::File::open(file).unwrap()).output().unwrap());
     assert_eq!(done.ok(), "one and a half\n二\n");
     let asked: Vec<_> =
@@ -33,4 +34,113 @@ fn what_is_wrong_with_one_line_does_not_end_the_conversation() {
     assert_eq!((done.code, done.stdout.lines().count()), (1, 1), "{}", done.stdout);
     let envelopes = home.log().iter().filter(|recorded| matches!(recorded.event, Event::MessageSent { .. })).count();
     assert_eq!(envelopes, 2, "one line was good, and it was answered");
+}
+
+/// Chats with these lines from a pipe.
+fn chat(home: &Home, model: &ModelServer, args: &[&str], lines: &str) -> Done {
+    let mut command = home.command(&[&["chat"], args].concat());
+    model.set(&mut command);
+    let file = home.path().join("input");
+    std::fs::write(&file, lines).unwrap();
+    command.stdin(std::fs::File::open(file).unwrap()).output().unwrap().into()
+}
+
+/// The user's texts in the last request to a model.
+fn last_asked(model: &ModelServer) -> Vec<String> {
+    let requests = model.requests.lock().unwrap();
+    let messages = requests.last().unwrap().1["messages"].as_array().unwrap();
+    let said = messages.iter().filter(|message| message["role"] == "user");
+    said.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_chat_begins_a_conversation_and_can_continue_or_switch_to_another() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    let first = chat(&home, &model, &[], "a trip\nto Rome\n");
+    let trip = first.conversation();
+    assert!(trip.starts_with("c-"), "{}", first.stderr);
+    assert_eq!(first.ok(), "well\nwell\n");
+    assert_eq!(last_asked(&model), ["a trip", "to Rome"]);
+
+    let second = chat(&home, &model, &[], "a poem\n/new\na song\n");
+    assert_eq!(last_asked(&model), ["a song"]);
+    assert_eq!(second.stderr.matches("polis: conversation c-").count(), 2, "{}", second.stderr);
+    second.ok();
+
+    chat(&home, &model, &["--continue"], "in two parts\n").ok();
+    assert_eq!(last_asked(&model), ["a song", "in two parts"]);
+    chat(&home, &model, &["--conversation", &trip], "by train\n").ok();
+    assert_eq!(last_asked(&model), ["a trip", "to Rome", "by train"]);
+    let switched = chat(&home, &model, &[], "/switch poem\nin rhymes\n/list\n");
+    assert_eq!(last_asked(&model), ["a poem", "in rhymes"]);
+    let marked: Vec<_> = switched.stderr.lines().filter(|line| line.starts_with("* ")).collect();
+    assert!(marked.len() == 1 && marked[0].ends_with("a poem"), "{}", switched.stderr);
+    chat(&home, &model, &[], "/switch nothing like it\n").fails(1, "unknown_conversation");
+}
+
+#[test]
+fn a_chat_can_change_the_model_of_its_conversation() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    let done = chat(&home, &model, &[], "/model\n/model openai/other\none\n/model openai/third\ntwo\n/new\nthree\n");
+    let asked: Vec<_> =
+        model.requests.lock().unwrap().iter().map(|(_, body)| body["model"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(asked, ["other", "third", "test"]);
+    assert!(done.stderr.contains("asks the model of its role"), "{}", done.stderr);
+    done.ok();
+}
+
+#[test]
+fn without_a_terminal_lines_are_sent_as_they_are() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    chat(&home, &model, &[], "C:\\\n/nothing\n/approve\n/help\n").ok();
+    assert_eq!(last_asked(&model), ["C:\\", "/nothing"]);
+}
+
+#[test]
+fn at_a_terminal_a_backslash_continues_the_line_and_an_unknown_command_is_not_sent() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    let mut command = home.command(&["chat"]);
+    model.set(&mut command);
+    let mut terminal = Terminal::start(command);
+    terminal.until("> ");
+    terminal.types("/nwe\n");
+    terminal.until("there is no command /nwe");
+    terminal.until("> ");
+    terminal.types("one\\\n");
+    terminal.until("… ");
+    terminal.types("two\n");
+    terminal.until("well");
+    terminal.until("> ");
+    terminal.types("/quit\n");
+    assert_eq!(terminal.ends(), Some(0));
+    assert_eq!(last_asked(&model), ["one\ntwo"]);
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Say(&["well"]), Reply::Hang, Reply::Say(&["fine"])]);
+    let mut command = home.command(&["chat"]);
+    model.set(&mut command);
+    let mut terminal = Terminal::start(command);
+    terminal.until("> ");
+    terminal.types("one\n");
+    terminal.until("well");
+    terminal.until("> ");
+    terminal.types("two\n");
+    model.wait();
+    model.wait();
+    terminal.interrupt();
+    terminal.until("the request is cancelled, the conversation goes on");
+    terminal.until("> ");
+    terminal.types("three\n");
+    terminal.until("fine");
+    terminal.until("> ");
+    terminal.interrupt();
+    assert_eq!(terminal.ends(), Some(130));
+    assert_eq!(last_asked(&model), ["one", "two", "three"], "what was said is kept");
 }

@@ -18,7 +18,7 @@ fn a_model_without_tools_uses_them_all_the_same() {
         format!("model = \"openai/small\"\nemulated_tools = [\"{emulated}\"]\n[providers.openai]\nbase_url = \"{address}\"\n")
     };
     home.write("polis.toml", &settings("openai/sm*"));
-    let done = home.polis(&["run", "what is in a.txt?"]);
+    let done = home.polis(&["run", "--conversation", "root", "what is in a.txt?"]);
     assert!(done.stderr.contains("root calls read_file {\"path\": \"a.txt\"}"), "{}", done.stderr);
     assert_eq!(done.ok(), "it says 你好\n");
     let requests = model.requests.lock().unwrap();

@@ -198,7 +198,7 @@ fn a_yes_for_always_covers_what_it_names_and_nothing_else() {
     );
     let run = |arguments: Value| {
         let model = ModelServer::start(vec![Reply::Call("office__send_money", arguments), Reply::Say(&["done"])]);
-        let mut command = home.command(&["run", "pay"]);
+        let mut command = home.command(&["run", "--conversation", "root", "pay"]);
         model.set(&mut command);
         let done = command.output().unwrap();
         (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())

@@ -99,7 +99,7 @@ fn a_request_has_a_budget_by_default_and_one_word_lets_it_go_on() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let (code, _, stderr) = polis(&["run", "--strategy", "simple", "work without end"]);
+    let (code, _, stderr) = polis(&["run", "--conversation", "root", "--strategy", "simple", "work without end"]);
     assert_eq!(code, Some(3), "{stderr}");
     assert_eq!(model.requests.lock().unwrap().len(), 200);
     let question = stderr.lines().find(|line| line.contains(" asks: 200 of 200 model requests of task")).expect(&stderr);

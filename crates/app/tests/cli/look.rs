@@ -1,4 +1,4 @@
-//! Looking: `polis log`, `show`, `agents`, `approvals`. It works beside a server and without one, and changes nothing.
+//! Looking: `polis log`, `show`, `agents`, `approvals`, `conversations`, `tasks`. It works beside a server and without one, and changes nothing.
 
 use std::io::{BufRead, BufReader};
 
@@ -19,6 +19,9 @@ const LOOKS: &[&[&str]] = &[
     &["agents", "--json"],
     &["approvals"],
     &["approvals", "--json"],
+    &["conversations"],
+    &["conversations", "search", "hello", "--json"],
+    &["tasks"],
 ];
 
 #[test]
@@ -52,7 +55,7 @@ fn looking_starts_no_turn_and_changes_nothing() {
 #[test]
 fn a_look_is_the_same_beside_a_server_and_without_one() {
     let home = Home::new();
-    home.polis(&["run", "hello"]).ok();
+    home.polis(&["run", "--conversation", "root", "hello"]).ok();
     let all: Vec<_> = LOOKS.iter().filter(|look| !look.contains(&"--follow")).collect();
     let alone: Vec<String> = all.iter().map(|look| home.polis(look).ok()).collect();
     let served = home.serve(&[]);
@@ -70,7 +73,7 @@ fn a_look_is_the_same_beside_a_server_and_without_one() {
 #[test]
 fn the_log_is_shown_for_people_and_for_programs() {
     let home = Home::new();
-    home.polis(&["run", "hello"]).ok();
+    home.polis(&["run", "--conversation", "root", "hello"]).ok();
     let log = home.log();
     let printed = home.polis(&["log", "--json"]).ok();
     let read: Vec<Recorded> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -105,7 +108,7 @@ fn the_log_can_be_followed() {
 #[test]
 fn a_thread_is_shown_with_its_phase_and_in_the_documents_shape() {
     let home = Home::new();
-    home.polis(&["run", "hello"]).ok();
+    home.polis(&["run", "--conversation", "root", "hello"]).ok();
     let shown = home.polis(&["show", "root"]).ok();
     assert!(shown.starts_with("root  (phase initial_phase, 2 messages)\n[0] user  2"), "{shown}");
     assert!(shown.contains("    hello\n[1] bot  2"), "{shown}");

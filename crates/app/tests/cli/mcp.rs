@@ -114,6 +114,6 @@ fn a_tool_called_without_its_server_is_judged_stated_and_made_under_its_whole_na
     assert!(code == Some(0) && told.contains("the word is oak"), "{told}");
     let log = home.polis(&["log", "--json"]).ok();
     assert!(log.contains(r#""tool":"shell__words","wrote":"words""#), "{log}");
-    let (code, told) = run("", &["run", "a word"]);
+    let (code, told) = run("", &["run", "--conversation", "root", "a word"]);
     assert!(code == Some(3) && told.contains("May root use shell__words?"), "{told}");
 }

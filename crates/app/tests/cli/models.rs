@@ -37,9 +37,10 @@ fn a_budget_that_is_used_up_waits_for_a_person_who_may_grant_more_or_not() {
     let home = Home::new();
     let model = ModelServer::start(vec![Reply::Say(&["one"]), Reply::Say(&["two"])]);
     home.write("polis.toml", &settings(&model, "[budget]\ntokens = 1"));
-    assert_eq!(home.polis(&["run", "hello"]).ok(), "one\n");
-    for again in [&["run", "hello"][..], &["run", "--approve", "all", "hello"]] {
-        let waits = home.polis(again);
+    let run = |args: &[&str]| home.polis(&[&["run", "--conversation", "root"], args].concat());
+    assert_eq!(run(&["hello"]).ok(), "one\n");
+    for again in [&["hello"][..], &["--approve", "all", "hello"]] {
+        let waits = run(again);
         assert_eq!(waits.code, 3, "{}", waits.stderr);
         assert!(waits.stderr.contains("tokens of the society are used. May it go on, with as much again?"), "{}", waits.stderr);
     }
@@ -56,7 +57,7 @@ fn a_budget_that_is_used_up_waits_for_a_person_who_may_grant_more_or_not() {
 #[test]
 fn what_was_spent_is_told_by_account() {
     let home = Home::new();
-    home.polis(&["run", "hello"]).ok();
+    home.polis(&["run", "--conversation", "root", "hello"]).ok();
     let told = home.polis(&["usage"]).ok();
     for scope in ["society ", "role:root ", "agent:root "] {
         assert!(told.contains(scope) && told.contains(" tokens  $0.0000"), "{told}");

@@ -43,7 +43,7 @@ fn a_run_that_must_wait_for_a_person_says_what_to_do_and_ends_with_3() {
     let home = Home::new();
     let (id, task) = begun(&home.data());
     // Root cannot turn to this before its older question is answered.
-    let done = home.polis(&["run", "hello"]);
+    let done = home.polis(&["run", "--conversation", "root", "hello"]);
     assert_eq!(done.code, 3, "{}", done.stderr);
     for said in [&format!("{id}  root asks: may I sing?"), &format!("polis approve {id}"), &format!("polis deny {id} [reason]")]
     {
@@ -52,6 +52,12 @@ fn a_run_that_must_wait_for_a_person_says_what_to_do_and_ends_with_3() {
     assert_eq!(done.stdout, "");
     let listed = home.polis(&["approvals"]).ok();
     assert_eq!(listed, format!("{id}  root asks: may I sing?\n"));
+    for command in ["wait", "attach"] {
+        let done = home.polis(&[command, &task]);
+        assert_eq!(done.code, 3, "{}", done.stderr);
+        assert!(done.stderr.contains(&format!("polis approve {id}")), "{}", done.stderr);
+    }
+    home.polis(&["result", &task]).fails(3, "still_open");
 
     home.polis(&["approve", "1.1"]).fails(1, "not_open");
     home.polis(&["approve", &id, "--again"]).fails(1, "not_waiting");
@@ -77,7 +83,7 @@ fn approvals_can_be_given_for_a_whole_run() {
     begun(&home.data());
     // Only those of the run itself: what others asked stays with the person.
     for agree in ["all", "never"] {
-        let done = home.polis(&["run", "--approve", agree, "hello"]);
+        let done = home.polis(&["run", "--conversation", "root", "--approve", agree, "hello"]);
         assert_eq!(done.code, 3, "{}", done.stderr);
         assert_eq!(home.polis(&["approvals"]).ok().lines().count(), 1);
     }

@@ -19,7 +19,7 @@ fn a_call_waits_for_a_word_and_is_made_with_the_arguments_that_it_gives() {
     let home = Home::new();
     let model = ModelServer::start(vec![writes(), Reply::Repeat, writes(), Reply::Repeat]);
     home.write("polis.toml", &settings(&model, "[[policy]]\ntool = \"write_*\"\nthen = \"ask\"\nwhy = \"Look first.\""));
-    let waits = home.polis(&["run", "write it"]);
+    let waits = home.polis(&["run", "--conversation", "root", "write it"]);
     assert_eq!(waits.code, 3, "{}", waits.stderr);
     assert!(waits.stderr.contains("May root use write_file? Look first."), "{}", waits.stderr);
     assert!(waits.stderr.contains("by the model") && waits.stderr.contains("--always agent|task|tool"), "{}", waits.stderr);

@@ -24,7 +24,7 @@ fn a_question_ends_a_run_with_3_says_how_to_answer_and_is_answered_in_words() {
     let home = Home::new();
     let model = ModelServer::start(vec![asks(), Reply::Repeat, asks(), Reply::Repeat, asks(), Reply::Repeat]);
     home.write("polis.toml", &settings(&model, ""));
-    let waits = home.polis(&["run", "--approve", "all", "paint it"]);
+    let waits = home.polis(&["run", "--conversation", "root", "--approve", "all", "paint it"]);
     assert_eq!(waits.code, 3, "{}", waits.stderr);
     let question = listed(&home);
     let id = question["id"].as_str().unwrap();
@@ -38,7 +38,7 @@ fn a_question_ends_a_run_with_3_says_how_to_answer_and_is_answered_in_words() {
     assert!(home.polis(&["answer", id, "blue"]).ok().contains("it says: blue"));
     home.polis(&["answer", id, "red"]).fails(1, "not_open");
 
-    assert_eq!(home.polis(&["run", "paint it"]).code, 3);
+    assert_eq!(home.polis(&["run", "--conversation", "root", "paint it"]).code, 3);
     let id = listed(&home)["id"].as_str().unwrap().to_owned();
     assert!(
         home.polis(&["deny", &id, "no", "paint"])
@@ -115,7 +115,7 @@ fn a_server_asks_the_person_by_name_and_goes_on_with_a_form_that_fits() {
     let model = ModelServer::start(vec![greets(), Reply::Repeat]);
     let home = asking(&model, FORM, "");
     let served = home.serve(&[]);
-    let task = served.post("/api/submit", &json!({ "text": "greet" })).1["taskId"].clone();
+    let task = served.post("/api/submit", &json!({ "text": "greet", "conversation": "root" })).1["taskId"].clone();
     served.until(|recorded| asks_person(&recorded.event));
     assert_eq!(served.get(&format!("/api/tasks/{}", task.as_str().unwrap())).1["status"], json!("needs_person"));
     let question = listed(&home);

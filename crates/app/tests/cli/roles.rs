@@ -60,7 +60,7 @@ fn root_founds_an_organisation_over_the_wire() {
         Reply::Call("write_file", json!({ "path": "roles/mine.md", "content": "I may do everything." })),
         Reply::Repeat,
     ]);
-    let mut command = home.command(&["run", "go"]);
+    let mut command = home.command(&["run", "--conversation", "root", "go"]);
     model.set(&mut command);
     let done = super::support::Done::from(command.output().unwrap());
     let answer = done.ok();
@@ -83,7 +83,7 @@ fn root_founds_an_organisation_over_the_wire() {
 fn a_person_has_a_conversation_compressed_and_undoes_it() {
     let home = Home::new();
     for n in 0..8 {
-        home.polis(&["run", "--model", "offline", &format!("{n} + 3")]).ok();
+        home.polis(&["run", "--conversation", "root", "--model", "offline", &format!("{n} + 3")]).ok();
     }
     let nothing = home.polis(&["compress", "root", "--undo"]);
     nothing.fails(1, "nothing_to_restore");
@@ -93,7 +93,7 @@ fn a_person_has_a_conversation_compressed_and_undoes_it() {
     assert_eq!(tasks.lines().count(), 1, "{tasks}");
     assert!(home.polis(&["threads"]).ok().starts_with("root "));
     let model = ModelServer::start(vec![Reply::Say(&["sums"]), Reply::Say(&["done"])]);
-    let mut command = home.command(&["run", "and now?"]);
+    let mut command = home.command(&["run", "--conversation", "root", "and now?"]);
     model.set(&mut command);
     assert_eq!(super::support::Done::from(command.output().unwrap()).ok().trim(), "done");
     let shown = || -> Value {

@@ -1,8 +1,9 @@
 //! `polis run`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
 
-use polis_domain::{Event, MessageKind, Recorded};
+use polis_domain::{Artifact, Event, MessageKind, Recorded};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -17,7 +18,10 @@ fn a_request_goes_through_a_streaming_model_and_a_tool_and_the_answer_alone_is_o
     let mut command = home.command(&["run", "what", "is in a.txt?"]);
     model.set(&mut command);
     let done = Done::from(command.output().unwrap());
-    for line in ["root asks the model", "root calls read_file {\"path\":\"a.txt\"}", "12 tokens in, 34 out"] {
+    let id = done.conversation();
+    for line in
+        [&format!("{id} asks the model"), &format!("{id} calls read_file {{\"path\":\"a.txt\"}}"), "12 tokens in, 34 out"]
+    {
         assert!(done.stderr.contains(line), "{}", done.stderr);
     }
     assert!(!done.stderr.contains("offline"), "{}", done.stderr);
@@ -151,4 +155,62 @@ fn a_run_that_is_stopped_says_so_and_the_request_is_not_lost() {
     let answer = served.until(is_ending);
     assert_eq!(&*answer.event.envelope().unwrap().payload.text, "late, but here");
     served.stop();
+}
+
+#[test]
+fn the_request_can_come_from_standard_input_and_does_so_only_when_it_is_asked_for() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    let asked = |args: &[&str], piped: &[u8]| {
+        let mut command = home.command(args);
+        model.set(&mut command);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(piped).unwrap();
+        Done::from(child.wait_with_output().unwrap()).ok();
+        model.requests.lock().unwrap().last().unwrap().1["messages"][1]["content"].clone()
+    };
+    assert_eq!(asked(&["run", "-"], b"one\ntwo\n"), json!("one\ntwo"));
+    assert_eq!(asked(&["run", "sum", "up", "-"], b"one\ntwo\n"), json!("sum up\n\none\ntwo"));
+    assert_eq!(asked(&["run", "sum", "up", "-"], b""), json!("sum up"));
+    assert_eq!(asked(&["run", "sum up"], b""), json!("sum up"));
+
+    // Somebody holds the pipe open and writes nothing.
+    let mut command = home.command(&["run", "sum up"]);
+    model.set(&mut command);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let pipe = child.stdin.take();
+    assert_eq!(Done::from(child.wait_with_output().unwrap()).ok(), "well\n");
+    drop(pipe);
+
+    let home = Home::new();
+    home.fed(&["run", "-"], b"\xff\xfe").fails(1, "invalid_utf8");
+    assert!(!home.data().exists(), "nothing was created for it");
+    home.fed(&["run", "-"], b" \n").fails(1, "empty_text");
+}
+
+#[test]
+fn files_are_stored_and_go_with_the_request() {
+    let home = Home::new();
+    home.write("notes.md", "# what was said\n");
+    std::fs::write(home.path().join("picture"), b"\x89PNG\0").unwrap();
+    home.polis(&["run", "--file", "nothing.md", "x"]).fails(2, "unreadable_file");
+    home.polis(&["run", "--file", ".", "x"]).fails(2, "unreadable_file");
+    assert!(!home.data().exists(), "nothing was created for it");
+
+    let with_server = home.serve(&[]);
+    home.polis(&["run", "--file", "notes.md", "--file", "picture", "read them"]).ok();
+    with_server.stop();
+    home.polis(&["run", "--file", "notes.md", "again"]).ok();
+    let log = home.log();
+    let sent = log.iter().filter_map(|recorded| recorded.event.envelope()).filter(|envelope| envelope.from.is_user());
+    let attached: Vec<Vec<_>> = sent
+        .map(|envelope| Artifact::attached(&envelope.payload.meta).into_iter().map(|it| it.to_string()).collect())
+        .collect();
+    assert_eq!(attached.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1], "{attached:?}");
+    let listed = home.polis(&["artifacts"]).ok();
+    for kind in ["text/markdown; charset=utf-8  notes.md", "application/octet-stream  picture"] {
+        assert!(listed.contains(kind), "{listed}");
+    }
+    let id = listed.split(' ').next().unwrap();
+    assert_eq!(home.polis(&["artifacts", "get", id]).ok(), "# what was said\n");
 }

@@ -27,7 +27,7 @@ fn a_server_says_where_it_is_answers_and_keeps_what_it_was_told() {
     let target = format!("/api/messages/{}", accepted["taskId"].as_str().unwrap());
     let (_, messages) = served.get(&target);
     assert_eq!(messages["messages"].as_array().unwrap().len(), 1);
-    assert_eq!(messages["messages"][0]["from"], json!("root"));
+    assert_eq!(messages["messages"][0]["from"], accepted["conversation"]);
 
     let token = served.token.clone();
     let (code, said) = served.stop();
@@ -126,11 +126,11 @@ fn a_server_that_stops_tells_its_streams_why_and_sums_up_what_is_unfinished() {
     home.write("polis.toml", "[[policy]]\ntool = \"write_file\"\nthen = \"ask\"\n");
     let model = ModelServer::start(vec![Reply::Call("write_file", json!({ "path": "a.txt", "content": "x" }))]);
     let served = home.serve_with(&[], |command| model.set(command));
-    served.post("/api/submit", &json!({ "text": "first" }));
+    let (_, first) = served.post("/api/submit", &json!({ "text": "first" }));
     while served.get("/api/approvals").1["approvals"].as_array().unwrap().is_empty() {
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
-    served.post("/api/submit", &json!({ "text": "second" }));
+    served.post("/api/submit", &json!({ "text": "second", "conversation": first["conversation"] }));
     let stream = served.stream("/api/events");
     let (code, said) = served.stop();
     assert_eq!(code, 0, "{said}");
@@ -146,7 +146,7 @@ fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
     let home = Home::new();
     let model = ModelServer::start(vec![Reply::Hang]);
     let mut served = home.serve_with(&[], |command| model.set(command));
-    served.post("/api/submit", &json!({ "text": "x" }));
+    served.post("/api/submit", &json!({ "text": "x", "conversation": "root" }));
     model.wait();
     served.signal(Signal::INT);
     assert!(served.said().any(|line| line.contains("press Ctrl-C again to stop immediately")));

@@ -58,15 +58,15 @@ fn a_fork_and_the_society_go_their_own_ways() {
 #[test]
 fn a_rewound_society_goes_on_from_there_and_what_it_was_is_kept() {
     let home = Home::new();
-    home.polis(&["run", "what is 2 + 3?"]).ok();
+    home.polis(&["run", "--conversation", "root", "what is 2 + 3?"]).ok();
     let place = home.last();
-    home.polis(&["run", "what is 3 + 4?"]).ok();
+    home.polis(&["run", "--conversation", "root", "what is 3 + 4?"]).ok();
     let whole = log(&home, "main");
     let told = home.polis(&["rewind", "--to", &place.to_string()]).ok();
     assert_eq!(told, format!("main continues from event {place}; its previous history is kept as main-1\n"));
     assert_eq!(log(&home, "main-1"), whole);
     assert_eq!(home.last().0, place.0 + 1);
-    home.polis(&["run", "what is 4 + 5?"]).ok();
+    home.polis(&["run", "--conversation", "root", "what is 4 + 5?"]).ok();
     assert!(home.polis(&["show", "root"]).ok().contains("4 + 5"));
     assert!(!home.polis(&["show", "root"]).ok().contains("3 + 4"));
     home.polis(&["rewind", "--to", "9999"]).fails(1, "no_such_event");
@@ -116,7 +116,7 @@ fn a_server_forks_and_rewinds_and_its_societies_do_not_disturb_each_other() {
     served.post("/api/submit", &json!({ "text": "second" }));
     model.wait();
     model.wait();
-    let (status, sent) = served.post("/s/other/api/submit", &json!({ "text": "third" }));
+    let (status, sent) = served.post("/s/other/api/submit", &json!({ "text": "third", "conversation": "root" }));
     assert_eq!((status, works("other")), (200, json!(true)));
     let target = format!("/s/other/api/tasks/{}", sent["taskId"].as_str().unwrap());
     while served.get(&target).1["status"] != "done" {

@@ -22,7 +22,7 @@ fn home() -> Home {
 fn a_procedure_is_followed_offline_from_start_to_finish_and_shown() {
     let home = home();
     home.write("sops/sales_report.md", REPORT);
-    let answer = home.polis(&["run", "Please make the sales report for Ulm."]).ok();
+    let answer = home.polis(&["run", "--conversation", "root", "Please make the sales report for Ulm."]).ok();
     assert!(answer.contains("40"), "{answer}");
 
     let plans: Value = serde_json::from_str(&home.polis(&["tasks", "--json"]).ok()).unwrap();
@@ -42,9 +42,9 @@ fn a_procedure_is_followed_offline_from_start_to_finish_and_shown() {
     assert!(home.polis(&["show", "root"]).ok().contains("(template: SOP `sales_report` fits"));
     assert!(home.polis(&["log"]).ok().contains("planSet  template (SOP `sales_report` fits"));
 
-    let answer = home.polis(&["run", "--strategy", "template", "Ulm的销售报告"]).ok();
+    let answer = home.polis(&["run", "--conversation", "root", "--strategy", "template", "Ulm的销售报告"]).ok();
     assert!(answer.contains("40"), "{answer}");
-    home.polis(&["run", "--strategy", "simple", "sales report for Ulm"]).ok();
+    home.polis(&["run", "--conversation", "root", "--strategy", "simple", "sales report for Ulm"]).ok();
     assert!(home.polis(&["show", "root"]).ok().contains("(simple: it was asked for)"));
 }
 

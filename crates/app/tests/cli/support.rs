@@ -137,6 +137,13 @@ impl Done {
         self.stdout
     }
 
+    /// The conversation that it names on stderr.
+    pub(crate) fn conversation(&self) -> String {
+        let rest = self.stderr.lines().find_map(|line| line.strip_prefix("polis: conversation "));
+        let rest = rest.unwrap_or_else(|| panic!("no conversation is named: {}", self.stderr));
+        rest.split([' ', ':']).next().unwrap().to_owned()
+    }
+
     /// It ended with this status and this code on stderr.
     pub(crate) fn fails(&self, status: i32, code: &str) {
         assert_eq!(self.code, status, "{}{}", self.stdout, self.stderr);

@@ -115,7 +115,8 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
         "polis.toml",
         &format!("[telemetry]\nendpoint = \"{}\"\nheaders = {{ X-Key = \"k ${{COLLECTOR_KEY}}\" }}\n", collector.url()),
     );
-    let mut command = home.command(&["run", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
+    let mut command =
+        home.command(&["run", "--conversation", "root", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
     Done::from(command.env("COLLECTOR_KEY", "of-the-collector").output().unwrap()).ok();
 
     let spans = collector.spans();
@@ -158,7 +159,7 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
 #[test]
 fn without_a_collector_the_answer_comes_all_the_same_and_the_spans_later() {
     let home = Home::new();
-    let mut command = home.command(&["run", "what is 2 + 3?"]);
+    let mut command = home.command(&["run", "--conversation", "root", "what is 2 + 3?"]);
     let done = Done::from(command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9").output().unwrap());
     assert_eq!(done.stderr.matches("the telemetry collector does not accept data").count(), 1, "{}", done.stderr);
     assert!(done.ok().contains('5'));
@@ -204,7 +205,7 @@ fn a_kill_loses_no_span_and_what_is_sent_twice_is_the_same_twice() {
     let served = serve(&collector);
     let place = home.data().join("telemetry/main.json");
     let at_first = std::fs::read(&place).unwrap();
-    served.post("/api/submit", &json!({ "text": "what is in a.txt?" }));
+    served.post("/api/submit", &json!({ "text": "what is in a.txt?", "conversation": "root" }));
     model.wait();
     model.wait();
     served.kill();
@@ -271,7 +272,7 @@ fn everything_on_stderr_is_json_where_somebody_wants_it() {
         }
     }
     let warned = lines.iter().find(|line| line["level"] == "WARN").unwrap();
-    assert_eq!((&warned["target"], &warned["collector"]), (&json!("polis_telemetry::follow"), &json!("http://127.0.0.1:9")));
+    assert_eq!((&warned["target"], &warned["collector"]), (&json!("polis_telemetry::follower"), &json!("http://127.0.0.1:9")));
     assert!(lines.iter().any(|line| line["target"] == "polis" && line["message"].as_str().unwrap().contains("offline model")));
     done.ok();
     let mut bad = home.command(&["run", "x"]);

@@ -34,7 +34,9 @@ fn is_call(event: &Event) -> bool {
 fn three_todos_are_done_with_real_results_and_the_run_replays_without_a_model() {
     let home = folder();
     let request = "what is the total amount by city in sales.csv? read NOTES.md; what is 15% of 240";
-    let answer = home.polis(&["run", "--strategy", "workflow", "--record", TAPE, request]).ok();
+    let recorded = home.polis(&["run", "--strategy", "workflow", "--record", TAPE, request]);
+    let id = recorded.conversation();
+    let answer = recorded.ok();
     has(&answer, &["(offline model)", "Paris", "7", "buy milk", "36"]);
     assert!(count(&home, is_call) >= 2);
     assert_eq!(
@@ -42,11 +44,11 @@ fn three_todos_are_done_with_real_results_and_the_run_replays_without_a_model() 
         6,
         "workflow, planner, three todos, verifier"
     );
-    let tree = home.polis(&["show", "root", "--tree"]).ok();
+    let tree = home.polis(&["show", &id, "--tree"]).ok();
     has(&tree, &["- [x] read NOTES.md", "→ read_file", "## The current task"]);
-    let prompt = home.polis(&["show", "root.messages[1].meta._thread.messages[0].meta._thread", "--prompt"]).ok();
+    let prompt = home.polis(&["show", &planner(&id), "--prompt"]).ok();
     has(&prompt, &["You are the Planner", "- `read_file`:"]);
-    home.polis(&["show", "root", "--prompt"]).fails(1, "no_prompt");
+    home.polis(&["show", &id, "--prompt"]).fails(1, "no_prompt");
 
     std::fs::remove_dir_all(home.data()).unwrap();
     let done = home.polis(&["run", "--strategy", "workflow", "--replay", TAPE, request]);
@@ -67,6 +69,12 @@ fn what_cannot_be_done_is_told_beside_what_was() {
     let done = home.polis(&["run", "--strategy", "workflow", "read missing.txt; read NOTES.md"]);
     assert_eq!(done.code, 4, "{}", done.stderr);
     has(&done.stdout, &["I could not do everything that was asked.", "buy milk", "What is missing:", "missing.txt"]);
+    // So it is when somebody asks later.
+    let task = home.log().iter().find_map(|recorded| recorded.event.envelope().map(|it| it.task_id.to_string())).unwrap();
+    for (command, printed) in [("wait", ""), ("attach", &*done.stdout), ("result", &*done.stdout)] {
+        let again = home.polis(&[command, &task]);
+        assert_eq!((again.code, &*again.stdout), (4, printed), "{command}: {}", again.stderr);
+    }
 }
 
 #[test]
@@ -74,8 +82,10 @@ fn business_contexts_come_from_the_prompts_folder() {
     let home = folder();
     std::fs::create_dir(home.path().join("prompts")).unwrap();
     home.write("prompts/planner.md", "We sell tea.");
-    home.polis(&["run", "--strategy", "workflow", "read NOTES.md"]).ok();
-    let prompt = home.polis(&["show", "root.messages[1].meta._thread.messages[0].meta._thread", "--prompt"]).ok();
+    let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md"]);
+    let planner = planner(&done.conversation());
+    done.ok();
+    let prompt = home.polis(&["show", &planner, "--prompt"]).ok();
     has(&prompt, &["We sell tea."]);
 }
 
@@ -86,8 +96,9 @@ fn business_contexts_come_from_the_documents_folder_too_and_what_is_odd_about_th
     home.write("agents/prompts/planner.md", "We sell tea. Answer with a planner-response.");
     let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md"]);
     has(&done.stderr, &["agents/prompts/planner.md: the business context names `planner-response`"]);
+    let planner = planner(&done.conversation());
     done.ok();
-    let prompt = home.polis(&["show", "root.messages[1].meta._thread.messages[0].meta._thread", "--prompt"]).ok();
+    let prompt = home.polis(&["show", &planner, "--prompt"]).ok();
     has(&prompt, &["We sell tea."]);
     let found = home.polis(&["doctor"]);
     has(&found.stdout, &["BAD  prompts    agents/prompts/planner.md: "]);
@@ -117,7 +128,7 @@ fn a_run_without_approvals_pays_for_one_plan_and_does_nothing() {
 #[test]
 fn whoever_waits_sees_who_works_on_what_where_and_what_it_took() {
     let home = folder();
-    let done = home.polis(&["run", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
+    let done = home.polis(&["run", "--conversation", "root", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
     has(
         &done.stderr,
         &[
@@ -192,13 +203,17 @@ fn a_plan_is_asked_about_as_flag_variable_and_file_say_in_this_order() {
 #[test]
 fn a_request_keeps_its_own_policy_also_behind_another_and_with_a_server() {
     let home = folder();
-    let args = ["run", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"];
+    let args = ["run", "--conversation", "root", "--strategy", "workflow", "--plan-approval", "always", "read NOTES.md"];
     for _ in 0..2 {
         assert_eq!(home.polis(&args).code, 3);
     }
     let waiting: serde_json::Value = serde_json::from_str(&home.polis(&["approvals", "--json"]).ok()).unwrap();
     home.polis(&["deny", waiting["approvals"][0]["id"].as_str().unwrap()]);
-    assert_eq!(home.polis(&["run", "what is 1+1?"]).code, 3, "the second one has its plan asked about as well");
+    assert_eq!(
+        home.polis(&["run", "--conversation", "root", "what is 1+1?"]).code,
+        3,
+        "the second one has its plan asked about as well"
+    );
     assert_eq!(times_asked(&home), 2);
 
     let home = folder();
@@ -209,6 +224,11 @@ fn a_request_keeps_its_own_policy_also_behind_another_and_with_a_server() {
     home.polis(&["cancel", &task]).ok();
     let listed = home.polis(&["tasks"]).ok();
     assert!(listed.contains("root  ended before it was done") && !listed.contains("root  open"), "{listed}");
+}
+
+/// Where the planner of the first request works.
+fn planner(conversation: &str) -> String {
+    format!("{conversation}.messages[1].meta._thread.messages[0].meta._thread")
 }
 
 /// How often a person was asked.
@@ -270,7 +290,7 @@ fn a_failure_is_told_once_where_it_happens_and_once_at_the_end() {
     server.set(&mut command);
     let done = super::support::Done::from(command.output().unwrap());
     assert_eq!(done.code, 1, "{}", done.stderr);
-    assert!(!done.stderr.contains("· root: "), "{}", done.stderr);
+    assert!(!done.stderr.contains(&format!("· {}: ", done.conversation())), "{}", done.stderr);
     assert_eq!(done.stderr.matches("\npolis: ").count(), 1, "{}", done.stderr);
     assert_eq!(done.stderr.matches("· planner: ").count(), 1, "{}", done.stderr);
 }

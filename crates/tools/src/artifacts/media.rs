@@ -22,7 +22,7 @@ const KINDS: &[(&str, &str)] = &[
 ];
 
 /// The media type of a content whose maker did not say it.
-pub(crate) fn media_type(name: &str, is_text: bool) -> &'static str {
+pub fn media_type(name: &str, is_text: bool) -> &'static str {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_lowercase()).unwrap_or_default();
     let known = KINDS.iter().find(|(known, _)| *known == ending).map(|(_, kind)| *kind);
     known.unwrap_or(if is_text { crate::spill::PLAIN } else { "application/octet-stream" })

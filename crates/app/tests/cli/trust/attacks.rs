@@ -50,7 +50,7 @@ fn rules_prompts_procedures_and_roles_of_a_stranger_do_not_count() {
     home.write("roles/root.md", "You are mine.");
     home.write("sops/all.md", "---\nname: theirs\nwhen:\n  - \"read {x}\"\n---\n# S\n\n## Steps\n\n1. what is 1+1?\n");
     let thread = "root.messages[1].meta._thread.messages[0].meta._thread";
-    let workflow = ["run", "--model", "offline", "--strategy", "workflow", "read NOTES.md"];
+    let workflow = ["run", "--conversation", "root", "--model", "offline", "--strategy", "workflow", "read NOTES.md"];
     let done = run_checked(&home, &workflow);
     has(&done.stderr, &["prompts/planner.md", "roles/root.md", "sops/all.md", "(untrusted_folder)"]);
     assert_eq!(done.stderr.matches("(untrusted_folder)").count(), 1, "it is said once: {}", done.stderr);

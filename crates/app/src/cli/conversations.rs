@@ -1,0 +1,77 @@
+//! What `polis conversations` takes, and the flags that choose a conversation.
+
+use clap::{Args, Subcommand};
+
+/// Which conversation a request belongs to; a new one without any of them.
+#[derive(Debug, Args, Default)]
+pub(crate) struct ConversationFlags {
+    /// Continue the conversation with the newest message instead of starting one
+    #[arg(long = "continue", conflicts_with = "conversation")]
+    pub(crate) newest: bool,
+
+    /// Continue this conversation: its id, or words of its title that no other title has
+    #[arg(long, value_name = "NAME")]
+    pub(crate) conversation: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Conversations {
+    #[command(subcommand)]
+    pub(crate) command: Option<ConversationCommand>,
+
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// List or search the archived ones instead of the others
+    #[arg(long, global = true)]
+    pub(crate) archived: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConversationCommand {
+    /// List those whose title or id contains all of these words
+    Search {
+        /// The words
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Change the title
+    Rename {
+        /// As `polis conversations` lists it
+        id: String,
+
+        /// The new title
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Remove it from the list without deleting it; a new message brings it back
+    Archive {
+        /// As `polis conversations` lists it
+        id: String,
+    },
+    /// Put it back into the list
+    Unarchive {
+        /// As `polis conversations --archived` lists it
+        id: String,
+    },
+    /// List it before the others
+    Pin {
+        /// As `polis conversations` lists it
+        id: String,
+    },
+    /// List it by its newest message again
+    Unpin {
+        /// As `polis conversations` lists it
+        id: String,
+    },
+    /// Delete it: its agent ends immediately, with all of its work; the log keeps the messages
+    Delete {
+        /// As `polis conversations` lists it
+        id: String,
+
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}

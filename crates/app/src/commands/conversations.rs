@@ -1,0 +1,90 @@
+//! `polis conversations`: lists, searches, renames, archives, pins and deletes them.
+
+use polis_api::{ChangeConversation, Conversation};
+use polis_domain::AgentId;
+use serde_json::json;
+
+use crate::cli::{ConversationCommand, Conversations};
+use crate::config::Config;
+use crate::conversation_choice;
+use crate::describe::time;
+use crate::error::{CliError, Exit};
+use crate::out;
+use crate::purpose::Purpose;
+use crate::transport::Transport;
+use crate::trust;
+
+/// Longest title in the list, in characters.
+const TITLE: usize = 60;
+
+pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Result<Exit, CliError> {
+    let none = ChangeConversation::default;
+    let (id, request) = match &args.command {
+        None => return list(config, args, None).await,
+        Some(ConversationCommand::Search { words }) => return list(config, args, Some(&words.join(" "))).await,
+        Some(ConversationCommand::Delete { id, yes }) => return delete(config, args, id, *yes).await,
+        Some(ConversationCommand::Rename { id, title }) => (id, ChangeConversation { title: Some(title.join(" ")), ..none() }),
+        Some(ConversationCommand::Archive { id }) => (id, ChangeConversation { archived: Some(true), ..none() }),
+        Some(ConversationCommand::Unarchive { id }) => (id, ChangeConversation { archived: Some(false), ..none() }),
+        Some(ConversationCommand::Pin { id }) => (id, ChangeConversation { pinned: Some(true), ..none() }),
+        Some(ConversationCommand::Unpin { id }) => (id, ChangeConversation { pinned: Some(false), ..none() }),
+    };
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
+    let changed = transport.api().change_conversation(&AgentId::from(id.as_str()), request).await;
+    transport.close(false).await;
+    let changed = changed?;
+    if args.json {
+        out::json(&changed)?
+    } else {
+        out::line(&line(&changed))?
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(config: &Config, args: &Conversations, search: Option<&str>) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Read).await?;
+    let listed = conversation_choice::list(transport.api(), search, args.archived).await?;
+    if args.json {
+        return out::json(&json!({ "conversations": listed })).map(|()| Exit::Done);
+    }
+    listed.iter().try_for_each(|one| out::line(&line(one)))?;
+    Ok(Exit::Done)
+}
+
+/// A conversation as a line of the list: id, time of the newest message, status, title.
+pub(crate) fn line(conversation: &Conversation) -> String {
+    let Conversation { id, title, active_at, status, pinned, archived, .. } = conversation;
+    let marks = [(*pinned, "  (pinned)"), (*archived, "  (archived)")];
+    let marks: String = marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)).collect();
+    let (id, when, status) = (id.as_str(), time(*active_at), out::name_of(status));
+    format!("{id:<10} {when}  {status:<8} {}{marks}", out::short(title, TITLE))
+}
+
+async fn delete(config: &Config, args: &Conversations, id: &str, yes: bool) -> Result<Exit, CliError> {
+    let id = AgentId::from(id);
+    if !yes {
+        let transport = Transport::open(config, Purpose::Read).await?;
+        let found = transport.api().conversation(&id).await;
+        transport.close(false).await;
+        let found = found?;
+        let question = format!("Delete {id} ({}) with its {}?", out::short(&found.title, TITLE), messages(&found));
+        if !trust::is_terminal() || trust::agreed(&question) != Some(true) {
+            let message = format!("not confirmed, so {id} is kept; add --yes to delete it without being asked");
+            return Err(CliError { exit: Exit::NeedsPerson, ..CliError::new("not_confirmed", message) });
+        }
+    }
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
+    let deleted = transport.api().delete_conversation(&id).await;
+    transport.close(false).await;
+    let deleted = deleted?;
+    if args.json {
+        out::line(&json!(deleted).to_string())?
+    } else {
+        out::note(&format!("polis: {id} deleted"))
+    }
+    Ok(Exit::Done)
+}
+
+fn messages(conversation: &Conversation) -> String {
+    out::count(conversation.messages as usize, "message")
+}

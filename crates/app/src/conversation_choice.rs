@@ -1,0 +1,95 @@
+//! Which conversation a request belongs to: a new one, the newest, or one that is named.
+
+use polis_api::{Api, Conversation, ConversationPaging};
+use polis_domain::AgentId;
+
+use crate::cli::ConversationFlags;
+use crate::error::CliError;
+
+/// The conversation that the person wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ConversationChoice {
+    New,
+    /// The one with the newest message.
+    Newest,
+    /// By its id, or by words of its title.
+    Named(String),
+}
+
+impl From<&ConversationFlags> for ConversationChoice {
+    fn from(flags: &ConversationFlags) -> Self {
+        match (&flags.conversation, flags.newest) {
+            (Some(name), _) => Self::Named(name.clone()),
+            (None, true) => Self::Newest,
+            (None, false) => Self::New,
+        }
+    }
+}
+
+impl ConversationChoice {
+    /// The conversation; none for a new one.
+    pub(crate) async fn find(&self, api: &dyn Api) -> Result<Option<Conversation>, CliError> {
+        match self {
+            Self::New => Ok(None),
+            Self::Newest => newest(api).await.map(Some),
+            Self::Named(name) => named(api, name).await.map(Some),
+        }
+    }
+}
+
+/// All conversations, those with the newest messages first.
+pub(crate) async fn list(api: &dyn Api, search: Option<&str>, archived: bool) -> Result<Vec<Conversation>, CliError> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (search, archived) = (search.map(str::to_owned), Some(archived));
+        let page = api.conversations(ConversationPaging { after, limit: None, search, archived }).await?;
+        all.extend(page.conversations);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Pinned ones are listed first, so the newest is one of them or the first of the others.
+async fn newest(api: &dyn Api) -> Result<Conversation, CliError> {
+    let (mut newest, mut after) = (None::<Conversation>, None);
+    loop {
+        let page = api.conversations(ConversationPaging { after, ..ConversationPaging::default() }).await?;
+        let has_others = page.conversations.iter().any(|one| !one.pinned);
+        for one in page.conversations {
+            if newest.as_ref().is_none_or(|newest| one.active_at > newest.active_at) {
+                newest = Some(one);
+            }
+        }
+        after = page.next;
+        if has_others || after.is_none() {
+            break;
+        }
+    }
+    newest.ok_or_else(|| CliError::new("no_conversation", "there is no conversation to continue; leave out --continue"))
+}
+
+async fn named(api: &dyn Api, name: &str) -> Result<Conversation, CliError> {
+    let unknown = match api.conversation(&AgentId::from(name)).await {
+        Err(error) if error.code() == "unknown_conversation" => error,
+        found => return Ok(found?),
+    };
+    if name.trim().is_empty() {
+        return Err(unknown.into());
+    }
+    let mut found = list(api, Some(name), false).await?;
+    found.extend(list(api, Some(name), true).await?);
+    let is_title = |one: &Conversation| one.title.to_lowercase() == name.trim().to_lowercase();
+    if found.iter().any(is_title) {
+        found.retain(is_title);
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(unknown.into()),
+        several => {
+            let message = format!("{several} conversations match `{name}`; take the id from `polis conversations`");
+            Err(CliError::usage("ambiguous_conversation", message))
+        }
+    }
+}

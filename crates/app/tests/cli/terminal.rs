@@ -1,0 +1,61 @@
+//! A terminal at which a test types, and whose screen it reads.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::support::signal;
+
+pub(crate) struct Terminal {
+    child: Child,
+    keyboard: File,
+    /// What the screen has shown, and how much of it was looked at.
+    screen: Vec<u8>,
+    seen: usize,
+}
+
+impl Terminal {
+    /// Runs a command with a terminal as stdin, stdout and stderr.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap();
+        let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
+        let child = command.spawn().unwrap();
+        Self { child, keyboard: File::from(ours), screen: Vec::new(), seen: 0 }
+    }
+
+    pub(crate) fn types(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Ctrl-C. The terminal does not control the program, so the signal is sent.
+    pub(crate) fn interrupt(&self) {
+        signal(&self.child, Signal::INT);
+    }
+
+    /// Reads the screen until this is on it, after what was looked at before; what was shown until then.
+    pub(crate) fn until(&mut self, text: &str) -> String {
+        loop {
+            let fresh = String::from_utf8_lossy(&self.screen[self.seen..]).into_owned();
+            if let Some(at) = fresh.find(text) {
+                self.seen += at + text.len();
+                return fresh[..at].replace("\r\n", "\n");
+            }
+            let mut buffer = [0; 4096];
+            let read = self.keyboard.read(&mut buffer).unwrap_or(0);
+            assert!(read > 0, "`{text}` is not on the screen:\n{fresh}");
+            self.screen.extend_from_slice(&buffer[..read]);
+        }
+    }
+
+    /// Its exit status.
+    pub(crate) fn ends(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
