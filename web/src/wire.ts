@@ -2,6 +2,8 @@
 
 /** What was accepted is in the log; the events after `seq` tell what comes of it. */
 export type Accepted = {
+  /** The conversation, or the agent that the message went to. */
+  conversation: AgentId;
   /** The message. */
   messageId: MessageId;
   /** The position of the message in the log. */
@@ -429,6 +431,64 @@ export type Compressing = {
   taskId?: TaskId | null;
 };
 
+/** A conversation. */
+export type Conversation = {
+  /** When a message went back or forth last. */
+  activeAt: Timestamp;
+  /** Whether it is left out of the usual list. A message of its person takes it up again. */
+  archived?: boolean;
+  /** When it started. */
+  createdAt: Timestamp;
+  /** Names the conversation, and the agent that exists for it. */
+  id: AgentId;
+  /** How many messages its thread has. */
+  messages: number;
+  /** The model that it asks, if not the one of the role. */
+  model?: string | null;
+  /** Whose it is. */
+  person: PersonId;
+  /** Whether it is listed before the others. */
+  pinned?: boolean;
+  /** The role of its agent. */
+  roleId: RoleId;
+  /** What its agent is doing. */
+  status: AgentStatus;
+  /** How its requests are done, if they do not say so themselves. */
+  strategy?: string | null;
+  /** The request that the agent works on. */
+  taskId?: TaskId | null;
+  /** The title; the beginning of the first message unless somebody changed it. */
+  title: string;
+};
+
+/** What changes about a conversation; what is `None` stays. */
+export type ConversationChange = {
+  /** Whether it is left out of the usual list. */
+  archived?: boolean | null;
+  /** Whether it is listed before the others. */
+  pinned?: boolean | null;
+  /** Its model and strategy, both. */
+  settings?: ConversationSettings | null;
+  /** The new title. */
+  title?: string | null;
+};
+
+/** How the requests of a conversation are done unless they say otherwise. */
+export type ConversationSettings = {
+  /** The model. */
+  model?: string | null;
+  /** The strategy: `auto`, `simple`, `template` or `workflow`. */
+  strategy?: string | null;
+};
+
+/** The conversations, those with the newest messages first. */
+export type Conversations = {
+  /** The conversations. */
+  conversations: Array<Conversation>;
+  /** The `after` of the next page; none when there is no more. */
+  next?: string | null;
+};
+
 /** What a budget limits. */
 export type Counted = "tokens" | "cost" | "requests" | "time";
 
@@ -450,6 +510,12 @@ export type DeadLetter = {
 export type DeadLetters = {
   /** Messages whose agents broke down over them. */
   deadLetters: Array<DeadLetter>;
+};
+
+/** The conversation that was deleted. */
+export type Deleted = {
+  /** Its id. */
+  id: AgentId;
 };
 
 /** One chunk of a reply. */
@@ -618,6 +684,8 @@ export type Envelope = {
   kind: MessageKind;
   /** The content. */
   payload: Payload;
+  /** The person who sent it, if one did. */
+  person?: PersonId | null;
   /** Who waits for the result. */
   replyTo?: ReplyTo;
   /** The person's request that this belongs to. */
@@ -698,6 +766,28 @@ export type Event = {
     parent?: AgentId | null;
     /** The role of the agent. */
     role: RoleId;
+  };
+} | {
+  conversationStarted: {
+    /** The id of the agent. */
+    agent: AgentId;
+    /** What was said before, elsewhere: the first messages of its thread. */
+    messages?: Array<Message>;
+    /** Whose conversation it is. */
+    person: PersonId;
+    /** The role of the agent. */
+    role: RoleId;
+    /** Its model and strategy, if they are not those of its role. */
+    settings?: ConversationSettings;
+    /** The title. */
+    title: string;
+  };
+} | {
+  conversationChanged: {
+    /** The agent of the conversation. */
+    agent: AgentId;
+    /** What changed. */
+    change: ConversationChange;
   };
 } | {
   agentDismissed: {
@@ -1471,6 +1561,9 @@ export type Permit = {
   timeMs?: number | null;
 };
 
+/** Names a person. */
+export type PersonId = string;
+
 /** Where a thread stands. */
 export type Phase = string;
 
@@ -2210,6 +2303,8 @@ export type View = {
   allowed: Array<Allowed>;
   /** The newest artifacts. */
   artifacts: Array<ListedArtifact>;
+  /** The conversations, as `GET /api/conversations` lists them; only where the view is a conversation. */
+  conversations?: Array<Conversation>;
   /** What single calls cost, where the view sums up more than it shows. */
   costs?: Array<CallCost>;
   /** Effects of these turns. */
@@ -2218,6 +2313,8 @@ export type View = {
   event?: Moment | null;
   /** The cursor of the next page of what the view lists; none when there is no more. */
   next?: string | null;
+  /** The cursor of the conversations after these. */
+  nextConversations?: string | null;
   /** Whether the default model is the offline one. */
   offline: boolean;
   /** What the agent of a conversation offers. */
@@ -2492,6 +2589,67 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
+  /** The conversations: pinned ones first, then those with the newest messages. */
+  "GET /api/conversations": {
+    query: {
+      /** The `next` of the page before; the first page without it. */
+      after?: string | null;
+      /** Whether the archived ones are wanted instead of the others. */
+      archived?: boolean | null;
+      /** Most entries of a page. */
+      limit?: number | null;
+      /** Only those whose title or id contains all of these words. */
+      search?: string | null;
+    };
+    body: undefined;
+    answer: Conversations;
+  };
+  /** Starts a conversation without a message. */
+  "POST /api/conversations": {
+    query: undefined;
+    body: {
+      /** Its id; drawn if not given. */
+      id?: string | null;
+      /** The model that it asks. */
+      model?: string | null;
+      /** The role to talk to; that of root if not given. */
+      roleId?: string | null;
+      /** How its requests are done. */
+      strategy?: "auto" | "simple" | "template" | "workflow" | null;
+      /** Its title. */
+      title?: string | null;
+    };
+    answer: Conversation;
+  };
+  /** One conversation. */
+  "GET /api/conversations/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: Conversation;
+  };
+  /** Renames, pins or archives a conversation, or changes its model or strategy. */
+  "POST /api/conversations/{id}": {
+    query: undefined;
+    body: {
+      /** Whether it is left out of the usual list. */
+      archived?: boolean | null;
+      /** The model that it asks; an empty text for the one of its role. */
+      model?: string | null;
+      /** Whether it is listed before the others. */
+      pinned?: boolean | null;
+      /** How its requests are done. */
+      strategy?: "auto" | "simple" | "template" | "workflow" | null;
+      /** Its title. */
+      title?: string | null;
+    };
+    answer: Conversation;
+  };
+  /** Deletes a conversation: its agent is terminated with all below it. The log keeps what was said. */
+  "POST /api/conversations/{id}/delete": {
+    query: undefined;
+    body: Record<string, never>;
+    answer: Deleted;
+  };
   /** The dead letters: messages that crashed agents. */
   "GET /api/dead-letters": {
     query: undefined;
@@ -2719,7 +2877,7 @@ export interface Routes {
     };
     answer: BegunSociety;
   };
-  /** Submits a request to root. */
+  /** Submits a request: to a conversation, or to a new one. */
   "POST /api/submit": {
     query: undefined;
     body: {
@@ -2734,9 +2892,22 @@ export interface Routes {
         /** The name that the message gives it. */
         name?: string | null;
       }>;
+      /** What was said before, elsewhere; only for a new conversation. */
+      context?: Array<{
+        /** Who said it: `user` or `bot`. */
+        sender: "bot" | "user";
+        /** What was said. */
+        text: string;
+      }>;
+      /** The conversation that it belongs to; a new one if not given. */
+      conversation?: string | null;
+      /** The model that the conversation asks from now on. */
+      model?: string | null;
       /** When to ask about its plans before they are carried out; at least as often as the server was told to. */
       planApproval?: "never" | "ask" | "always" | null;
-      /** How to go about it; root's own choice when not given. */
+      /** The role to talk to in a new conversation; that of root if not given. */
+      roleId?: string | null;
+      /** How to go about it; as the conversation has it when not given, else the agent's own choice. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** What is wanted. */
       text: string;

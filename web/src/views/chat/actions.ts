@@ -2,14 +2,16 @@
 
 import { Problem, ask, get, post } from '../../api'
 import { t } from '../../i18n'
-import { go, href, prefixOf } from '../../router'
+import { go, href, prefix, prefixOf } from '../../router'
+import { isConversation } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { knownSocieties, refreshSocieties } from '../../store/societies'
 import { store } from '../../store/store'
 import type { Accepted, Artifact, Recorded } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
-export type Strategy = 'auto' | 'simple' | 'workflow'
+export const STRATEGIES = ['auto', 'simple', 'template', 'workflow'] as const
+export type Strategy = (typeof STRATEGIES)[number]
 
 /** Says what went wrong, for eyes and ears. */
 export function complain(error: unknown): string {
@@ -18,14 +20,25 @@ export function complain(error: unknown): string {
   return text
 }
 
-export async function say(to: string, text: string, options: { task?: string; strategy?: Strategy; artifacts?: Artifact[] } = {}): Promise<Accepted> {
-  const { task, strategy, artifacts } = options
-  const files = artifacts?.length ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
-  if (to === 'root' && !task) {
-    const how = strategy && strategy !== 'auto' ? { strategy } : {}
-    return post('/api/submit', { text, ...how, ...files })
-  }
-  return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files })
+interface Options {
+  /** The request that it joins. */
+  task?: string
+  strategy?: Strategy
+  model?: string
+  artifacts?: Artifact[]
+}
+
+/** Says something in a conversation, to another agent, or to nobody yet: that starts a conversation. */
+export async function say(to: string | undefined, text: string, { task, strategy, model, artifacts = [] }: Options = {}, at = prefix()): Promise<Accepted> {
+  const files = artifacts.length > 0 ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
+  if (to !== undefined && (task || !isConversation(store.state, to))) return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files }, at)
+  const how = { ...(to && { conversation: to }), ...(model && { model }), ...(strategy && strategy !== 'auto' && { strategy }) }
+  return post('/api/submit', { text, ...how, ...files }, at)
+}
+
+/** Renames, pins or archives a conversation, or changes its settings. */
+export function change(id: string, what: { title?: string; pinned?: boolean; archived?: boolean; model?: string; strategy?: Strategy }): Promise<unknown> {
+  return post(`/api/conversations/${encodeURIComponent(id)}`, what).catch(complain)
 }
 
 export async function upload(file: File): Promise<Artifact> {
@@ -65,10 +78,8 @@ export async function branchPoint(request: Request): Promise<number> {
 /** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
   const made = await post<{ society: string }>('/api/fork', { at: await branchPoint(request) })
-  const { strategy, artifacts = [] } = request.meta as unknown as { strategy?: string; artifacts?: Artifact[] }
-  const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
-  const body = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
-  const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, body, prefixOf(made.society))
+  const { strategy, artifacts } = request.meta as unknown as { strategy?: Strategy; artifacts?: Artifact[] }
+  const sent = await say(request.to, text, { ...(strategy && { strategy }), ...(artifacts && { artifacts }) }, prefixOf(made.society))
   await refreshSocieties()
   visit(made.society, request.to, sent.taskId)
 }

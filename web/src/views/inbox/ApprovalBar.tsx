@@ -1,23 +1,23 @@
-// What waits for the person, in reach wherever the conversation is scrolled to.
+// What waits for the person in a conversation, in reach wherever the conversation is scrolled to.
 
-import { useEffect, useRef, useState } from 'react'
+import { Suspense, lazy, useEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
+import { isFor } from '../../store/derive'
 import { useLog } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
-import { announce } from '../../ui/announce'
-import { ApprovalCard } from './ApprovalCard'
 
-export function ApprovalBar() {
+const ApprovalCard = lazy(() => import('./ApprovalCard').then((file) => ({ default: file.ApprovalCard })))
+
+export function ApprovalBar({ agent }: { agent: string }) {
   const state = useLog()
   const [isOpen, setOpen] = useState(true)
   const [place, setPlace] = useState(0)
-  const all = [...state.waiting.values()]
+  const all = [...state.waiting.values()].filter((waiting) => isFor(state, waiting, agent))
   const before = useRef(0)
   useEffect(() => {
     if (all.length > before.current) {
-      announce(count('nav.waiting', all.length))
       setOpen(true)
     }
     before.current = all.length
@@ -45,7 +45,11 @@ export function ApprovalBar() {
         )}
         <Link href={href('inbox')}>{t('nav.inbox')}</Link>
       </div>
-      {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys />}
+      {isOpen && (
+        <Suspense fallback={null}>
+          <ApprovalCard key={shown.id} waiting={shown} hasKeys />
+        </Suspense>
+      )}
     </section>
   )
 }

@@ -16,7 +16,7 @@ export interface Node {
 /** The trees of all agents that are there; with those that are gone, if wanted. */
 export function forest(state: State, withGone: boolean): Node[] {
   const children = new Map<string | undefined, Agent[]>()
-  const isShown = (agent: Agent) => withGone || !agent.terminatedAt
+  const isShown = (agent: Agent) => (agent.terminatedAt ? withGone : isListed(agent))
   for (const agent of state.agents.values()) {
     if (!isShown(agent) || agent.id === 'user') continue
     const parent = agent.parent ? state.agents.get(agent.parent) : undefined
@@ -31,6 +31,9 @@ export function forest(state: State, withGone: boolean): Node[] {
   }
   return grow(undefined, 0)
 }
+
+/** The agents of conversations are listed while they work; at other times the list of conversations has them. */
+const isListed = (agent: Agent): boolean => agent.parent !== undefined || agent.turn !== undefined || agent.id === 'root'
 
 /** The nodes from top to bottom, without what is below closed ones. */
 export function flat(nodes: Node[], closed: ReadonlySet<string>): Node[] {
@@ -77,7 +80,7 @@ export function census(state: State): Map<Status, number> {
   const all = new Map<Status, number>()
   const waiting = new Set([...state.waiting.values()].map((one) => one.agent))
   for (const agent of state.agents.values()) {
-    if (agent.id === 'user' || agent.terminatedAt) continue
+    if (agent.id === 'user' || agent.terminatedAt || !isListed(agent)) continue
     const status: Status = waiting.has(agent.id) ? 'needs_you' : agent.turn === undefined ? 'idle' : agentStatus(state, agent.id)
     all.set(status, (all.get(status) ?? 0) + 1)
   }
