@@ -116,7 +116,7 @@ export const checks = [
       await ada.click()
       await page.locator('.below .delegation-line', { hasText: 'ben' }).click()
       await page.locator('.below .below').getByText('There are two files').waitFor()
-      await page.getByLabel('To', { exact: true }).selectOption('ben')
+      await page.locator('.composer select').first().selectOption('ben')
       await page.waitForURL(/\/chat\/ben/)
       await write(page, 'hello ben')
       await lastAnswer(page).filter({ hasText: /file/ }).waitFor()

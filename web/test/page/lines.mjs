@@ -118,7 +118,9 @@ export const checks = [
   [
     'eight tabs work: those that are hidden close their line and take it up again',
     async ({ open, scripted }) => {
-      const first = await open(scripted)
+      const { id: conversation } = await scripted.ask('/api/conversations', { title: 'Eight tabs' })
+      const path = `/chat/${conversation}`
+      const first = await open(scripted, { path })
       const tabs = [first]
       const hide = (page, hidden) =>
         page.evaluate((value) => {
@@ -127,11 +129,11 @@ export const checks = [
         }, hidden)
       for (let n = 1; n < 8; n += 1) {
         await hide(tabs.at(-1), true)
-        tabs.push(await open(scripted, { context: first.context() }))
+        tabs.push(await open(scripted, { path, context: first.context() }))
         await tabs.at(-1).waitForSelector('.light.live', { state: 'attached' })
       }
       for (const tab of tabs.slice(0, -1)) await tab.waitForSelector('.light.asleep', { state: 'attached' })
-      await scripted.ask('/api/submit', { text: 'said while tabs slept' })
+      await scripted.ask('/api/submit', { text: 'said while tabs slept', conversation })
       await hide(first, false)
       await first.locator('.message.bot', { hasText: 'said while tabs slept' }).waitFor()
       assert.equal(await first.locator('.message.user', { hasText: 'said while tabs slept' }).count(), 1)

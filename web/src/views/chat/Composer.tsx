@@ -10,7 +10,7 @@ import type { Artifact } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { bytes } from '../../ui/format'
 import { ModelPick, StrategyPick } from './Picks'
-import { type Strategy, complain, say, stop, upload } from './actions'
+import { type Strategy, change, complain, say, stop, upload } from './actions'
 
 /** What was written and not sent, by conversation. */
 const draftOf = (agent: string | undefined): string => `polis.draft:${prefix()}:${agent ?? ''}`
@@ -67,6 +67,8 @@ export function Composer({ agent, running, hearsAlong }: Props) {
     try {
       const how = agent === undefined ? { strategy, model: model.trim() } : {}
       const sent = await say(agent, words, { ...how, artifacts: files, ...(isJoining && { task: running.id }) })
+      // The strategy of its first request is that of the conversation.
+      if (agent === undefined && strategy !== 'auto') void change(sent.conversation, { strategy })
       sessionStorage.removeItem(draft)
       setText('')
       setFiles([])

@@ -1,6 +1,6 @@
 // One conversation, or one that is about to start: the main thread of an agent, with what is pinned above it and the composer below.
 
-import { Suspense, lazy, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
 import { agentName, agentStatus, conversationStatus } from '../../store/derive'
@@ -14,12 +14,10 @@ import { FirstRun, MoreExamples } from '../settings/FirstRun'
 import { plainText } from '../../ui/format'
 import { type Strategy, complain } from './actions'
 import { Composer } from './Composer'
-import { MenuButton, Rename } from './ConversationList'
+import { MenuButton, Tools } from './ConversationList'
 import { PlanBar } from './PlanBar'
 import { Timeline } from './Timeline'
 import { Unread, hearsAlong } from './Unread'
-
-const Settings = lazy(() => import('./ConversationTools').then((file) => ({ default: file.Settings })))
 
 interface Props {
   /** None where a conversation is about to start. */
@@ -107,7 +105,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         </button>
         {chat && isRenaming ? (
           <Suspense fallback={null}>
-            <Rename chat={chat} onDone={() => setRenaming(false)} />
+            <Tools part="rename" chat={chat} onDone={() => setRenaming(false)} />
           </Suspense>
         ) : (
           <Title state={state} agent={agent} chat={chat} onRename={() => setRenaming(true)} />
@@ -143,7 +141,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
             {t('chat.latest')}
           </button>
         )}
-        {agent && <ApprovalBar key={agent} agent={agent} />}
+        {agent && <ApprovalBar key={`bar ${agent}`} agent={agent} />}
         {agent && operations.length > 0 && !isEmpty && !running && (
           <div className="operations" role="group" aria-label={t('operation.label', { agent: agentName(state, agent) })}>
             <Operations agent={agent} operations={operations} onSent={(sent) => go(href('chat', [agent, sent.taskId]))} onTrouble={complain} />
@@ -183,7 +181,7 @@ function Picked({ chat }: { chat: Chat }) {
       </button>
       {anchor && (
         <Suspense fallback={null}>
-          <Settings chat={chat} anchor={anchor} onClose={() => setAnchor(undefined)} />
+          <Tools part="settings" chat={chat} anchor={anchor} onClose={() => setAnchor(undefined)} />
         </Suspense>
       )}
     </>

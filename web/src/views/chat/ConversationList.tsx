@@ -6,7 +6,7 @@ import { t } from '../../i18n'
 import { href } from '../../router'
 import { conversationStatus, sortedConversations } from '../../store/derive'
 import type { Chat } from '../../store/state'
-import { LIST, store, useLine, useLog, useView } from '../../store/store'
+import { LIST, store, useLine, useLog, useStore, useView } from '../../store/store'
 import { Badge, type Status, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
@@ -14,14 +14,15 @@ import { write } from '../../ui/write'
 import { clock, day, plainText } from '../../ui/format'
 import { complain } from './actions'
 
-export const Menu = lazy(() => import('./ConversationTools').then((file) => ({ default: file.Menu })))
-export const Rename = lazy(() => import('./ConversationTools').then((file) => ({ default: file.Rename })))
+export const Tools = lazy(() => import('./ConversationTools').then((file) => ({ default: file.Tools })))
 
 /** How long somebody must have stopped typing before the server searches. */
 const REST_MS = 250
 
 export function ConversationList({ id, onPick }: { id: string | undefined; onPick: () => void }) {
   const state = useLog()
+  // What a search finds is no event.
+  useStore(({ conversations }) => conversations.size)
   const line = useLine()
   const [wanted, setWanted] = useState('')
   const [isArchive, setArchive] = useState(false)
@@ -93,7 +94,7 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
               <li key={chat.id}>
                 {renamed === chat.id ? (
                   <Suspense fallback={null}>
-                    <Rename chat={chat} onDone={() => setRenamed(undefined)} />
+                    <Tools part="rename" chat={chat} onDone={() => setRenamed(undefined)} />
                   </Suspense>
                 ) : (
                   <Entry chat={chat} isHere={chat.id === id} status={conversationStatus(state, chat)} onPick={onPick} onRename={() => setRenamed(chat.id)} />
@@ -146,7 +147,7 @@ export function MenuButton({ chat, isHere, onRename }: { chat: Chat; isHere: boo
       </button>
       {anchor && (
         <Suspense fallback={null}>
-          <Menu chat={chat} isHere={isHere} anchor={anchor} onRename={onRename} onClose={() => setAnchor(undefined)} />
+          <Tools part="menu" chat={chat} isHere={isHere} anchor={anchor} onRename={onRename} onClose={() => setAnchor(undefined)} />
         </Suspense>
       )}
     </>

@@ -11,6 +11,34 @@ import { plainText } from '../../ui/format'
 import { ModelPick, StrategyPick } from './Picks'
 import { type Strategy, change, complain } from './actions'
 
+interface MenuProps {
+  chat: Chat
+  /** Whether the conversation is the one that is shown. */
+  isHere: boolean
+  anchor: HTMLElement
+  onRename: () => void
+  onClose: () => void
+}
+
+interface RenameProps {
+  chat: Chat
+  onDone: () => void
+}
+
+interface SettingsProps {
+  chat: Chat
+  anchor: HTMLElement
+  onClose: () => void
+}
+
+type Props = ({ part: 'menu' } & MenuProps) | ({ part: 'rename' } & RenameProps) | ({ part: 'settings' } & SettingsProps)
+
+/** One component for all parts: what was loaded for one is there at once for the others. */
+export function Tools(props: Props) {
+  if (props.part === 'menu') return <Menu {...props} />
+  return props.part === 'rename' ? <Rename {...props} /> : <Settings {...props} />
+}
+
 /** A box over everything at the button that opens it; it closes with Escape, or with a click elsewhere. */
 function Popover({ anchor, role, label, className, onClose, onKeyDown, children }: { anchor: HTMLElement; role: string; label: string; className: string; onClose: () => void; onKeyDown?: (event: React.KeyboardEvent) => void; children: React.ReactNode }) {
   const box = useRef<HTMLDivElement>(null)
@@ -41,16 +69,7 @@ function Popover({ anchor, role, label, className, onClose, onKeyDown, children 
   )
 }
 
-interface MenuProps {
-  chat: Chat
-  /** Whether the conversation is the one that is shown. */
-  isHere: boolean
-  anchor: HTMLElement
-  onRename: () => void
-  onClose: () => void
-}
-
-export function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
+function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
   const [isAsking, setAsking] = useState(false)
   const { id, pinned = false, archived = false } = chat
   const title = plainText(chat.title)
@@ -110,7 +129,7 @@ export function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
 }
 
 /** Another title, in the place of the old one: Enter keeps it, Escape does not. */
-export function Rename({ chat, onDone }: { chat: Chat; onDone: () => void }) {
+function Rename({ chat, onDone }: RenameProps) {
   const [title, setTitle] = useState<string>(chat.title)
   const isDone = useRef(false)
   const end = (isKept: boolean) => {
@@ -147,7 +166,7 @@ export function Rename({ chat, onDone }: { chat: Chat; onDone: () => void }) {
 }
 
 /** Model and strategy of a conversation. */
-export function Settings({ chat, anchor, onClose }: { chat: Chat; anchor: HTMLElement; onClose: () => void }) {
+function Settings({ chat, anchor, onClose }: SettingsProps) {
   const [model, setModel] = useState(chat.model ?? '')
   const keep = () => {
     if (model.trim() !== (chat.model ?? '')) void change(chat.id, { model: model.trim() })

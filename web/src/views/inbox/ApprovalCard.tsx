@@ -48,7 +48,7 @@ export function ApprovalCard({ waiting, hasKeys = false, onEdit }: CardProps) {
   const { what } = waiting
   const props = { waiting, answer, isBusy, hasKeys }
   return (
-    <article className="approval" aria-label={t('approval.label', { agent: waiting.agent })}>
+    <article className="approval" aria-label={t('approval.label', { agent: agentName(store.state, waiting.agent) })}>
       <Head waiting={waiting} />
       {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
       {what.kind === 'question' && <QuestionForm {...props} what={what} />}
@@ -358,7 +358,7 @@ function Grant({ what, answer, isBusy }: Part<'grant'>) {
           </li>
         ))}
       </ul>
-      {calls.length > 0 && <p className="faint">{t('approval.calls', { agents: calls.slice(0, MAX_CALLERS).map(([agent, times]) => `${agent} ${number(times)}`).join(', ') + (calls.length > MAX_CALLERS ? ', …' : '') })}</p>}
+      {calls.length > 0 && <p className="faint">{t('approval.calls', { agents: calls.slice(0, MAX_CALLERS).map(([agent, times]) => `${agentName(store.state, agent)} ${number(times)}`).join(', ') + (calls.length > MAX_CALLERS ? ', …' : '') })}</p>}
       <div className="approval-foot">
         <button type="button" className="primary" disabled={isBusy} onClick={() => void answer({ approved: true })}>{t('approval.grant')}</button>
         <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.grant.no')}</button>
