@@ -191,6 +191,8 @@ export interface State {
   rev: number
   /** The last event that was folded. */
   seq: number
+  /** How often something was read beside the log. */
+  reads: number
   /** The newest events, oldest first. */
   recent: Recorded[]
   /** How many agents there are; not all of them need be here. */
@@ -231,6 +233,7 @@ export function empty(): State {
   return {
     rev: 0,
     seq: 0,
+    reads: 0,
     recent: [],
     agentCount: 0,
     unlistedWaiting: 0,

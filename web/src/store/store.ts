@@ -378,9 +378,9 @@ export const useThread = (id: string): Thread | undefined => useRecord((state) =
 export const useTurn = (id: number): Turn | undefined => useRecord((state) => state.turns.get(id))
 export const useEffectState = (id: string): EffectState | undefined => useRecord((state) => state.effects.get(id))
 
-/** The whole state, shown anew with every event of the log, and not with what is told beside it. */
+/** The whole state, shown anew with every event of the log and every view that was read, and not with chunks of replies. */
 export function useLog(): State {
-  useStore((state) => state.seq)
+  useStore((state) => state.seq + state.reads)
   return store.state
 }
 

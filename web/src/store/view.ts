@@ -52,6 +52,7 @@ export function adopt(state: State, view: View, part: Part, about?: string): voi
   if (part === 'organisation') set(state, 'nextAgents', view.next)
   if (part === 'trace') state.costs = [...more.costs, ...state.costs.filter((one) => !more.requests.has(one.task))]
   state.rev += 1
+  state.reads += 1
 }
 
 /** Takes in conversations that were asked for when the state was at the event `since`. What is here already is live. */
@@ -66,6 +67,7 @@ export function adoptConversations(state: State, found: Conversation[], since: n
     if (chat) state.conversations.set(id, chat)
   }
   state.rev += 1
+  state.reads += 1
 }
 
 function set(state: State, key: 'nextRequests' | 'nextAgents', next: string | null | undefined): void {

@@ -4,9 +4,9 @@ import { Suspense, lazy, useEffect, useState } from 'react'
 import { type View, go, homeOf, href, usePlace } from '../router'
 import { sortedConversations } from '../store/derive'
 import { store } from '../store/store'
+import { Palette } from './Palette'
 import { write } from './write'
 
-const Palette = lazy(() => import('./Palette').then((file) => ({ default: file.Palette })))
 const KeySheet = lazy(() => import('./KeySheet').then((file) => ({ default: file.KeySheet })))
 
 const AFTER_G: Record<string, View> = { c: 'chat', i: 'inbox', o: 'organisation', t: 'trace', g: 'gallery', s: 'settings' }

@@ -252,6 +252,8 @@ export const checks = [
         await other.goto(`${one.address}/s/main-1/trace`)
         await bar.getByRole('button', { name: 'Back to main' }).click()
         await other.waitForURL((url) => url.pathname === '/chat')
+        await other.locator('.conversations .entry-link').click()
+        await other.locator('.message.user', { hasText: 'the first way' }).waitFor()
         await bar.locator('select').selectOption('main-1-1')
         await other.locator('.message.user', { hasText: 'the third way' }).waitFor()
         await other.goBack()

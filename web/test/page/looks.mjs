@@ -95,7 +95,7 @@ export const checks = [
         assert.ok(wide <= 0, `the time line is ${wide} pixels too wide for a phone`)
         await page.goto(`${one.address}/settings/budgets`)
         await page.locator('tbody th', { hasText: '社会' }).waitFor()
-        await page.locator('tbody th', { hasText: '智能体 root' }).waitFor()
+        await page.locator('tbody th', { hasText: /智能体 c-\w+/ }).waitFor()
       } finally {
         await one.end()
       }
@@ -106,11 +106,14 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model })
       try {
-        await ended(one, await submit(one, { text: 'Have the team look' }))
+        const org = await one.ask('/api/org')
+        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...org.agents[0], id: 'wendy', parentAgentId: 'root' }] })
+        const { taskId, conversation } = await one.ask('/api/submit', { text: 'Have the team look' })
+        await ended(one, taskId)
         const { events } = await one.ask('/api/log?limit=1000')
         const asked = events.find(({ event }) => event.effectStarted?.effect.model).seq
         const page = await open(one, { path: `/organisation?at=${asked}`, width: 820, height: 1100 })
-        assert.match(await page.locator('#agent-root .now').innerText(), /^thinking( with \S+)?$/)
+        assert.match(await page.locator(`#agent-${conversation} .now`).innerText(), /^thinking( with \S+)?$/)
         await page.goto(`${one.address}/organisation`)
         await page.locator('#agent-ben').waitFor()
         assert.ok(await page.locator('#agent-ada .spent').isVisible())
@@ -119,8 +122,6 @@ export const checks = [
         await page.goto(`${one.address}/organisation?as=graph`)
         await page.locator('.graph-agent', { hasText: 'ada' }).filter({ hasText: /tok · \$/ }).waitFor()
 
-        const org = await one.ask('/api/org')
-        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...org.agents[0], id: 'wendy', parentAgentId: 'root' }] })
         const phone = await open(one, { ...PHONE, path: '/organisation?as=graph' })
         await phone.locator('.graph-agent', { hasText: 'wendy' }).waitFor()
         const box = await phone.locator('.graph').evaluate((node) => node.scrollWidth - node.clientWidth)

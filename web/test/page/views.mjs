@@ -105,7 +105,8 @@ export const checks = [
           if (request.to === conversation) assert.deepEqual(request.spent, state.requests.get(request.id).spent)
         }
         const agents = ({ id, role, parent, turn, spent }) => ({ id, role, parent, turn, spent })
-        const listed = ({ id, parent, turn, terminatedAt }) => !terminatedAt && (parent || turn !== undefined || id === 'root' || id === conversation)
+        const parents = new Set([...state.agents.values()].map(({ parent }) => parent))
+        const listed = ({ id, parent, turn, terminatedAt }) => !terminatedAt && (parent || turn !== undefined || id === 'root' || id === conversation || parents.has(id))
         assert.deepEqual(view.agents.map(agents), [...state.agents.values()].filter(listed).map(agents))
         const listing = ({ id, title, person, roleId, model, strategy, pinned = false, archived = false, createdAt, activeAt, messages }) => ({ id, title, person, roleId, model, strategy, pinned, archived, createdAt, activeAt, messages })
         const ours = sorted(state)

@@ -2,12 +2,13 @@
 
 import { Suspense, lazy, useEffect, useState } from 'react'
 import { Problem } from '../../api'
-import { usePlace } from '../../router'
+import { go, href, usePlace } from '../../router'
 import type { State, Turn } from '../../store/state'
 import { placeOf } from '../../store/view'
 import { t } from '../../i18n'
 import { conversationPath, store, useLine, useLog } from '../../store/store'
 import { NotThere } from '../../ui/NotThere'
+import { isCarried } from './actions'
 import { Conversation } from './Conversation'
 import { ConversationList } from './ConversationList'
 
@@ -62,6 +63,10 @@ export function ChatView({ rest }: { rest: string[] }) {
   const [isListShown, setListShown] = useState(false)
   const isNowhere = useConversation(state, agent, task)
   const turn = agent === undefined ? undefined : turnFor(state, agent, task)
+  const isLeft = agent !== undefined && isNowhere && isCarried(agent)
+  useEffect(() => {
+    if (isLeft) go(href('chat'), { replace: true })
+  }, [isLeft])
   if (agent !== undefined && isNowhere) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
   const side = query.has('thread') ? 'thread' : (['plan', 'files', 'agents'] as const).find((one) => one === query.get('side'))
   return (

@@ -6,7 +6,7 @@ import { t } from '../../i18n'
 import { href } from '../../router'
 import { conversationStatus, sortedConversations } from '../../store/derive'
 import type { Chat } from '../../store/state'
-import { LIST, store, useLine, useLog, useStore, useView } from '../../store/store'
+import { LIST, store, useLine, useLog, useView } from '../../store/store'
 import { Badge, type Status, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
@@ -21,8 +21,6 @@ const REST_MS = 250
 
 export function ConversationList({ id, onPick }: { id: string | undefined; onPick: () => void }) {
   const state = useLog()
-  // What a search finds is no event.
-  useStore(({ conversations }) => conversations.size)
   const line = useLine()
   const [wanted, setWanted] = useState('')
   const [isArchive, setArchive] = useState(false)

@@ -2,7 +2,7 @@
 
 import { Problem, ask, get, post } from '../../api'
 import { t } from '../../i18n'
-import { go, href, prefix, prefixOf } from '../../router'
+import { go, href, place, prefix, prefixOf } from '../../router'
 import { isConversation } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { knownSocieties, refreshSocieties } from '../../store/societies'
@@ -67,25 +67,47 @@ export async function retry(request: Request): Promise<void> {
   go(href('chat', [request.to, sent.taskId ?? request.id]))
 }
 
-/** Where the log parts when a request is asked differently: just before it. */
+/** Where the log parts when a request is asked differently: just before it, and before the conversation that it starts. */
 export async function branchPoint(request: Request): Promise<number> {
-  const { events } = await get<{ events: Recorded[] }>(`/api/log?after=${Math.max(0, request.seq - 2)}&limit=1`)
-  const before = events[0]
-  const isFork = typeof before?.event === 'object' && 'societyForked' in before.event
-  return request.seq - (isFork ? 2 : 1)
+  const { events } = await get<{ events: Recorded[] }>(`/api/log?after=${Math.max(0, request.seq - 3)}&limit=2`)
+  let at = request.seq - 1
+  for (const kind of ['conversationStarted', 'societyForked']) {
+    const before = events.find((one) => one.seq === at)?.event
+    if (typeof before === 'object' && kind in before) at -= 1
+  }
+  return at
 }
+
+/** The beginning of a text, as a title. */
+const titleOf = (text: string): string => text.trim().split('\n', 1)[0]?.slice(0, 60) ?? ''
 
 /** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
   const made = await post<{ society: string }>('/api/fork', { at: await branchPoint(request) })
   const { strategy, artifacts } = request.meta as unknown as { strategy?: Strategy; artifacts?: Artifact[] }
-  const sent = await say(request.to, text, { ...(strategy && { strategy }), ...(artifacts && { artifacts }) }, prefixOf(made.society))
+  const at = prefixOf(made.society)
+  const again = () => say(request.to, text, { ...(strategy && { strategy }), ...(artifacts && { artifacts }) }, at)
+  const sent = await again().catch(async (error: unknown) => {
+    if (!(error instanceof Problem) || error.code !== 'unknown_conversation') throw error
+    // The request was the first one: the conversation starts anew in the fork, under the same id.
+    const { roleId, model } = store.state.conversations.get(request.to) ?? {}
+    await post('/api/conversations', { id: request.to, title: titleOf(text), roleId, model }, at)
+    return again()
+  })
   await refreshSocieties()
   visit(made.society, request.to, sent.taskId)
 }
 
-/** Goes to another society of the server. */
+/** The conversation that was shown when somebody went to another society, which need not have it. */
+let carried: string | undefined
+
+export const isCarried = (id: string): boolean => id === carried
+
+/** Goes to another society of the server: to a conversation there, or to the one that is shown here. */
 export function visit(name: string, ...rest: string[]): void {
+  const { view, rest: shown } = place()
+  carried = rest.length === 0 && view === 'chat' ? shown[0] : undefined
+  if (carried) rest = [carried]
   const isFirst = knownSocieties().some((one) => one.first && one.name === name)
   go(href('chat', rest, {}, prefixOf(isFirst ? '' : name)))
   store.restart()

@@ -24,32 +24,31 @@ export function ApprovalBar({ agent }: { agent: string }) {
   }, [all.length])
   const shown = all[Math.min(place, all.length - 1)]
   if (!shown) return null
+  // The bar comes with its card: keys for a decision that is in sight must work.
   return (
-    <section className="approval-bar" aria-label={t('approval.bar')}>
-      <div className="approval-bar-head">
-        <button type="button" className="approval-bar-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <Icon name="alert" size={16} />
-          {count('nav.waiting', all.length)}
-          <Icon name={isOpen ? 'down' : 'up'} size={14} />
-        </button>
-        {all.length > 1 && (
-          <span className="ways">
-            <button type="button" className="quiet small" onClick={() => setPlace((place + all.length - 1) % all.length)} aria-label={t('approval.before')}>
-              <Icon name="left" size={14} />
-            </button>
-            <span className="numbers">{`${all.indexOf(shown) + 1}/${all.length}`}</span>
-            <button type="button" className="quiet small" onClick={() => setPlace((place + 1) % all.length)} aria-label={t('approval.after')}>
-              <Icon name="right" size={14} />
-            </button>
-          </span>
-        )}
-        <Link href={href('inbox')}>{t('nav.inbox')}</Link>
-      </div>
-      {isOpen && (
-        <Suspense fallback={null}>
-          <ApprovalCard key={shown.id} waiting={shown} hasKeys />
-        </Suspense>
-      )}
-    </section>
+    <Suspense fallback={null}>
+      <section className="approval-bar" aria-label={t('approval.bar')}>
+        <div className="approval-bar-head">
+          <button type="button" className="approval-bar-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            <Icon name="alert" size={16} />
+            {count('nav.waiting', all.length)}
+            <Icon name={isOpen ? 'down' : 'up'} size={14} />
+          </button>
+          {all.length > 1 && (
+            <span className="ways">
+              <button type="button" className="quiet small" onClick={() => setPlace((place + all.length - 1) % all.length)} aria-label={t('approval.before')}>
+                <Icon name="left" size={14} />
+              </button>
+              <span className="numbers">{`${all.indexOf(shown) + 1}/${all.length}`}</span>
+              <button type="button" className="quiet small" onClick={() => setPlace((place + 1) % all.length)} aria-label={t('approval.after')}>
+                <Icon name="right" size={14} />
+              </button>
+            </span>
+          )}
+          <Link href={href('inbox')}>{t('nav.inbox')}</Link>
+        </div>
+        {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys />}
+      </section>
+    </Suspense>
   )
 }

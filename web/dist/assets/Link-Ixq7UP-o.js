@@ -1,1 +1,0 @@
-import{f as e}from"./partial-Cszmg8Qf.js";import{l as t}from"./i18n-WH1-LwBx.js";var n=t();function r(t){return(0,n.jsx)(`a`,{onClick:e,...t})}export{r as t};
