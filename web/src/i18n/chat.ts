@@ -25,7 +25,7 @@ export const chat = {
   'list.delete.hint': ['Its agent stops, with all agents below it.', '它的智能体及其下级都会停止。'],
   'list.deleted': ['Deleted: {title}', '已删除：{title}'],
   'settings.conversation': ['Model and strategy', '模型与处理方式'],
-  'chat.log': ['Conversation', '对话'],
+  'chat.log': ['Conversation', '会话'],
   'chat.you': ['You', '你'],
   'chat.answer': ['Answer', '回答'],
   'chat.heard': ['Said while it was under way', '进行中补充'],

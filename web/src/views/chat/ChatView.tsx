@@ -72,7 +72,7 @@ export function ChatView({ rest }: { rest: string[] }) {
   return (
     <div className={`chat${side && agent ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>
       <ConversationList id={agent} onPick={() => setListShown(false)} />
-      <Conversation agent={agent} task={task} turn={turn} onList={() => setListShown(true)} />
+      <Conversation key={agent ?? ''} agent={agent} task={task} turn={turn} onList={() => setListShown(true)} />
       {side && agent && (
         <Suspense fallback={null}>
           <Drawer side={side} turn={turn} task={task} />

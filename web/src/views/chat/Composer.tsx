@@ -78,7 +78,8 @@ export function Composer({ agent, running, hearsAlong }: Props) {
       setTrouble(complain(error))
     } finally {
       setBusy(false)
-      box.current?.focus()
+      // A conversation that has started has a composer of its own.
+      requestAnimationFrame(() => document.getElementById('composer')?.focus())
     }
   }
 

@@ -95,7 +95,6 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   const operations = state.operations.get(agent ?? '') ?? []
   const chat = state.conversations.get(agent ?? '')
   const [isRenaming, setRenaming] = useState(false)
-  useEffect(() => setRenaming(false), [agent])
   const isSideOpen = place.query.has('side') || place.query.has('thread')
   return (
     <section className="conversation" aria-labelledby="view-title">
@@ -141,13 +140,13 @@ export function Conversation({ agent, task, turn, onList }: Props) {
             {t('chat.latest')}
           </button>
         )}
-        {agent && <ApprovalBar key={`bar ${agent}`} agent={agent} />}
+        {agent && <ApprovalBar agent={agent} />}
         {agent && operations.length > 0 && !isEmpty && !running && (
           <div className="operations" role="group" aria-label={t('operation.label', { agent: agentName(state, agent) })}>
             <Operations agent={agent} operations={operations} onSent={(sent) => go(href('chat', [agent, sent.taskId]))} onTrouble={complain} />
           </div>
         )}
-        <Composer key={agent ?? ''} agent={agent} running={running} hearsAlong={hearsAlong(state, running?.id)} />
+        <Composer agent={agent} running={running} hearsAlong={hearsAlong(state, running?.id)} />
       </div>
     </section>
   )
