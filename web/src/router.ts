@@ -16,6 +16,7 @@ export interface Place {
 
 const listeners = new Set<() => void>()
 let current = read()
+let at = prefix()
 
 function parts(): string[] {
   return location.pathname.split('/').filter(Boolean).map(plain)
@@ -51,7 +52,17 @@ function read(): Place {
   return { view: known ?? 'chat', rest: known ? rest : [], isUnknown: Boolean(view) && !known, query: new URLSearchParams(location.search) }
 }
 
+/** Where the chat was left, by society. */
+const chats = new Map<string, string>()
+
+/** The address of a view; that of the chat is where it was left. */
+export function homeOf(view: View): string {
+  return (view === 'chat' && current.view !== 'chat' && chats.get(prefix())) || href(view)
+}
+
 function changed(): void {
+  if (current.view === 'chat') chats.set(at, href('chat', current.rest, {}, at))
+  at = prefix()
   current = read()
   for (const listener of listeners) listener()
 }

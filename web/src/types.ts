@@ -15,6 +15,8 @@ export type {
   Attempt,
   Call,
   CallResult,
+  Conversation,
+  Conversations,
   Effect,
   Failure,
   Health,

@@ -78,7 +78,7 @@ export const common = {
   'keys.go.first': ['Chat, inbox, organisation', '对话、待办、组织'],
   'keys.go.second': ['Trace, gallery, settings', '轨迹、组件、设置'],
   'keys.write': ['Write a message', '写消息'],
-  'keys.requests': ['Next and previous request', '下一个、上一个请求'],
+  'keys.conversations': ['Next and previous conversation', '下一个、上一个会话'],
   'keys.send': ['Send; open a line', '发送；展开一行'],
   'keys.line': ['New line', '换行'],
   'keys.stop': ['Stop what is under way, with nothing written', '停止进行中的请求（输入框为空时）'],

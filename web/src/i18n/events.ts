@@ -10,6 +10,8 @@ export const events = {
   'event.roleCreated': ['a role is made', '创建角色'],
   'event.roleChanged': ['a role is changed', '修改角色'],
   'event.agentSpawned': ['an agent comes', '智能体加入'],
+  'event.conversationStarted': ['a conversation starts', '会话开始'],
+  'event.conversationChanged': ['a conversation is changed', '修改会话'],
   'event.agentDismissed': ['an agent is to go', '智能体将离开'],
   'event.agentTerminated': ['an agent is gone', '智能体离开'],
   'event.messageSent': ['message sent', '发送消息'],

@@ -3,7 +3,7 @@
 import { parsePartialJson } from '../json/partial'
 import type { Json, JsonObject, Step } from '../types'
 import type { Status } from '../ui/Badge'
-import type { EffectState, Request, State, Thread, Turn } from './state'
+import type { Chat, EffectState, Request, State, Thread, Turn, Waiting } from './state'
 
 /** Where a request of the person stands. */
 export function requestStatus(state: State, request: Request): Status {
@@ -25,6 +25,40 @@ export function agentStatus(state: State, id: string): Status {
   if (agent.turn === undefined) return 'idle'
   const turn = state.turns.get(agent.turn)
   return turn ? turnStatus(state, turn) : 'idle'
+}
+
+/** Whether an agent exists for a conversation with a person. */
+export function isConversation(state: State, id: string): boolean {
+  const agent = state.agents.get(id)
+  return state.conversations.has(id) || id === 'root' || (agent !== undefined && !agent.parent)
+}
+
+/** Whether a decision belongs to what is done for an agent: it asks itself, an agent below it does, or it has the request. */
+export function isFor(state: State, waiting: Waiting, id: string): boolean {
+  if (state.requests.get(waiting.task)?.to === id) return true
+  for (let one: string | undefined = waiting.agent; one; one = state.agents.get(one)?.parent) if (one === id) return true
+  return false
+}
+
+/** How the agent of a conversation stands; a decision for anybody below it is one for the person who reads it. */
+export function conversationStatus(state: State, chat: Chat): Status {
+  for (const waiting of state.waiting.values()) if (isFor(state, waiting, chat.id)) return 'needs_you'
+  const agent = state.agents.get(chat.id)
+  if (agent?.turn !== undefined && state.turns.has(agent.turn)) return agentStatus(state, chat.id)
+  return chat.status
+}
+
+/** Conversations in the order of the list: pinned ones first, then those with the newest messages. */
+export function sortedConversations(state: State): Chat[] {
+  // Root is a conversation from the start, and is listed when something was said in it.
+  const all = [...state.conversations.values()].filter((chat) => chat.id !== 'root' || chat.messages > 0)
+  return all.sort((a, b) => Number(b.pinned ?? false) - Number(a.pinned ?? false) || b.activeAt - a.activeAt || (b.active ?? 0) - (a.active ?? 0))
+}
+
+/** What an agent is called: that of a conversation by its role, since its id says nothing. */
+export function agentName(state: State, id: string): string {
+  const agent = state.agents.get(id)
+  return agent && !agent.parent ? agent.role : (state.conversations.get(id)?.roleId ?? id)
 }
 
 /** Where a turn stands. */
@@ -68,8 +102,8 @@ export function lineage(state: State, thread: Thread): Thread[] {
 }
 
 /** A name for whoever runs a behaviour: an agent, or the part of one that a unit is (`…/planner/initial_phase`). */
-export function nameOf(turn: Turn): string {
-  return turn.origin === 'inbox' ? turn.agent : unitName(turn.behaviour)
+export function nameOf(state: State, turn: Turn): string {
+  return turn.origin === 'inbox' ? agentName(state, turn.agent) : unitName(turn.behaviour)
 }
 
 export function unitName(behaviour: string): string {

@@ -2,7 +2,7 @@
 // them is passed over.
 
 import type { Artifact, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
-import { type Agent, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
+import { type Agent, type Chat, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
 
 /** The name and the body of an event. */
 export function named(recorded: Recorded): [EventName, unknown] {
@@ -50,10 +50,33 @@ const steps: Steps = {
   agentSpawned(state, { agent, role, parent }, { at }) {
     const spawned: Agent = { rev: 0, id: agent, role, createdAt: at, inbox: [], unlisted: 0, spent: nothing() }
     if (parent) spawned.parent = parent
+    // Root is the first conversation.
+    else begin(state, agent, role, 'owner', agent, at)
     state.agentCount += 1
     state.agents.set(agent, spawned)
     touch(state, spawned)
     threadOf(state, agent, agent)
+  },
+  conversationStarted(state, { agent, role, person, title, settings, messages }, { at, seq }) {
+    const made: Agent = { rev: 0, id: agent, role, createdAt: at, inbox: [], unlisted: 0, spent: nothing() }
+    state.agents.set(agent, made)
+    touch(state, made)
+    const thread = threadOf(state, agent, agent)
+    for (const [index, message] of (messages ?? []).entries()) {
+      thread.messages[index] = message
+      append(thread, { kind: 'message', index, seq, at })
+    }
+    Object.assign(begin(state, agent, role, person, title, at), settings, { active: seq, messages: messages?.length ?? 0 })
+  },
+  conversationChanged(state, { agent, change }) {
+    const chat = state.conversations.get(agent)
+    if (!chat) return void state.strangers.add(agent)
+    const { settings, ...rest } = change
+    if (settings) {
+      delete chat.model
+      delete chat.strategy
+    }
+    Object.assign(chat, rest, settings)
   },
   agentDismissed(state, { agent, caller, reason }) {
     const found = state.agents.get(agent)
@@ -62,10 +85,12 @@ const steps: Steps = {
     touch(state, found)
   },
   agentTerminated(state, { agent }, { at }) {
+    state.strangers.delete(agent)
+    state.conversations.delete(agent)
     const found = state.agents.get(agent)
     if (!found) return
     found.terminatedAt = at
-    state.agentCount -= 1
+    if (found.parent) state.agentCount -= 1
     touch(state, found)
   },
   messageSent(state, { envelope }, { at, seq }) {
@@ -143,8 +168,11 @@ const steps: Steps = {
       else if (taken?.at !== undefined && taken.envelope?.id === message) written = taken.at
       if (owner) owner.turn = seq
       touch(state, owner)
+      const chat = state.conversations.get(agent)
+      if (chat) Object.assign(chat, { status: 'running', taskId: task.id })
     }
     if (message) {
+      grow(state, thread.id, index)
       const meta: JsonObject = {}
       const { artifacts, from } = (task.meta ?? {}) as JsonObject
       if (artifacts) meta.artifacts = artifacts
@@ -278,6 +306,7 @@ const steps: Steps = {
     const thread = name ? threadOf(state, name, turn?.agent ?? name) : undefined
     if (!thread) return
     thread.messages[index] = { ...message }
+    grow(state, thread.id, index)
     append(thread, { kind: 'message', index, seq, at, ...(turn && { turn: turn.id }) }, turn)
     touch(state, thread)
   },
@@ -336,8 +365,14 @@ const steps: Steps = {
     state.waiting.delete(String(turn))
     climbTurn(state, found)
   },
-  turnSettled(state, { turn: id, settlement, message, index, next }, { at, seq }) {
+  turnSettled(state, { turn: id, settlement, message, index, next }, { at, seq, thread: name }) {
     const turn = state.turns.get(id)
+    const chat = state.conversations.get(name ?? turn?.thread ?? '')
+    if (chat && (!turn || turn.origin === 'inbox')) {
+      chat.status = 'idle'
+      delete chat.taskId
+    }
+    if (chat && message) grow(state, chat.id, index)
     if (!turn) return
     turn.settledAt = at
     turn.settlement = settlement
@@ -392,6 +427,28 @@ function threadOf(state: State, id: string, agent: string): Thread {
   return thread
 }
 
+/** Lists a conversation. */
+function begin(state: State, id: string, roleId: string, person: string, title: string, at: number): Chat {
+  const chat: Chat = { id, title, person, roleId, createdAt: at, activeAt: at, status: 'idle', messages: 0 }
+  state.conversations.set(id, chat)
+  return chat
+}
+
+/** Notes how many messages a conversation has. */
+function grow(state: State, id: string, index: number): void {
+  const chat = state.conversations.get(id)
+  if (chat) chat.messages = Math.max(chat.messages, index + 1)
+}
+
+/** Moves a conversation up. A person who writes in an archived one takes it up again. */
+function stir(state: State, id: string, isPerson: boolean, at: number, seq: number): void {
+  const chat = state.conversations.get(id)
+  if (chat) {
+    Object.assign(chat, { activeAt: at, active: seq })
+    if (isPerson) chat.archived = false
+  } else if (isPerson && !state.agents.get(id)?.parent) state.strangers.add(id)
+}
+
 function receive(state: State, envelope: Events['messageSent']['envelope'], at: number, seq: number): void {
   const { from, to, taskId, kind, payload } = envelope
   const agent = state.agents.get(to)
@@ -402,6 +459,7 @@ function receive(state: State, envelope: Events['messageSent']['envelope'], at: 
   }
   list(state, (payload.meta?.artifacts ?? []) as unknown as Artifact[], at)
   if (from !== 'user' && to !== 'user') return
+  stir(state, from === 'user' ? to : from, from === 'user', at, seq)
   let request = state.requests.get(taskId)
   if (!request) {
     if (from !== 'user') return

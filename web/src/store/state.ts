@@ -26,6 +26,7 @@ import type {
   Wanted,
   CallCost,
   AgentOperation,
+  Conversation,
 } from '../types'
 
 export interface Agent {
@@ -183,10 +184,15 @@ export interface Waiting {
     | { kind: 'parked'; failure: Failure }
 }
 
+/** A conversation as the list shows it; `active` is the event that moved it up, if that came live. */
+export type Chat = Conversation & { active?: number }
+
 export interface State {
   rev: number
   /** The last event that was folded. */
   seq: number
+  /** How often something was read beside the log. */
+  reads: number
   /** The newest events, oldest first. */
   recent: Recorded[]
   /** How many agents there are; not all of them need be here. */
@@ -195,6 +201,11 @@ export interface State {
   unlistedWaiting: number
   /** The cursor of the requests before those that are here. */
   nextRequests?: string
+  /** The cursor of the conversations after those that are here: not read yet, or none. */
+  nextConversations?: string | null
+  /** Conversations that something happened in and that are not here. */
+  strangers: Set<string>
+  conversations: Map<string, Chat>
   /** The cursor of the agents after those that are here. */
   nextAgents?: string
   roles: Map<string, Role>
@@ -222,9 +233,12 @@ export function empty(): State {
   return {
     rev: 0,
     seq: 0,
+    reads: 0,
     recent: [],
     agentCount: 0,
     unlistedWaiting: 0,
+    strangers: new Set(),
+    conversations: new Map(),
     roles: new Map(),
     agents: new Map(),
     threads: new Map(),

@@ -5,13 +5,13 @@
 
 import { useEffect, useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
-import type { Recorded, LiveDelta, StreamedStep, View } from '../types'
+import type { Conversation, Conversations, Recorded, LiveDelta, StreamedStep, View } from '../types'
 import { type Place, place, prefix } from '../router'
 import { fold } from './fold'
 import { catchUpLive, forget, hear, see, soFar } from './live'
 import { type Word, attend, canShare, nameOfLine } from './share'
 import { type EffectState, type State, type Thread, type Turn, empty } from './state'
-import { type Part, adopt, reaches } from './view'
+import { type Part, adopt, adoptConversations, reaches } from './view'
 
 /** How the line to the server stands. */
 export type Line = 'loading' | 'live' | 'lost' | 'asleep' | 'closed_door' | 'nowhere'
@@ -96,6 +96,28 @@ class Store {
       this.tell()
       return
     }
+  }
+
+  /** Asks for conversations, and takes them in. Gives the cursor of the next ones. */
+  async find(query: string): Promise<string | undefined> {
+    const { state } = this
+    const { seq } = state
+    const { conversations, next } = (await (await ask(`/api/conversations${query}`)).json()) as Conversations
+    return this.learn(state, conversations, seq), next ?? undefined
+  }
+
+  /** Asks for one conversation; there need not be one of that id. */
+  async meet(id: string): Promise<void> {
+    const { state } = this
+    const { seq } = state
+    state.strangers.delete(id)
+    const response = await ask(`/api/conversations/${encodeURIComponent(id)}`).catch(() => undefined)
+    if (response) this.learn(state, [(await response.json()) as Conversation], seq)
+  }
+
+  private learn(state: State, found: Conversation[], since: number): void {
+    adoptConversations(state, found, since)
+    this.tell()
   }
 
   /** Takes in the views that waited for the events up to them. */
@@ -317,11 +339,14 @@ class Store {
 /** The view that a place needs first. */
 function firstView({ view, rest }: Place): [string, Part, string?] {
   const [first] = rest.map(encodeURIComponent)
-  if (view === 'chat') return [conversationPath(rest[0] ?? 'root', rest[1]), 'conversation', rest[0] ?? 'root']
+  if (view === 'chat') return rest[0] ? [conversationPath(rest[0], rest[1]), 'conversation', rest[0]] : [LIST, 'list']
   if (view === 'organisation') return ['organisation', 'organisation']
   if (view === 'trace') return first ? [`task/${first}`, 'tree'] : ['trace', 'trace']
   return ['inbox', 'frame']
 }
+
+/** The view that has the list of conversations and hardly more. */
+export const LIST = 'conversation/root?limit=1'
 
 /** The view of a conversation, at one of its requests. */
 export function conversationPath(agent: string, task?: string): string {
@@ -353,9 +378,9 @@ export const useThread = (id: string): Thread | undefined => useRecord((state) =
 export const useTurn = (id: number): Turn | undefined => useRecord((state) => state.turns.get(id))
 export const useEffectState = (id: string): EffectState | undefined => useRecord((state) => state.effects.get(id))
 
-/** The whole state, shown anew with every event of the log, and not with what is told beside it. */
+/** The whole state, shown anew with every event of the log and every view that was read, and not with chunks of replies. */
 export function useLog(): State {
-  useStore((state) => state.seq)
+  useStore((state) => state.seq + state.reads)
   return store.state
 }
 

@@ -1,12 +1,12 @@
 // Takes the records of a view into the state. A view is folded by the server up to a place of the log; the events since then
 // are applied to it first, so that all records of the state are of the same place.
 
-import type { Artifact, Json, JsonObject, Recorded, View } from '../types'
+import type { Artifact, Conversation, Json, JsonObject, Recorded, View } from '../types'
 import { fold } from './fold'
 import { type Agent, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, empty } from './state'
 
 /** What a view is a part of, which says how its records join the others. */
-export type Part = 'frame' | 'conversation' | 'earlier' | 'turn' | 'tree' | 'requests' | 'trace' | 'organisation'
+export type Part = 'frame' | 'list' | 'conversation' | 'earlier' | 'turn' | 'tree' | 'requests' | 'trace' | 'organisation'
 
 /** A state that has the records of a view and nothing else. */
 export function stateOf(view: View): State {
@@ -28,6 +28,7 @@ export function stateOf(view: View): State {
   for (const { open, meta, ...request } of view.requests) {
     state.requests.set(request.id, { ...(request as unknown as Request), open: new Set(open), meta: (meta ?? {}) as JsonObject, rev: 0 })
   }
+  for (const chat of view.conversations ?? []) state.conversations.set(chat.id, chat)
   for (const waiting of view.waiting) state.waiting.set(waiting.id, waiting as unknown as Waiting)
   for (const { seq: _, ...artifact } of view.artifacts) state.artifacts.set(artifact.id, artifact as Artifact & { at: number })
   return state
@@ -44,12 +45,29 @@ export function adopt(state: State, view: View, part: Part, about?: string): voi
   if (part === 'turn') keepItems(more)
   for (const event of state.recent as Recorded[]) if (event.seq > view.seq) fold(more, event)
   join(state, more, part, about)
-  if (part === 'conversation' || part === 'requests' || part === 'trace') set(state, 'nextRequests', view.next)
+  if (part === 'conversation' || part === 'list' || part === 'requests' || part === 'trace') set(state, 'nextRequests', view.next)
+  if ((part === 'conversation' || part === 'list') && state.nextConversations === undefined) state.nextConversations = view.nextConversations ?? null
   state.isOffline = view.offline
   if (part === 'conversation' && about) state.operations.set(about, view.operations ?? [])
   if (part === 'organisation') set(state, 'nextAgents', view.next)
   if (part === 'trace') state.costs = [...more.costs, ...state.costs.filter((one) => !more.requests.has(one.task))]
   state.rev += 1
+  state.reads += 1
+}
+
+/** Takes in conversations that were asked for when the state was at the event `since`. What is here already is live. */
+export function adoptConversations(state: State, found: Conversation[], since: number): void {
+  const more = empty()
+  more.seq = since
+  for (const chat of found) if (!state.conversations.has(chat.id)) more.conversations.set(chat.id, chat)
+  // Events that the answer knows already change nothing.
+  for (const event of state.recent as Recorded[]) if (event.seq > since) fold(more, event)
+  for (const { id } of found) {
+    const chat = more.conversations.get(id)
+    if (chat) state.conversations.set(id, chat)
+  }
+  state.rev += 1
+  state.reads += 1
 }
 
 function set(state: State, key: 'nextRequests' | 'nextAgents', next: string | null | undefined): void {
@@ -73,6 +91,8 @@ function join(state: State, more: State, part: Part, about: string | undefined):
   for (const [id, waiting] of more.waiting) state.waiting.set(id, waiting)
   for (const [id, role] of more.roles) state.roles.set(id, role)
   for (const [id, agent] of more.agents) state.agents.set(id, { ...agent, rev })
+  for (const [id, chat] of more.conversations) state.conversations.set(id, chat)
+  for (const id of more.strangers) if (!state.conversations.has(id)) state.strangers.add(id)
   for (const [id, file] of more.artifacts) state.artifacts.set(id, file)
   for (const [id, request] of more.requests) {
     const before = state.requests.get(id)

@@ -13,9 +13,12 @@ export function Crier() {
   const waiting = useStore((state) => state.waiting.size)
   const line = useLine()
   const told = useRef<number>(undefined)
+  const asked = useRef(0)
   useEffect(() => {
+    if (line === 'live' && waiting > asked.current) announce(count('nav.waiting', waiting))
+    asked.current = waiting
     document.title = waiting > 0 ? `(${waiting}) ${t('app.name')}` : t('app.name')
-  }, [waiting])
+  }, [waiting, line])
   useEffect(() => {
     if (line !== 'live') return
     const from = told.current ?? seq

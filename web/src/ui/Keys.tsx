@@ -1,7 +1,8 @@
 // Keys that work everywhere, the palette and the sheet of keys. Whoever is writing is left alone.
 
 import { Suspense, lazy, useEffect, useState } from 'react'
-import { type View, go, href, usePlace } from '../router'
+import { type View, go, homeOf, href, usePlace } from '../router'
+import { sortedConversations } from '../store/derive'
 import { store } from '../store/store'
 import { Palette } from './Palette'
 import { write } from './write'
@@ -28,33 +29,30 @@ export function Keys() {
       const view = AFTER_G[key]
       if (Date.now() - went < MEANT_TOGETHER_MS && view) {
         went = 0
-        go(href(view))
+        go(homeOf(view))
       } else if (key === 'g') went = Date.now()
       else if (event.key === '?') setShown('sheet')
       else if (key === 'n') write()
       else if (key === '/') document.getElementById('composer')?.focus()
-      else if (key === 'j' || key === 'k') step(place.rest[1], key === 'j' ? 1 : -1)
+      else if (key === 'j' || key === 'k') step(place.view === 'chat' ? place.rest[0] : undefined, key === 'j' ? 1 : -1)
       else return
       event.preventDefault()
     }
     addEventListener('keydown', press)
     return () => removeEventListener('keydown', press)
   }, [place])
-  if (shown === 'palette') return <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />
-  if (shown === 'sheet') {
-    return (
-      <Suspense fallback={null}>
-        <KeySheet onClose={() => setShown(undefined)} />
-      </Suspense>
-    )
-  }
-  return null
+  return (
+    <Suspense fallback={null}>
+      {shown === 'palette' && <Palette onClose={() => setShown((before) => (before === 'palette' ? undefined : before))} onKeys={() => setShown('sheet')} />}
+      {shown === 'sheet' && <KeySheet onClose={() => setShown(undefined)} />}
+    </Suspense>
+  )
 }
 
-/** The request before or after this one, the newest first. */
-function step(task: string | undefined, by: number): void {
-  const all = [...store.state.requests.values()].sort((a, b) => b.seq - a.seq)
-  const at = all.findIndex((request) => request.id === task)
+/** The conversation before or after this one in the list. */
+function step(id: string | undefined, by: number): void {
+  const all = sortedConversations(store.state).filter((chat) => !chat.archived)
+  const at = all.findIndex((chat) => chat.id === id)
   const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + by))]
-  if (next) go(href('chat', [next.to, next.id]))
+  if (next) go(href('chat', [next.id]))
 }

@@ -4,6 +4,7 @@ import { useEffect, useId, useRef, useState } from 'react'
 import { setLanguage, t, useLanguage } from '../i18n'
 import { VIEWS, go, href } from '../router'
 import { knownSocieties, refreshSocieties, useSocieties } from '../store/societies'
+import { sortedConversations } from '../store/derive'
 import { store } from '../store/store'
 import { nextTheme } from '../theme'
 import { complain, stop, visit } from '../views/chat/actions'
@@ -24,16 +25,15 @@ function choices(language: 'en' | 'zh', showKeys: () => void): Choice[] {
   const views: Choice[] = VIEWS.map((view) => ({ icon: view, text: t(`nav.${view}`), run: () => go(href(view)) }))
   const open = [...state.requests.values()].filter((request) => request.open.size > 0)
   const acts: Choice[] = [
-    { icon: 'plus', text: t('requests.new'), hint: 'N', run: write },
+    { icon: 'plus', text: t('list.new'), hint: 'N', run: write },
     ...open.map((request): Choice => ({ icon: 'stop', text: t('palette.stop', { text: request.text }), run: () => stop(request.id).catch(complain) })),
     { icon: 'sun', text: t('palette.theme'), run: nextTheme },
     { icon: 'globe', text: t('language.switch'), run: () => setLanguage(language === 'en' ? 'zh' : 'en') },
     { icon: 'question', text: t('keys.title'), hint: '?', run: showKeys },
   ]
-  const agents = [...state.agents.values()].filter((agent) => !agent.terminatedAt)
+  const agents = [...state.agents.values()].filter((agent) => !agent.terminatedAt && agent.parent)
   const people: Choice[] = agents.map((agent) => ({ icon: 'agent', text: t('palette.talk', { name: agent.id }), run: () => go(href('chat', [agent.id])) }))
-  const requests = [...state.requests.values()].sort((a, b) => b.seq - a.seq)
-  const past: Choice[] = requests.map((request) => ({ icon: 'chat', text: request.text, run: () => go(href('chat', [request.to, request.id])) }))
+  const past: Choice[] = sortedConversations(state).map((chat) => ({ icon: 'chat', text: chat.title, run: () => go(href('chat', [chat.id])) }))
   const others: Choice[] = knownSocieties().length < 2 ? [] : knownSocieties().map((one) => ({ icon: 'branch', text: t('palette.society', { name: one.name }), run: () => visit(one.name) }))
   return [...views, ...acts, ...others, ...people, ...past]
 }

@@ -1,7 +1,7 @@
 // The rail with the views: on the left, or below on phones. It also shows how the line stands and what was spent.
 
 import { count, setLanguage, t, useLanguage } from '../i18n'
-import { VIEWS, type View, href } from '../router'
+import { VIEWS, type View, homeOf, href } from '../router'
 import { useLine, useStore } from '../store/store'
 import { nextTheme, useTheme } from '../theme'
 import { money, number } from './format'
@@ -21,7 +21,7 @@ export function Rail({ view }: { view: View }) {
       <ul>
         {VIEWS.map((one) => (
           <li key={one}>
-            <Link href={href(one)} aria-current={one === view ? 'page' : undefined} className="rail-item">
+            <Link href={homeOf(one)} aria-current={one === view ? 'page' : undefined} className="rail-item">
               <span className="rail-icon">
                 <Icon name={one} size={20} />
                 {one === 'inbox' && waiting > 0 && <span className="count" aria-hidden="true">{waiting}</span>}

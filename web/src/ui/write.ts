@@ -1,9 +1,9 @@
-// Where a new request is written.
+// Where a new conversation begins.
 
 import { go, href } from '../router'
 
-/** Goes to where a new request is written; it is a new one also while another is under way. */
+/** Goes to where a new conversation begins. */
 export function write(): void {
-  go(href('chat', [], { new: '1' }))
+  go(href('chat'))
   requestAnimationFrame(() => document.getElementById('composer')?.focus())
 }

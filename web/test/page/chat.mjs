@@ -19,7 +19,7 @@ export const checks = [
         const before = await page.locator('.column > .timeline > .message.user').count()
         await page.getByRole('button', { name: new RegExp(name) }).first().click()
         await page.waitForFunction((count) => document.querySelectorAll('.column > .timeline > .message.user').length > count, before)
-        await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+        await page.waitForSelector('.conversations li:first-child .status-icon.idle', { state: 'attached' })
         await lastAnswer(page).filter({ hasText: expected }).waitFor()
       }
       assert.equal(await page.locator('.example').count(), 0, 'none is left')
@@ -36,7 +36,7 @@ export const checks = [
           const before = await page.locator('.column > .timeline > .message.user').count()
           await page.getByRole('button', { name: new RegExp(name) }).first().click()
           await page.waitForFunction((count) => document.querySelectorAll('.column > .timeline > .message.user').length > count, before)
-          await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+          await page.waitForSelector('.conversations li:first-child .status-icon.idle', { state: 'attached' })
           await lastAnswer(page).filter({ hasText: expected }).waitFor()
           assert.doesNotMatch(await lastAnswer(page).innerText(), /没有设置语言模型|无法回答/, name)
         }
@@ -75,7 +75,7 @@ export const checks = [
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
       model.pace = 60
-      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await page.getByLabel('Strategy').selectOption('workflow')
       await write(page, 'Compare the files with the notes')
       await page.waitForSelector('.plan-bar .todo.growing', { state: 'attached' })
       const seen = await page.locator('.plan-bar .todo:not(.growing)').count()
@@ -92,7 +92,7 @@ export const checks = [
       await roles.nth(1).click()
       const deep = page.locator('.below .below')
       assert.deepEqual(await deep.locator('.path-crumbs li').allInnerTexts(), ['root', 'workflow', 'executor'])
-      assert.match(await deep.locator('.address').innerText(), /^root\.messages\[\d+\]\.meta\._thread\.messages\[\d+\]\.meta\._thread$/)
+      assert.match(await deep.locator('.address').innerText(), /^c-\w+\.messages\[\d+\]\.meta\._thread\.messages\[\d+\]\.meta\._thread$/)
       await deep.getByRole('button', { name: /list_files/ }).click()
       await deep.getByText('sales.csv (').waitFor()
       await roles.nth(4).focus()
@@ -116,7 +116,7 @@ export const checks = [
       await ada.click()
       await page.locator('.below .delegation-line', { hasText: 'ben' }).click()
       await page.locator('.below .below').getByText('There are two files').waitFor()
-      await page.selectOption('.composer .pick >> nth=0 >> select', 'ben')
+      await page.locator('.composer select').first().selectOption('ben')
       await page.waitForURL(/\/chat\/ben/)
       await write(page, 'hello ben')
       await lastAnswer(page).filter({ hasText: /file/ }).waitFor()
@@ -130,29 +130,25 @@ export const checks = [
       await write(page, 'Another story, please')
       await page.waitForSelector('.reasoning.live')
       assert.match(await page.getAttribute('#composer', 'placeholder'), /under way/)
-      await page.selectOption('.composer select >> nth=1', 'queue')
+      await page.getByLabel('What becomes of it').selectOption('queue')
       await write(page, 'and then say hello')
-      await page.locator('.requests .badge.queued').waitFor()
       const unread = page.locator('.unread .message', { hasText: 'and then say hello' })
       await unread.getByText('it begins when it is its turn').waitFor()
       await write(page, 'and mention the crane')
       const more = page.locator('.unread .message', { hasText: 'and mention the crane' })
       await more.getByText('it is read when this is answered').waitFor()
       const written = await more.locator('time').getAttribute('datetime')
-      await page.keyboard.press('Control+k')
-      await page.keyboard.type('New request')
-      await page.keyboard.press('Enter')
-      assert.equal(await page.inputValue('.composer select >> nth=1'), 'queue', 'a new request is a new one')
+      await page.getByLabel('What becomes of it').selectOption('queue')
       await write(page, 'a third thing')
       await page.locator('.unread .message', { hasText: 'a third thing' }).getByRole('button', { name: 'Take back' }).click()
       await page.locator('.unread .message', { hasText: 'a third thing' }).waitFor({ state: 'detached' })
-      await page.locator('.requests li', { hasText: 'Another story' }).first().locator('a').click()
+      await page.locator('.conversations li', { hasText: 'Another story' }).first().locator('a').click()
       await page.focus('#composer')
       await page.keyboard.press('Escape')
       await page.locator('.ending', { hasText: 'Stopped' }).last().waitFor()
       model.pace = 2
       await page.locator('.message.bot', { hasText: 'You said: and then say hello' }).waitFor()
-      await page.locator('.requests li', { hasText: 'Another story' }).first().locator('.badge.cancelled').waitFor()
+      await page.locator('.conversations li', { hasText: 'Another story' }).first().locator('.status-icon.idle').waitFor()
       assert.ok(written, 'what waits has the time at which it was written')
     },
   ],
@@ -161,10 +157,10 @@ export const checks = [
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
       model.pace = 60
-      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await page.getByLabel('Strategy').selectOption('workflow')
       await write(page, 'Compare and listen')
       await page.waitForSelector('.delegation.running')
-      assert.match(await page.locator('.composer select >> nth=1').innerText(), /joins at the next round/)
+      assert.match(await page.getByLabel('What becomes of it').innerText(), /joins at the next round/)
       await write(page, 'and be brief')
       await page.locator('.unread .message', { hasText: 'and be brief' }).getByText('heard in the next round').waitFor()
       model.pace = 5
@@ -181,14 +177,14 @@ export const checks = [
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
       model.pace = 200
-      await page.selectOption('.composer select >> nth=1', 'workflow')
+      await page.getByLabel('Strategy').selectOption('workflow')
       await write(page, 'Compare once more')
       const line = page.locator('.column > .timeline > .turn').last().locator('.delegation.running > .delegation-line')
       await line.click()
       await page.getByRole('button', { name: 'Stop only this' }).first().click()
       await page.locator('.delegation.cancelled').first().waitFor()
       model.pace = 2
-      await page.waitForSelector('.requests li:first-child .status-icon:not(.running)', { state: 'attached' })
+      await page.waitForSelector('.conversations li:first-child .status-icon:not(.running)', { state: 'attached' })
     },
   ],
   [
@@ -220,8 +216,8 @@ export const checks = [
       const one = await society({ program, model })
       try {
         const kept = await fetch(`${one.address}/api/artifacts?name=数据.csv`, { method: 'POST', headers: { authorization: `Bearer ${one.token}`, 'content-type': 'text/csv' }, body: 'a,b\n' }).then((response) => response.json())
-        await one.ask('/api/submit', { text: 'Compare the first way', strategy: 'workflow', artifacts: [{ id: kept.id, name: kept.name, mediaType: kept.mediaType }] })
-        const page = await open(one)
+        const { conversation } = await one.ask('/api/submit', { text: 'Compare the first way', strategy: 'workflow', artifacts: [{ id: kept.id, name: kept.name, mediaType: kept.mediaType }] })
+        const page = await open(one, { path: `/chat/${conversation}` })
         assert.equal(await page.locator('.society-bar').count(), 0, 'one society needs no name')
         await lastAnswer(page).filter({ hasText: 'buy milk' }).waitFor()
         const own = page.locator('.message.user', { hasText: 'the first way' })
@@ -242,7 +238,7 @@ export const checks = [
         await page.getByRole('button', { name: 'Send in a branch' }).click()
         await page.locator('.message.user', { hasText: 'the third way' }).getByText('3/3').waitFor()
 
-        const other = await open(one, {})
+        const other = await open(one, { path: `/chat/${conversation}` })
         await other.locator('.message.user', { hasText: 'the first way' }).getByText('1/3').waitFor()
         const bar = other.locator('.society-bar')
         assert.equal(await bar.locator('select').inputValue(), 'main')
@@ -256,6 +252,8 @@ export const checks = [
         await other.goto(`${one.address}/s/main-1/trace`)
         await bar.getByRole('button', { name: 'Back to main' }).click()
         await other.waitForURL((url) => url.pathname === '/chat')
+        await other.locator('.conversations .entry-link').click()
+        await other.locator('.message.user', { hasText: 'the first way' }).waitFor()
         await bar.locator('select').selectOption('main-1-1')
         await other.locator('.message.user', { hasText: 'the third way' }).waitFor()
         await other.goBack()

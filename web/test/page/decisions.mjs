@@ -8,8 +8,8 @@ export const checks = [
   [
     'a call that needs a word waits in reach, survives a reload, and is made as it was edited',
     async ({ open, scripted }) => {
-      await scripted.ask('/api/submit', { text: 'Please write a report' })
-      const page = await open(scripted)
+      const { conversation } = await scripted.ask('/api/submit', { text: 'Please write a report' })
+      const page = await open(scripted, { path: `/chat/${conversation}` })
       const bar = page.locator('.approval-bar')
       await bar.getByText('files are changed only with your word').waitFor()
       await bar.getByText('Tea sells best in Paris.').waitFor()
@@ -53,8 +53,8 @@ export const checks = [
   [
     'a call is denied with a reason, by keyboard alone, and the reason is kept',
     async ({ open, scripted }) => {
-      const { taskId } = await scripted.ask('/api/submit', { text: 'Please write a second report' })
-      const page = await open(scripted)
+      const { taskId, conversation } = await scripted.ask('/api/submit', { text: 'Please write a second report' })
+      const page = await open(scripted, { path: `/chat/${conversation}` })
       await page.locator('.approval-bar').waitFor()
       await page.locator('.scroller').focus()
       await page.keyboard.press('d')
@@ -78,10 +78,10 @@ export const checks = [
       await page.locator('#content').focus()
       await page.keyboard.press('a')
       await page.getByText('Nothing waits for you.').waitFor()
-      await scripted.ask('/api/submit', { text: 'write number four' })
-      await page.goto(`${scripted.address}/chat`)
+      const { conversation } = await scripted.ask('/api/submit', { text: 'write number four' })
+      await page.goto(`${scripted.address}/chat/${conversation}`)
       await page.locator('.message.user', { hasText: 'write number four' }).waitFor()
-      await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
+      await page.waitForSelector('.conversations li:first-child .status-icon.idle', { state: 'attached' })
       assert.equal(await page.locator('.approval-bar').count(), 0, 'nobody is asked again')
       assert.ok(existsSync(join(scripted.folder, 'report.md')))
       await page.goto(`${scripted.address}/settings/policies`)
@@ -133,8 +133,8 @@ export const checks = [
   [
     'a question to the person is answered with one of its options',
     async ({ open, scripted }) => {
-      await scripted.ask('/api/submit', { text: 'ask me something' })
-      const page = await open(scripted)
+      const { conversation } = await scripted.ask('/api/submit', { text: 'ask me something' })
+      const page = await open(scripted, { path: `/chat/${conversation}` })
       const bar = page.locator('.approval-bar')
       await bar.getByText('Which city do you mean?').waitFor()
       await bar.getByRole('button', { name: 'Berlin' }).click()
@@ -146,8 +146,8 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model, settings: '[workflow]\nplan_approval = "ask"\nask_above = 2\nat_once = 1\n' })
       try {
-        const page = await open(one)
-        const { taskId } = await one.ask('/api/submit', { text: 'Compare the files with the notes', strategy: 'workflow' })
+        const { taskId, conversation } = await one.ask('/api/submit', { text: 'Compare the files with the notes', strategy: 'workflow' })
+        const page = await open(one, { path: `/chat/${conversation}` })
         const first = page.locator('.approval-bar .approval')
         await first.getByText('May this plan be carried out?').waitFor()
         const waiting = async () => (await one.ask('/api/approvals')).approvals[0]?.id
@@ -200,10 +200,11 @@ export const checks = [
       const one = await society({ program, model, settings, files: { 'press.mjs': PRESS } })
       const printed = () => (existsSync(join(one.folder, 'printed')) ? readFileSync(join(one.folder, 'printed'), 'utf8').length : 0)
       try {
-        const page = await open(one)
+        const { id: conversation } = await one.ask('/api/conversations', { title: 'The press' })
+        const page = await open(one, { path: `/chat/${conversation}` })
         const card = page.locator('.approval-bar .approval')
         const cut = async (times) => {
-          await one.ask('/api/submit', { text: 'press it' })
+          await one.ask('/api/submit', { text: 'press it', conversation })
           while (printed() < times) await new Promise((resolve) => setTimeout(resolve, 20))
           await one.kill()
           await one.start()

@@ -45,14 +45,15 @@ export const checks = [
   ].map(([name, options]) => [
     `no view has a fault that axe finds: ${name}`,
     async ({ open, scripted }) => {
-      await scripted.ask('/api/submit', { text: 'ask me for axe' })
+      const { conversation } = await scripted.ask('/api/submit', { text: 'ask me for axe' })
+      const here = `chat/${conversation}`
       const page = await open(scripted, options)
       await page.evaluate(AXE)
       const wrong = []
-      for (const view of VIEWS) {
+      for (const view of [here, ...VIEWS]) {
         await visit(page, `/${view}`)
         await page.waitForSelector(READY[view] ?? 'h1:visible')
-        if (view === 'chat') await page.locator('.approval-bar').waitFor()
+        if (view === here) await page.locator('.approval-bar .approval').waitFor()
         wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (wide > 0) wrong.push(`${view}: ${wide} pixels too wide`)
@@ -62,7 +63,7 @@ export const checks = [
           if (!/\p{Script=Han}/u.test(text)) wrong.push(`${view}: nothing in Chinese`)
         }
       }
-      await visit(page, '/chat')
+      await visit(page, `/${here}`)
       await page.locator('.turn-head').last().waitFor()
       await page.keyboard.press('Control+k')
       await page.locator('.palette input').waitFor()
@@ -145,7 +146,7 @@ export const checks = [
       await page.keyboard.press('Escape')
       await page.locator('dialog').waitFor({ state: 'detached' })
       await page.keyboard.press('n')
-      await page.waitForURL(/\/chat\?new=1$/)
+      await page.waitForURL(/\/chat$/)
       await page.waitForFunction(() => document.activeElement?.id === 'composer')
       await page.keyboard.type('typed without a mouse')
       await page.keyboard.press('Enter')
@@ -154,7 +155,7 @@ export const checks = [
       await page.keyboard.press('Escape')
       await page.evaluate(() => document.activeElement?.blur())
       await page.keyboard.press('j')
-      await page.waitForURL(/\/chat\/root\/.+/)
+      await page.waitForURL(/\/chat\/[^/]+$/)
     },
   ],
   [
@@ -200,7 +201,7 @@ export const checks = [
       })
       await context.route('**/api/log?*', (route) => route.fulfill({ json: { events: [], last: 10_002 } }))
       await context.route('**/api/events?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing\n\n' }))
-      await page.goto(`${scripted.address}/chat#token=${scripted.token}`)
+      await page.goto(`${scripted.address}/chat/root#token=${scripted.token}`)
       await page.locator('.message.bot', { hasText: 'answer 4999' }).waitFor()
       const drawn = () => page.locator('.message').count()
       assert.ok((await drawn()) < 120, `${await drawn()} messages are drawn`)

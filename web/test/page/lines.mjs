@@ -13,7 +13,7 @@ export const checks = [
       await page.waitForSelector('.reasoning.live')
       await page.reload()
       await page.waitForSelector('.light.live', { state: 'attached' })
-      await page.locator('.requests .badge.running').waitFor()
+      await page.locator('.conversations .badge.running').waitFor()
       model.pace = 1
       await page.locator('.message.bot', { hasText: 'Nobody missed the smell' }).last().waitFor()
       const task = page.url().split('/').at(-1)
@@ -38,8 +38,8 @@ export const checks = [
       model.pace = 1
       await scripted.start()
       await page.waitForSelector('.light.live', { state: 'attached' })
-      await page.waitForSelector('.requests li:first-child .status-icon.done', { state: 'attached' })
-      assert.equal(await page.locator('.requests li', { hasText: 'A story that survives' }).count(), 1)
+      await page.waitForSelector('.conversations li:first-child .status-icon.idle', { state: 'attached' })
+      assert.equal(await page.locator('.conversations li', { hasText: 'A story that survives' }).count(), 1)
       assert.equal(await page.locator('.line-notice').count(), 0)
     },
   ],
@@ -85,16 +85,18 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model })
       try {
-        const first = await open(one)
+        const { id: conversation } = await one.ask('/api/conversations', { title: 'Eight windows' })
+        const path = `/chat/${conversation}`
+        const first = await open(one, { path })
         const windows = [first]
-        for (let n = 1; n < 8; n += 1) windows.push(await open(one, { context: first.context() }))
+        for (let n = 1; n < 8; n += 1) windows.push(await open(one, { path, context: first.context() }))
         for (const page of windows) await page.waitForSelector('.light.live', { state: 'attached' })
         model.pace = 20
-        await one.ask('/api/submit', { text: 'A long reading' })
+        await one.ask('/api/submit', { text: 'A long reading', conversation })
         for (const page of windows) await page.locator('.said', { hasText: 'word9' }).waitFor()
         // Whoever comes late sees the beginning too, and when the one with the line goes another takes it.
         await windows.shift().close()
-        const late = await open(one, { context: windows[0].context() })
+        const late = await open(one, { path, context: windows[0].context() })
         windows.push(late)
         await late.locator('.said', { hasText: 'word0 word1' }).waitFor()
         model.pace = 1
@@ -106,7 +108,7 @@ export const checks = [
         await one.kill()
         for (const page of windows) await page.locator('.line-notice').waitFor()
         await one.start()
-        await one.ask('/api/submit', { text: 'after the crash' })
+        await one.ask('/api/submit', { text: 'after the crash', conversation })
         for (const page of windows) await page.locator('.message.bot', { hasText: 'You said: after the crash' }).waitFor()
       } finally {
         await one.end()
@@ -116,7 +118,9 @@ export const checks = [
   [
     'eight tabs work: those that are hidden close their line and take it up again',
     async ({ open, scripted }) => {
-      const first = await open(scripted)
+      const { id: conversation } = await scripted.ask('/api/conversations', { title: 'Eight tabs' })
+      const path = `/chat/${conversation}`
+      const first = await open(scripted, { path })
       const tabs = [first]
       const hide = (page, hidden) =>
         page.evaluate((value) => {
@@ -125,11 +129,11 @@ export const checks = [
         }, hidden)
       for (let n = 1; n < 8; n += 1) {
         await hide(tabs.at(-1), true)
-        tabs.push(await open(scripted, { context: first.context() }))
+        tabs.push(await open(scripted, { path, context: first.context() }))
         await tabs.at(-1).waitForSelector('.light.live', { state: 'attached' })
       }
       for (const tab of tabs.slice(0, -1)) await tab.waitForSelector('.light.asleep', { state: 'attached' })
-      await scripted.ask('/api/submit', { text: 'said while tabs slept' })
+      await scripted.ask('/api/submit', { text: 'said while tabs slept', conversation })
       await hide(first, false)
       await first.locator('.message.bot', { hasText: 'said while tabs slept' }).waitFor()
       assert.equal(await first.locator('.message.user', { hasText: 'said while tabs slept' }).count(), 1)

@@ -39,13 +39,21 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model })
       try {
-        for (const text of ['the first story', 'the second story', 'the third story']) await ended(one, await submit(one, { text, strategy: 'workflow' }))
-        const page = await open(one, { height: 500 })
+        const { id: conversation } = await one.ask('/api/conversations', { title: 'Stories' })
+        const tasks = []
+        for (const text of ['the first story', 'the second story', 'the third story']) {
+          tasks.push(await submit(one, { text, conversation, strategy: 'workflow' }))
+          await ended(one, tasks.at(-1))
+        }
+        const page = await open(one, { height: 500, path: `/chat/${conversation}` })
         await page.locator('.message.user', { hasText: 'the third story' }).waitFor()
         for (const line of await page.locator('.column > .timeline > .turn .delegation-line').all().then((all) => all.reverse())) await line.click()
         const wish = page.locator('.message.user', { hasText: 'the second story' })
-        await page.locator('.requests li', { hasText: 'the second story' }).locator('a').click()
-        await page.waitForURL(/\/chat\/root\/.+/)
+        await page.evaluate((to) => {
+          history.pushState(null, '', to)
+          dispatchEvent(new PopStateEvent('popstate'))
+        }, `/chat/${conversation}/${tasks[1]}`)
+        await page.waitForTimeout(100)
         assert.ok(await isInSight(wish, '.scroller'))
         assert.equal(await page.locator('.frame').evaluate((node) => node.getBoundingClientRect().top), 0)
       } finally {
@@ -64,7 +72,7 @@ export const checks = [
         await page.goto(`${one.address}/settings/tools`)
         await page.locator('tbody tr').first().waitFor()
         for (const words of await page.locator('tbody td:last-child').allInnerTexts()) assert.match(words, /\p{Script=Han}/u)
-        const task = await submit(one, { text: 'run it, please' })
+        const { taskId: task, conversation } = await one.ask('/api/submit', { text: 'run it, please' })
         const id = await waiting(one)
         await page.goto(`${one.address}/inbox`)
         const question = page.locator('.approval-question')
@@ -73,7 +81,7 @@ export const checks = [
         await page.getByRole('button', { name: /^修改/ }).click()
         for (const hint of await page.locator('.hint').allInnerTexts()) assert.match(hint, /\p{Script=Han}/u)
         await page.getByRole('button', { name: '恢复原样' }).click()
-        await page.goto(`${one.address}/chat`)
+        await page.goto(`${one.address}/chat/${conversation}`)
         assert.match(await page.locator('.card.asked .step-brief').innerText(), /^可以让/)
         await one.ask(`/api/approvals/${id}`, { approved: false })
         await ended(one, task)
@@ -87,7 +95,7 @@ export const checks = [
         assert.ok(wide <= 0, `the time line is ${wide} pixels too wide for a phone`)
         await page.goto(`${one.address}/settings/budgets`)
         await page.locator('tbody th', { hasText: '社会' }).waitFor()
-        await page.locator('tbody th', { hasText: '智能体 root' }).waitFor()
+        await page.locator('tbody th', { hasText: /智能体 c-\w+/ }).waitFor()
       } finally {
         await one.end()
       }
@@ -98,11 +106,14 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model })
       try {
-        await ended(one, await submit(one, { text: 'Have the team look' }))
+        const org = await one.ask('/api/org')
+        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...org.agents[0], id: 'wendy', parentAgentId: 'root' }] })
+        const { taskId, conversation } = await one.ask('/api/submit', { text: 'Have the team look' })
+        await ended(one, taskId)
         const { events } = await one.ask('/api/log?limit=1000')
         const asked = events.find(({ event }) => event.effectStarted?.effect.model).seq
         const page = await open(one, { path: `/organisation?at=${asked}`, width: 820, height: 1100 })
-        assert.match(await page.locator('#agent-root .now').innerText(), /^thinking( with \S+)?$/)
+        assert.match(await page.locator(`#agent-${conversation} .now`).innerText(), /^thinking( with \S+)?$/)
         await page.goto(`${one.address}/organisation`)
         await page.locator('#agent-ben').waitFor()
         assert.ok(await page.locator('#agent-ada .spent').isVisible())
@@ -111,8 +122,6 @@ export const checks = [
         await page.goto(`${one.address}/organisation?as=graph`)
         await page.locator('.graph-agent', { hasText: 'ada' }).filter({ hasText: /tok · \$/ }).waitFor()
 
-        const org = await one.ask('/api/org')
-        await one.ask('/api/org', { ...org, agents: [...org.agents, { ...org.agents[0], id: 'wendy', parentAgentId: 'root' }] })
         const phone = await open(one, { ...PHONE, path: '/organisation?as=graph' })
         await phone.locator('.graph-agent', { hasText: 'wendy' }).waitFor()
         const box = await phone.locator('.graph').evaluate((node) => node.scrollWidth - node.clientWidth)
@@ -195,10 +204,10 @@ export const checks = [
     async ({ open, society, program, model }) => {
       const one = await society({ program, model, settings: '[[policy]]\ntool = "write_file"\nthen = "ask"\n' })
       try {
-        await submit(one, { text: 'Please **write** a report' })
+        const { conversation } = await one.ask('/api/submit', { text: 'Please **write** a report' })
         const id = await waiting(one)
         for (const size of [{}, PHONE]) {
-          const page = await open(one, size)
+          const page = await open(one, { ...size, path: `/chat/${conversation}` })
           const card = page.locator('.approval-bar .approval')
           await card.getByRole('button', { name: /^Edit/ }).click()
           await card.getByLabel('content').fill('# Report\n\nTea sells best in Lyon.\n')
@@ -212,7 +221,7 @@ export const checks = [
           await page.keyboard.press('a')
           assert.equal(await waiting(one), id, 'nothing was approved')
           assert.equal(await page.locator('.approval-for').innerText(), 'Please write a report')
-          if (!size.width) assert.equal(await page.locator('.request-text').first().innerText(), 'Please write a report')
+          if (!size.width) assert.equal(await page.locator('.entry-title').first().innerText(), 'Please write a report')
         }
       } finally {
         await one.end()
@@ -223,8 +232,9 @@ export const checks = [
     'work beside the conversation says whose it is, and a call is told in words',
     async ({ open, society, program, model }) => {
       const one = await society({ program, model })
-      await ended(one, await submit(one, { text: 'Have a new team look' }))
-      const page = await open(one)
+      const { taskId, conversation } = await one.ask('/api/submit', { text: 'Have a new team look' })
+      await ended(one, taskId)
+      const page = await open(one, { path: `/chat/${conversation}` })
       await page.setViewportSize({ width: 1280, height: 420 })
       const line = page.locator('.column > .timeline > .turn').last().locator('.delegation-line').first()
       await line.click()
@@ -248,8 +258,9 @@ export const checks = [
     'the pieces of an answer stand apart, links have the colour of the page, numbers stand below one another',
     async ({ open, scripted }) => {
       const kept = await fetch(`${scripted.address}/api/artifacts?name=page.html`, { method: 'POST', headers: { authorization: `Bearer ${scripted.token}`, 'content-type': 'text/html' }, body: '<p>hello</p>' }).then((response) => response.json())
-      await ended(scripted, await submit(scripted, { text: 'in pieces, please', artifacts: [{ id: kept.id, name: kept.name, mediaType: kept.mediaType }] }))
-      const page = await open(scripted)
+      const { taskId, conversation } = await scripted.ask('/api/submit', { text: 'in pieces, please', artifacts: [{ id: kept.id, name: kept.name, mediaType: kept.mediaType }] })
+      await ended(scripted, taskId)
+      const page = await open(scripted, { path: `/chat/${conversation}` })
       const pieces = page.locator('.tool-result').last()
       await pieces.locator('.component-card').waitFor()
       const gaps = await pieces.evaluate((node) => {

@@ -40,13 +40,14 @@ export const checks = [
   [
     'the tree shows who made whom and what each is at, and is walked by keyboard',
     async ({ open, scripted }) => {
-      await scripted.ask('/api/submit', { text: 'found a team for the files' })
+      const { conversation } = await scripted.ask('/api/submit', { text: 'found a team for the files' })
       const page = await open(scripted, { path: '/organisation' })
       const row = (name) => page.locator(`#agent-${name}`)
       await row('ben').waitFor()
-      assert.deepEqual(await Promise.all(['root', 'ada', 'ben'].map((name) => row(name).getAttribute('aria-level'))), ['1', '2', '3'])
+      assert.deepEqual(await Promise.all([conversation, 'ada', 'ben'].map((name) => row(name).getAttribute('aria-level'))), ['1', '2', '3'])
       await page.locator('[role=tree]').focus()
-      await page.keyboard.press('Home')
+      await row(conversation).click()
+      await page.locator('[role=tree]').focus()
       await page.keyboard.press('ArrowLeft')
       await row('ada').waitFor({ state: 'detached' })
       await page.keyboard.press('ArrowRight')

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { chromium } from 'playwright-core'
 import * as chat from './chat.mjs'
 import * as components from './components.mjs'
+import * as conversations from './conversations.mjs'
 import * as decisions from './decisions.mjs'
 import * as everywhere from './everywhere.mjs'
 import * as lines from './lines.mjs'
@@ -87,7 +88,7 @@ async function lane(...parts) {
 }
 
 try {
-  await Promise.all([lane(chat, decisions), lane(everywhere, components, views), lane(organisation, lines, looks)])
+  await Promise.all([lane(chat, decisions), lane(everywhere, components, views), lane(organisation, lines, looks, conversations)])
 } finally {
   await browser.close()
 }

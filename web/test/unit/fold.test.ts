@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addressOf, agentStatus, planOf, requestStatus, turnStatus } from '../../src/store/derive'
+import { addressOf, agentStatus, conversationStatus, isFor, planOf, requestStatus, sortedConversations, turnStatus } from '../../src/store/derive'
 import { fold } from '../../src/store/fold'
 import { forget, hear, see } from '../../src/store/live'
 import { type State, empty } from '../../src/store/state'
-import type { Recorded } from '../../src/types'
+import { adoptConversations } from '../../src/store/view'
+import type { Conversation, Recorded } from '../../src/types'
 
 /** A state after these events; each is `[thread, event]`. */
 function after(...events: [string | undefined, Recorded['event']][]): State {
@@ -147,4 +148,49 @@ test('the plan that is asked about is the plan', () => {
   const approval = { approval: { question: 'may it?', details: { todos: [{ id: 'task-1', title: 'Look', status: 'pending' }, { id: 'task-2', title: 'Say', status: 'pending' }] } } }
   fold(state, { seq: seq + 2, at: 0, thread: 'sub', event: effect('8.5', approval) as Recorded['event'] })
   assert.deepEqual(planOf(state, turn)?.steps.map((step) => step.text), ['Look', 'Say'])
+})
+
+const begun = (agent: string, title = agent): [string, Recorded['event']] => [agent, { conversationStarted: { agent, role: 'root', person: 'owner', title, settings: { model: 'm' } } } as unknown as Recorded['event']]
+const turnIn = (agent: string): [string, Recorded['event']] => [agent, { turnStarted: { ...started.turnStarted, agent } } as unknown as Recorded['event']]
+const said = (from: string, to: string): [string, Recorded['event']] => ['task:t1', envelope(from, to) as unknown as Recorded['event']]
+const titles = (state: State) => sortedConversations(state).map((chat) => chat.title)
+
+test('conversations move up with their messages, pinned ones stay first, and root is listed when something was said in it', () => {
+  assert.deepEqual(titles(after(begun('a'), begun('b'))), ['b', 'a'])
+  assert.deepEqual(titles(after(begun('a'), begun('b'), said('user', 'a'))), ['a', 'b'])
+  const changed = (agent: string, change: object): [string, Recorded['event']] => [agent, { conversationChanged: { agent, change } } as unknown as Recorded['event']]
+  const state = after(begun('a'), begun('b'), begun('c'), changed('a', { pinned: true, title: 'first' }), changed('b', { archived: true, settings: {} }))
+  assert.deepEqual(titles(state), ['first', 'c', 'b'])
+  assert.deepEqual([state.conversations.get('b')?.archived, state.conversations.get('b')?.model, state.conversations.get('a')?.model], [true, undefined, 'm'])
+  assert.deepEqual(titles(after(...asked, begun('a'))), ['a', 'root'])
+})
+
+test('a conversation is taken up again by its person, and is gone when it is deleted', () => {
+  const archive: [string, Recorded['event']] = ['a', { conversationChanged: { agent: 'a', change: { archived: true } } } as unknown as Recorded['event']]
+  assert.equal(after(begun('a'), archive, said('a', 'user')).conversations.get('a')?.archived, true)
+  const state = after(begun('a'), archive, said('user', 'a'))
+  assert.equal(state.conversations.get('a')?.archived, false)
+  assert.equal(state.agentCount, 1, 'its agent is no agent of the staff')
+  fold(state, { seq: 9, at: 0, event: { agentTerminated: { agent: 'a' } } } as Recorded)
+  assert.deepEqual(titles(state), [])
+  assert.equal(state.agentCount, 1)
+})
+
+test('a decision waits in the conversation that it belongs to, at any depth', () => {
+  const spawned: [undefined, Recorded['event']] = [undefined, { agentSpawned: { agent: 'ada', role: 'r', parent: 'a' } } as Recorded['event']]
+  const ask = effect('7.0', { approval: { question: 'may it?' } }) as unknown as Recorded['event']
+  const state = after(begun('a'), begun('b'), spawned, said('user', 'b'), turnIn('ada'), ['ada', ask])
+  const [waiting] = [...state.waiting.values()]
+  assert.equal(isFor(state, waiting!, 'a'), true)
+  assert.equal(conversationStatus(state, state.conversations.get('a')!), 'needs_you')
+})
+
+test('a conversation that was not here is asked for; what happened meanwhile counts', () => {
+  const state = after(said('user', 'old'))
+  assert.deepEqual([...state.strangers], ['old'])
+  const since = state.seq
+  fold(state, { seq: since + 1, at: 500, thread: 'old', event: { turnSettled: { turn: 99, settlement: 'done', index: 1 } } } as unknown as Recorded)
+  const found = { id: 'old', title: 'Old', person: 'owner', roleId: 'root', createdAt: 1, activeAt: 2, status: 'running', messages: 3 } as Conversation
+  adoptConversations(state, [found], since)
+  assert.equal(state.conversations.get('old')?.status, 'idle')
 })

@@ -1,6 +1,6 @@
 //! Reading agents from the spine, and what a person has them do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn};
 use polis_engine::{CommandError, Operation, Sent};
@@ -145,16 +145,19 @@ pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentStatus {
     turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnActivity::of(spine, id, turn)))
 }
 
-/// Whether an agent is listed among the agents: those of conversations, other than root, only while they work. They are listed
-/// as conversations.
-pub(super) fn is_listed(id: &AgentId, agent: &polis_domain::Agent) -> bool {
-    agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root()
+/// The agents that are listed among the agents: those of conversations, other than root, only while they work or have agents
+/// below them. The others are listed as conversations.
+pub(super) fn listed_agents(spine: &Spine) -> impl Iterator<Item = (&AgentId, &polis_domain::Agent)> {
+    let parents: HashSet<&AgentId> = spine.agents.values().filter_map(|agent| agent.parent.as_ref()).collect();
+    let is_listed = move |id: &AgentId, agent: &polis_domain::Agent| {
+        agent.conversation.is_none() || agent.turn.is_some() || *id == AgentId::root() || parents.contains(id)
+    };
+    spine.agents.iter().filter(move |(id, agent)| is_listed(id, agent))
 }
 
 fn list(spine: &Spine) -> Vec<Agent> {
     let standings = most_urgent(spine);
-    let listed = spine.agents.iter().filter(|(id, agent)| is_listed(id, agent));
-    listed.map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
+    listed_agents(spine).map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }
 
 fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnActivity>) -> Agent {

@@ -1,15 +1,18 @@
-// The view `chat`: requests on the left, the conversation, and what lies beside it.
+// The view `chat`: conversations on the left, the conversation, and what lies beside it.
 
-import { useEffect, useState } from 'react'
-import { usePlace } from '../../router'
+import { Suspense, lazy, useEffect, useState } from 'react'
+import { Problem } from '../../api'
+import { go, href, usePlace } from '../../router'
 import type { State, Turn } from '../../store/state'
 import { placeOf } from '../../store/view'
 import { t } from '../../i18n'
 import { conversationPath, store, useLine, useLog } from '../../store/store'
 import { NotThere } from '../../ui/NotThere'
+import { isCarried } from './actions'
 import { Conversation } from './Conversation'
-import { Drawer, SIDES } from './Drawer'
-import { RequestList } from './RequestList'
+import { ConversationList } from './ConversationList'
+
+const Drawer = lazy(() => import('./Drawer').then((file) => ({ default: file.Drawer })))
 
 /** The turn whose plan is shown: the one under way, else that of the request, else the newest. */
 function turnFor(state: State, agent: string, task: string | undefined): Turn | undefined {
@@ -30,15 +33,16 @@ function isHere(state: State, agent: string, task: string): boolean {
   return thread.later === undefined || request.seq < thread.later
 }
 
-/** Has the conversation read, at the chosen request where that is not among the newest. */
-function useConversation(state: State, agent: string, task: string | undefined): void {
+/** Has the conversation read, at the chosen request where that is not among the newest. Says whether there is none. */
+function useConversation(state: State, agent: string | undefined, task: string | undefined): boolean {
   const line = useLine()
-  const isMissing = task !== undefined && !isHere(state, agent, task)
-  const isRead = state.operations.has(agent)
+  const [missing, setMissing] = useState<string>()
+  const isMissing = agent !== undefined && task !== undefined && !isHere(state, agent, task)
+  const isRead = agent === undefined || state.operations.has(agent)
   useEffect(() => {
-    if (line !== 'live') return
+    if (line !== 'live' || agent === undefined) return
     if (!isMissing) {
-      if (!isRead) store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
+      if (!isRead) store.load(conversationPath(agent), 'conversation', agent).catch((error: unknown) => error instanceof Problem && error.status === 404 && setMissing(agent))
       return
     }
     // A request that was just sent comes by itself.
@@ -49,24 +53,31 @@ function useConversation(state: State, agent: string, task: string | undefined):
     }, 400)
     return () => clearTimeout(later)
   }, [line, agent, task, isMissing, isRead])
+  return missing !== undefined && missing === agent && !state.agents.has(agent)
 }
 
 export function ChatView({ rest }: { rest: string[] }) {
   const state = useLog()
   const { query } = usePlace()
-  const agent = rest[0] ?? 'root'
-  const task = rest[1]
+  const [agent, task] = rest
   const [isListShown, setListShown] = useState(false)
-  useConversation(state, agent, task)
-  const turn = turnFor(state, agent, task)
-  const line = useLine()
-  if (agent !== 'root' && line === 'live' && !state.agents.has(agent)) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
-  const side = query.has('thread') ? 'thread' : SIDES.find((one) => one === query.get('side'))
+  const isNowhere = useConversation(state, agent, task)
+  const turn = agent === undefined ? undefined : turnFor(state, agent, task)
+  const isLeft = agent !== undefined && isNowhere && isCarried(agent)
+  useEffect(() => {
+    if (isLeft) go(href('chat'), { replace: true })
+  }, [isLeft])
+  if (agent !== undefined && isNowhere) return <NotThere title={t('nowhere.agent', { name: agent })} text={t('nowhere.agent.text')} />
+  const side = query.has('thread') ? 'thread' : (['plan', 'files', 'agents'] as const).find((one) => one === query.get('side'))
   return (
-    <div className={`chat${side ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>
-      <RequestList task={task} onPick={() => setListShown(false)} />
-      <Conversation agent={agent} task={task} turn={turn} onList={() => setListShown(true)} />
-      {side && <Drawer side={side} turn={turn} task={task} />}
+    <div className={`chat${side && agent ? ' with-drawer' : ''}${isListShown ? ' list-shown' : ''}`}>
+      <ConversationList id={agent} onPick={() => setListShown(false)} />
+      <Conversation key={agent ?? ''} agent={agent} task={task} turn={turn} onList={() => setListShown(true)} />
+      {side && agent && (
+        <Suspense fallback={null}>
+          <Drawer side={side} turn={turn} task={task} />
+        </Suspense>
+      )}
     </div>
   )
 }

@@ -1,19 +1,23 @@
-// Where the person writes: to whom, how, with which files, and whether it joins what is under way or waits for its turn.
+// Where the person writes: to whom, with which files, and whether it joins what is under way or waits for its turn.
 
 import { useEffect, useRef, useState } from 'react'
 import { t } from '../../i18n'
-import { go, href, usePlace } from '../../router'
+import { go, href, prefix } from '../../router'
+import { agentName } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { useLog } from '../../store/store'
 import type { Artifact } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { bytes } from '../../ui/format'
-import { type Strategy, complain, say, stop, upload } from './actions'
+import { ModelPick, StrategyPick } from './Picks'
+import { type Strategy, change, complain, say, stop, upload } from './actions'
 
-const DRAFT = 'polis.draft'
+/** What was written and not sent, by conversation. */
+const draftOf = (agent: string | undefined): string => `polis.draft:${prefix()}:${agent ?? ''}`
 
 interface Props {
-  agent: string
+  /** None where a conversation is about to start. */
+  agent: string | undefined
   /** The request with this agent that is under way. */
   running: Request | undefined
   /** Whether a workflow is at it: that hears what is said in its next round. */
@@ -22,25 +26,25 @@ interface Props {
 
 export function Composer({ agent, running, hearsAlong }: Props) {
   const state = useLog()
-  const isNew = usePlace().query.has('new')
-  const [text, setText] = useState(() => sessionStorage.getItem(DRAFT) ?? '')
+  const draft = draftOf(agent)
+  const [text, setText] = useState(() => sessionStorage.getItem(draft) ?? '')
   const [files, setFiles] = useState<Artifact[]>([])
   const [strategy, setStrategy] = useState<Strategy>('auto')
-  const [choice, setChoice] = useState<boolean>()
-  const joins = choice ?? !isNew
-  useEffect(() => setChoice(undefined), [isNew])
+  const [model, setModel] = useState('')
+  const [joins, setJoins] = useState(true)
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
   const box = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
-  useEffect(() => sessionStorage.setItem(DRAFT, text), [text])
+  useEffect(() => sessionStorage.setItem(draft, text), [draft, text])
   useEffect(() => {
     const area = box.current
     if (!area) return
     area.style.height = 'auto'
     area.style.height = `${Math.min(area.scrollHeight, 260)}px`
   }, [text])
-  const others = [...state.agents.values()].filter((one) => !one.terminatedAt)
+  const others = [...state.agents.values()].filter((one) => !one.terminatedAt && one.parent)
+  const name = agentName(state, agent ?? 'root')
   const isJoining = running !== undefined && joins
 
   const add = async (list: FileList | File[]) => {
@@ -61,16 +65,21 @@ export function Composer({ agent, running, hearsAlong }: Props) {
     setBusy(true)
     setTrouble('')
     try {
-      const sent = await say(agent, words, { strategy, artifacts: files, ...(isJoining && { task: running.id }) })
+      const how = agent === undefined ? { strategy, model: model.trim() } : {}
+      const sent = await say(agent, words, { ...how, artifacts: files, ...(isJoining && { task: running.id }) })
+      // The strategy of its first request is that of the conversation.
+      if (agent === undefined && strategy !== 'auto') void change(sent.conversation, { strategy })
+      sessionStorage.removeItem(draft)
       setText('')
       setFiles([])
-      setChoice(undefined)
-      if (!isJoining) go(href('chat', [agent, sent.taskId]))
+      setJoins(true)
+      if (!isJoining) go(href('chat', [sent.conversation, sent.taskId]))
     } catch (error) {
       setTrouble(complain(error))
     } finally {
       setBusy(false)
-      box.current?.focus()
+      // A conversation that has started has a composer of its own.
+      requestAnimationFrame(() => document.getElementById('composer')?.focus())
     }
   }
 
@@ -123,7 +132,7 @@ export function Composer({ agent, running, hearsAlong }: Props) {
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKey}
         onPaste={(event) => event.clipboardData.files.length > 0 && void add(event.clipboardData.files)}
-        placeholder={isJoining ? t(hearsAlong ? 'composer.round.placeholder' : 'composer.turn.placeholder') : t('composer.placeholder', { name: agent })}
+        placeholder={isJoining ? t(hearsAlong ? 'composer.round.placeholder' : 'composer.turn.placeholder') : t('composer.placeholder', { name })}
         aria-label={t('composer.label')}
       />
       <div className="composer-foot">
@@ -131,30 +140,30 @@ export function Composer({ agent, running, hearsAlong }: Props) {
           <Icon name="clip" />
         </button>
         <input ref={picker} type="file" multiple hidden onChange={(event) => event.target.files && void add(event.target.files)} />
-        <label className="pick">
-          <span>{t('composer.to')}</span>
-          <select value={agent} onChange={(event) => go(href('chat', [event.target.value]))}>
-            {others.map((one) => (
-              <option key={one.id} value={one.id}>{one.id}</option>
-            ))}
-          </select>
-        </label>
+        {agent === undefined ? (
+          <>
+            <ModelPick value={model} onChange={setModel} />
+            <StrategyPick value={strategy} onChange={setStrategy} />
+          </>
+        ) : (
+          others.length > 0 && (
+            <label className="pick">
+              <span>{t('composer.to')}</span>
+              <select value={agent} onChange={(event) => go(href('chat', [event.target.value]))}>
+                {!others.some((one) => one.id === agent) && <option value={agent}>{name}</option>}
+                {others.map((one) => (
+                  <option key={one.id} value={one.id}>{one.id}</option>
+                ))}
+              </select>
+            </label>
+          )
+        )}
         {running && (
           <label className="pick">
             <span className="unseen">{t('composer.join.label')}</span>
-            <select value={joins ? 'join' : 'queue'} onChange={(event) => setChoice(event.target.value === 'join')}>
+            <select value={joins ? 'join' : 'queue'} onChange={(event) => setJoins(event.target.value === 'join')}>
               <option value="join">{t(hearsAlong ? 'composer.round' : 'composer.turn')}</option>
               <option value="queue">{t('composer.queue')}</option>
-            </select>
-          </label>
-        )}
-        {!isJoining && agent === 'root' && (
-          <label className="pick">
-            <span className="unseen">{t('composer.strategy')}</span>
-            <select value={strategy} onChange={(event) => setStrategy(event.target.value as Strategy)}>
-              <option value="auto">{t('strategy.auto')}</option>
-              <option value="simple">{t('strategy.simple')}</option>
-              <option value="workflow">{t('strategy.workflow')}</option>
             </select>
           </label>
         )}

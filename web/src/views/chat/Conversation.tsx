@@ -1,31 +1,34 @@
-// One conversation: the main thread of an agent, with what is pinned above it and the composer below.
+// One conversation, or one that is about to start: the main thread of an agent, with what is pinned above it and the composer below.
 
-import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import { Suspense, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
-import { agentStatus } from '../../store/derive'
-import type { Request, State, Turn } from '../../store/state'
+import { agentName, agentStatus, conversationStatus } from '../../store/derive'
+import type { Chat, Request, State, Turn } from '../../store/state'
 import { conversationPath, store, useLog, useLine } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Operations } from '../../ui/Operations'
 import { ApprovalBar } from '../inbox/ApprovalBar'
 import { FirstRun, MoreExamples } from '../settings/FirstRun'
-import { complain } from './actions'
+import { plainText } from '../../ui/format'
+import { type Strategy, complain } from './actions'
 import { Composer } from './Composer'
+import { MenuButton, Tools } from './ConversationList'
 import { PlanBar } from './PlanBar'
 import { Timeline } from './Timeline'
 import { Unread, hearsAlong } from './Unread'
 
 interface Props {
-  agent: string
+  /** None where a conversation is about to start. */
+  agent: string | undefined
   task: string | undefined
   turn: Turn | undefined
   onList: () => void
 }
 
 /** The newest request with an agent that is not done. */
-function runningWith(state: State, agent: string, task: string | undefined): Request | undefined {
+function runningWith(state: State, agent: string | undefined, task: string | undefined): Request | undefined {
   const chosen = task ? state.requests.get(task) : undefined
   if (chosen && chosen.to === agent && chosen.open.size > 0) return chosen
   const open = [...state.requests.values()].filter((request) => request.to === agent && request.open.size > 0)
@@ -40,9 +43,10 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   const content = useRef<HTMLDivElement>(null)
   const [isAtEnd, setAtEnd] = useState(true)
   const follows = useRef(true)
-  const thread = state.threads.get(agent)
+  const thread = state.threads.get(agent ?? '')
+  const role = state.agents.get(agent ?? '')
   const running = runningWith(state, agent, task)
-  const isEmpty = line !== 'loading' && (thread?.items.length ?? 0) === 0 && (state.agents.get(agent)?.inbox.length ?? 0) === 0
+  const isEmpty = line !== 'loading' && (thread?.items.length ?? 0) === 0 && (role?.inbox.length ?? 0) === 0
 
   useEffect(() => {
     const box = scroller.current
@@ -81,29 +85,35 @@ export function Conversation({ agent, task, turn, onList }: Props) {
   }
   const toEnd = () => {
     follows.current = true
-    if (thread?.later !== undefined) {
+    if (agent && thread?.later !== undefined) {
       store.drop(conversationPath(agent))
       void store.load(conversationPath(agent), 'conversation', agent).catch(() => undefined)
     }
     if (scroller.current) scroller.current.scrollTop = scroller.current.scrollHeight
   }
-  const role = state.agents.get(agent)
   const unread = (role?.inbox.length ?? 0) + (role?.unlisted ?? 0)
-  const roleName = state.roles.get(role?.role ?? '')?.name ?? ''
-  const operations = state.operations.get(agent) ?? []
+  const operations = state.operations.get(agent ?? '') ?? []
+  const chat = state.conversations.get(agent ?? '')
+  const [isRenaming, setRenaming] = useState(false)
   const isSideOpen = place.query.has('side') || place.query.has('thread')
   return (
     <section className="conversation" aria-labelledby="view-title">
       <header className="conversation-head">
-        <button type="button" className="quiet to-list" onClick={onList} aria-label={t('requests.title')}>
+        <button type="button" className="quiet to-list" onClick={onList} aria-label={t('list.title')}>
           <Icon name="left" />
         </button>
-        <h1 id="view-title">{agent}</h1>
-        {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
-        <Badge status={agentStatus(state, agent)} />
+        {chat && isRenaming ? (
+          <Suspense fallback={null}>
+            <Tools part="rename" chat={chat} onDone={() => setRenaming(false)} />
+          </Suspense>
+        ) : (
+          <Title state={state} agent={agent} chat={chat} onRename={() => setRenaming(true)} />
+        )}
         {unread > 0 && <span className="faint numbers unread-count">{count('chat.unread', unread)}</span>}
         <span className="grow" />
-        <button
+        {chat && <Picked chat={chat} />}
+        {chat && <MenuButton chat={chat} isHere onRename={() => setRenaming(true)} />}
+        {agent && <button
           type="button"
           className="quiet"
           aria-pressed={isSideOpen}
@@ -112,15 +122,15 @@ export function Conversation({ agent, task, turn, onList }: Props) {
           onClick={() => go(href('chat', place.rest, isSideOpen ? {} : { side: 'plan' }))}
         >
           <Icon name="panel" />
-        </button>
+        </button>}
       </header>
       {turn && <PlanBar key={turn.id} turn={turn} />}
       <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
         <div className="column" ref={content}>
           {task && line === 'live' && !state.requests.has(task) && <p className="notice">{t('nowhere.request', { name: task })}</p>}
-          {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent} depth={0} task={task} scroller={scroller} />}
+          {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent ?? ''} depth={0} task={task} scroller={scroller} />}
           {role && <Unread state={state} agent={role} />}
-          {!isEmpty && <MoreExamples agent={agent} />}
+          {!isEmpty && agent && <MoreExamples agent={agent} />}
         </div>
       </div>
       <div className="foot">
@@ -130,14 +140,49 @@ export function Conversation({ agent, task, turn, onList }: Props) {
             {t('chat.latest')}
           </button>
         )}
-        <ApprovalBar />
-        {operations.length > 0 && !isEmpty && !running && (
-          <div className="operations" role="group" aria-label={t('operation.label', { agent })}>
+        {agent && <ApprovalBar agent={agent} />}
+        {agent && operations.length > 0 && !isEmpty && !running && (
+          <div className="operations" role="group" aria-label={t('operation.label', { agent: agentName(state, agent) })}>
             <Operations agent={agent} operations={operations} onSent={(sent) => go(href('chat', [agent, sent.taskId]))} onTrouble={complain} />
           </div>
         )}
-        <Composer key={agent} agent={agent} running={running} hearsAlong={hearsAlong(state, running?.id)} />
+        <Composer agent={agent} running={running} hearsAlong={hearsAlong(state, running?.id)} />
       </div>
     </section>
+  )
+}
+
+/** What is shown: a conversation by its title, which can be changed where it stands, or an agent by its name. */
+function Title({ state, agent, chat, onRename }: { state: State; agent: string | undefined; chat: Chat | undefined; onRename: () => void }) {
+  if (agent === undefined) return <h1 id="view-title">{t('list.new')}</h1>
+  const title = chat ? plainText(chat.title) : agent
+  const roleName = chat ? '' : (state.roles.get(state.agents.get(agent)?.role ?? '')?.name ?? '')
+  return (
+    <>
+      <h1 id="view-title" title={title} onDoubleClick={chat && onRename}>{title}</h1>
+      {roleName.toLowerCase() !== agent && <span className="faint role-name">{roleName}</span>}
+      <Badge status={chat ? conversationStatus(state, chat) : agentStatus(state, agent)} />
+    </>
+  )
+}
+
+/** The model and the strategy of a conversation; a click changes them. */
+function Picked({ chat }: { chat: Chat }) {
+  const [anchor, setAnchor] = useState<HTMLElement>()
+  const strategy = chat.strategy && chat.strategy !== 'auto' ? t(`strategy.${chat.strategy as Strategy}`) : undefined
+  const picked = [chat.model, strategy].filter(Boolean).join(' · ')
+  return (
+    <>
+      <button type="button" className="quiet small picked" aria-haspopup="dialog" aria-expanded={anchor !== undefined} title={t('settings.conversation')} onClick={(event) => setAnchor(event.currentTarget)}>
+        <Icon name="settings" size={16} />
+        <span className="unseen">{t('settings.conversation')}</span>
+        {picked && <span className="picked-text">{picked}</span>}
+      </button>
+      {anchor && (
+        <Suspense fallback={null}>
+          <Tools part="settings" chat={chat} anchor={anchor} onClose={() => setAnchor(undefined)} />
+        </Suspense>
+      )}
+    </>
   )
 }

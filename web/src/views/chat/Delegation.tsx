@@ -3,7 +3,7 @@
 import { memo, useState } from 'react'
 import { count, t } from '../../i18n'
 import { go, href, usePlace } from '../../router'
-import { addressOf, lineage, nameOf, openEffects, turnStatus, unitName } from '../../store/derive'
+import { addressOf, agentName, lineage, nameOf, openEffects, turnStatus, unitName } from '../../store/derive'
 import type { EffectState, Turn } from '../../store/state'
 import { store, useEffectState, useRecord, useView } from '../../store/store'
 import { StatusIcon } from '../../ui/Badge'
@@ -20,7 +20,7 @@ function doing(turn: Turn): string {
   if (!open) return ''
   if ('tool' in open.effect) return open.effect.tool.tool
   const child = store.state.turns.get(open.children.at(-1) ?? -1)
-  if (child) return `${nameOf(child)} ${doing(child)}`.trim()
+  if (child) return `${nameOf(store.state, child)} ${doing(child)}`.trim()
   if ('model' in open.effect) return open.live?.text ? t('doing.writing') : t('doing.thinking')
   return ''
 }
@@ -59,7 +59,7 @@ export const Delegation = memo(function Delegation({ id, depth }: { id: string; 
         <Icon name={isOpen ? 'down' : 'right'} size={14} />
         <StatusIcon status={status} size={15} />
         <span className="line-who">
-          {caller && depth === 0 && <span className="caller">{nameOf(caller)}</span>}
+          {caller && depth === 0 && <span className="caller">{nameOf(store.state, caller)}</span>}
           {caller && depth === 0 && <Icon name="arrow" size={13} />}
           <strong>{who}</strong>
         </span>
@@ -96,11 +96,11 @@ export function Path({ thread: id }: { thread: string }) {
   if (!thread) return null
   // Of another agent's main thread: those that made it.
   const makers: string[] = []
-  for (let agent = store.state.agents.get(lineage(store.state, thread)[0]?.agent ?? ''); agent?.parent; agent = store.state.agents.get(agent.parent)) makers.unshift(agent.parent)
+  for (let agent = store.state.agents.get(lineage(store.state, thread)[0]?.agent ?? ''); agent?.parent; agent = store.state.agents.get(agent.parent)) makers.unshift(agentName(store.state, agent.parent))
   const names = lineage(store.state, thread).map((one) => {
     const turn = one.items.find((item) => item.kind === 'turn')
     const first = turn && store.state.turns.get(turn.turn)
-    return one.parent && first ? nameOf(first) : one.id
+    return one.parent && first ? nameOf(store.state, first) : agentName(store.state, one.id)
   })
   const address = addressOf(store.state, thread)
   return (

@@ -13,7 +13,7 @@ import { Path } from './Delegation'
 import { Timeline } from './Timeline'
 import { TodoList } from './TodoList'
 
-export const SIDES = ['plan', 'files', 'agents'] as const
+const SIDES = ['plan', 'files', 'agents'] as const
 export type Side = (typeof SIDES)[number]
 
 export function Drawer({ side, turn, task }: { side: Side | 'thread'; turn: Turn | undefined; task: string | undefined }) {
@@ -71,7 +71,7 @@ function AllFiles({ task }: { task: string | undefined }) {
 
 function Agents() {
   const state = useAll()
-  const agents = [...state.agents.values()].filter((agent) => !agent.terminatedAt)
+  const agents = [...state.agents.values()].filter((agent) => !agent.terminatedAt && agent.parent)
   return (
     <ul className="side-agents">
       {agents.map((agent) => (

@@ -14,7 +14,7 @@ import { JsonView, readJson } from '../../ui/JsonView'
 import { Markdown } from '../../ui/Markdown'
 import { duration } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
-import { asked } from '../inbox/ApprovalCard'
+import { asked } from '../inbox/asked'
 import { StructuredText, isStructured } from './Structured'
 
 /** What a model thought, apart from what it said. */

@@ -2,14 +2,16 @@
 
 import { Problem, ask, get, post } from '../../api'
 import { t } from '../../i18n'
-import { go, href, prefixOf } from '../../router'
+import { go, href, place, prefix, prefixOf } from '../../router'
+import { isConversation } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { knownSocieties, refreshSocieties } from '../../store/societies'
 import { store } from '../../store/store'
 import type { Accepted, Artifact, Recorded } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
-export type Strategy = 'auto' | 'simple' | 'workflow'
+export const STRATEGIES = ['auto', 'simple', 'template', 'workflow'] as const
+export type Strategy = (typeof STRATEGIES)[number]
 
 /** Says what went wrong, for eyes and ears. */
 export function complain(error: unknown): string {
@@ -18,14 +20,25 @@ export function complain(error: unknown): string {
   return text
 }
 
-export async function say(to: string, text: string, options: { task?: string; strategy?: Strategy; artifacts?: Artifact[] } = {}): Promise<Accepted> {
-  const { task, strategy, artifacts } = options
-  const files = artifacts?.length ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
-  if (to === 'root' && !task) {
-    const how = strategy && strategy !== 'auto' ? { strategy } : {}
-    return post('/api/submit', { text, ...how, ...files })
-  }
-  return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files })
+interface Options {
+  /** The request that it joins. */
+  task?: string
+  strategy?: Strategy
+  model?: string
+  artifacts?: Artifact[]
+}
+
+/** Says something in a conversation, to another agent, or to nobody yet: that starts a conversation. */
+export async function say(to: string | undefined, text: string, { task, strategy, model, artifacts = [] }: Options = {}, at = prefix()): Promise<Accepted> {
+  const files = artifacts.length > 0 ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
+  if (to !== undefined && (task || !isConversation(store.state, to))) return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files }, at)
+  const how = { ...(to && { conversation: to }), ...(model && { model }), ...(strategy && strategy !== 'auto' && { strategy }) }
+  return post('/api/submit', { text, ...how, ...files }, at)
+}
+
+/** Renames, pins or archives a conversation, or changes its settings. */
+export function change(id: string, what: { title?: string; pinned?: boolean; archived?: boolean; model?: string; strategy?: Strategy }): Promise<unknown> {
+  return post(`/api/conversations/${encodeURIComponent(id)}`, what).catch(complain)
 }
 
 export async function upload(file: File): Promise<Artifact> {
@@ -54,27 +67,47 @@ export async function retry(request: Request): Promise<void> {
   go(href('chat', [request.to, sent.taskId ?? request.id]))
 }
 
-/** Where the log parts when a request is asked differently: just before it. */
+/** Where the log parts when a request is asked differently: just before it, and before the conversation that it starts. */
 export async function branchPoint(request: Request): Promise<number> {
-  const { events } = await get<{ events: Recorded[] }>(`/api/log?after=${Math.max(0, request.seq - 2)}&limit=1`)
-  const before = events[0]
-  const isFork = typeof before?.event === 'object' && 'societyForked' in before.event
-  return request.seq - (isFork ? 2 : 1)
+  const { events } = await get<{ events: Recorded[] }>(`/api/log?after=${Math.max(0, request.seq - 3)}&limit=2`)
+  let at = request.seq - 1
+  for (const kind of ['conversationStarted', 'societyForked']) {
+    const before = events.find((one) => one.seq === at)?.event
+    if (typeof before === 'object' && kind in before) at -= 1
+  }
+  return at
 }
+
+/** The beginning of a text, as a title. */
+const titleOf = (text: string): string => text.trim().split('\n', 1)[0]?.slice(0, 60) ?? ''
 
 /** Goes on from before a request with other words, in a fork; what was stays as it is. What went with it goes along. */
 export async function branch(request: Request, text: string): Promise<void> {
   const made = await post<{ society: string }>('/api/fork', { at: await branchPoint(request) })
-  const { strategy, artifacts = [] } = request.meta as unknown as { strategy?: string; artifacts?: Artifact[] }
-  const files = { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) }
-  const body = request.to === 'root' ? { text, ...(strategy && { strategy }), ...files } : { agentId: request.to, text, ...files }
-  const sent = await post<Accepted>(`/api/${request.to === 'root' ? 'submit' : 'send'}`, body, prefixOf(made.society))
+  const { strategy, artifacts } = request.meta as unknown as { strategy?: Strategy; artifacts?: Artifact[] }
+  const at = prefixOf(made.society)
+  const again = () => say(request.to, text, { ...(strategy && { strategy }), ...(artifacts && { artifacts }) }, at)
+  const sent = await again().catch(async (error: unknown) => {
+    if (!(error instanceof Problem) || error.code !== 'unknown_conversation') throw error
+    // The request was the first one: the conversation starts anew in the fork, under the same id.
+    const { roleId, model } = store.state.conversations.get(request.to) ?? {}
+    await post('/api/conversations', { id: request.to, title: titleOf(text), roleId, model }, at)
+    return again()
+  })
   await refreshSocieties()
   visit(made.society, request.to, sent.taskId)
 }
 
-/** Goes to another society of the server. */
+/** The conversation that was shown when somebody went to another society, which need not have it. */
+let carried: string | undefined
+
+export const isCarried = (id: string): boolean => id === carried
+
+/** Goes to another society of the server: to a conversation there, or to the one that is shown here. */
 export function visit(name: string, ...rest: string[]): void {
+  const { view, rest: shown } = place()
+  carried = rest.length === 0 && view === 'chat' ? shown[0] : undefined
+  if (carried) rest = [carried]
   const isFirst = knownSocieties().some((one) => one.first && one.name === name)
   go(href('chat', rest, {}, prefixOf(isFirst ? '' : name)))
   store.restart()

@@ -1,51 +1,54 @@
-// What waits for the person, in reach wherever the conversation is scrolled to.
+// What waits for the person in a conversation, in reach wherever the conversation is scrolled to.
 
-import { useEffect, useRef, useState } from 'react'
+import { Suspense, lazy, useEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
+import { isFor } from '../../store/derive'
 import { useLog } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
-import { announce } from '../../ui/announce'
-import { ApprovalCard } from './ApprovalCard'
 
-export function ApprovalBar() {
+const ApprovalCard = lazy(() => import('./ApprovalCard').then((file) => ({ default: file.ApprovalCard })))
+
+export function ApprovalBar({ agent }: { agent: string }) {
   const state = useLog()
   const [isOpen, setOpen] = useState(true)
   const [place, setPlace] = useState(0)
-  const all = [...state.waiting.values()]
+  const all = [...state.waiting.values()].filter((waiting) => isFor(state, waiting, agent))
   const before = useRef(0)
   useEffect(() => {
     if (all.length > before.current) {
-      announce(count('nav.waiting', all.length))
       setOpen(true)
     }
     before.current = all.length
   }, [all.length])
   const shown = all[Math.min(place, all.length - 1)]
   if (!shown) return null
+  // The bar comes with its card: keys for a decision that is in sight must work.
   return (
-    <section className="approval-bar" aria-label={t('approval.bar')}>
-      <div className="approval-bar-head">
-        <button type="button" className="approval-bar-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <Icon name="alert" size={16} />
-          {count('nav.waiting', all.length)}
-          <Icon name={isOpen ? 'down' : 'up'} size={14} />
-        </button>
-        {all.length > 1 && (
-          <span className="ways">
-            <button type="button" className="quiet small" onClick={() => setPlace((place + all.length - 1) % all.length)} aria-label={t('approval.before')}>
-              <Icon name="left" size={14} />
-            </button>
-            <span className="numbers">{`${all.indexOf(shown) + 1}/${all.length}`}</span>
-            <button type="button" className="quiet small" onClick={() => setPlace((place + 1) % all.length)} aria-label={t('approval.after')}>
-              <Icon name="right" size={14} />
-            </button>
-          </span>
-        )}
-        <Link href={href('inbox')}>{t('nav.inbox')}</Link>
-      </div>
-      {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys />}
-    </section>
+    <Suspense fallback={null}>
+      <section className="approval-bar" aria-label={t('approval.bar')}>
+        <div className="approval-bar-head">
+          <button type="button" className="approval-bar-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            <Icon name="alert" size={16} />
+            {count('nav.waiting', all.length)}
+            <Icon name={isOpen ? 'down' : 'up'} size={14} />
+          </button>
+          {all.length > 1 && (
+            <span className="ways">
+              <button type="button" className="quiet small" onClick={() => setPlace((place + all.length - 1) % all.length)} aria-label={t('approval.before')}>
+                <Icon name="left" size={14} />
+              </button>
+              <span className="numbers">{`${all.indexOf(shown) + 1}/${all.length}`}</span>
+              <button type="button" className="quiet small" onClick={() => setPlace((place + 1) % all.length)} aria-label={t('approval.after')}>
+                <Icon name="right" size={14} />
+              </button>
+            </span>
+          )}
+          <Link href={href('inbox')}>{t('nav.inbox')}</Link>
+        </div>
+        {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys />}
+      </section>
+    </Suspense>
   )
 }

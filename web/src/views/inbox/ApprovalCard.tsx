@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { post } from '../../api'
 import { isKey, t } from '../../i18n'
 import { href } from '../../router'
-import { addressOf } from '../../store/derive'
+import { addressOf, agentName } from '../../store/derive'
 import type { Waiting } from '../../store/state'
 import { store } from '../../store/store'
 import type { Call, JsonObject, Review, Tool } from '../../types'
@@ -18,6 +18,7 @@ import { announce } from '../../ui/announce'
 import { duration, money, number, plainText } from '../../ui/format'
 import { useNow } from '../../ui/useNow'
 import { complain } from '../chat/actions'
+import { asked } from './asked'
 import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
 import { PlanEditor, todoText } from './PlanEditor'
@@ -47,7 +48,7 @@ export function ApprovalCard({ waiting, hasKeys = false, onEdit }: CardProps) {
   const { what } = waiting
   const props = { waiting, answer, isBusy, hasKeys }
   return (
-    <article className="approval" aria-label={t('approval.label', { agent: waiting.agent })}>
+    <article className="approval" aria-label={t('approval.label', { agent: agentName(store.state, waiting.agent) })}>
       <Head waiting={waiting} />
       {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
       {what.kind === 'question' && <QuestionForm {...props} what={what} />}
@@ -78,7 +79,7 @@ function Head({ waiting }: { waiting: Waiting }) {
     <header className="approval-head">
       <span className="approval-who">
         <Icon name="agent" size={16} />
-        <strong>{waiting.agent}</strong>
+        <strong>{agentName(store.state, waiting.agent)}</strong>
         {thread?.parent && <code className="address">{addressOf(store.state, thread)}</code>}
       </span>
       {call && <Risk call={call} />}
@@ -255,21 +256,6 @@ function useTroubles(): [ReadonlyMap<string, string>, (name: string, what?: stri
   return [troubles, tell]
 }
 
-/** What is asked about a call, in the language of the page. The operator's own words stay as they are. */
-export function asked(agent: string, question: string, call: Call | undefined): string {
-  const plain = call && `May ${agent} use ${call.tool}?`
-  if (!plain || !question.startsWith(plain)) return question
-  return [t('approval.may', { agent, tool: call.tool }), usual(question.slice(plain.length).trim())].filter(Boolean).join(' ')
-}
-
-/** The program's own reasons, translated. */
-function usual(why: string): string {
-  const known = { 'It reaches the network.': 'why.network', 'It may change things outside the workspace.': 'why.outside', 'It is not known what it does.': 'why.unknown' } as const
-  // What follows stands in a section of its own.
-  const reason = why.replace(/ ?It can (?:send data out|destroy something|send data out or destroy something), and this conversation has read content from outside: .*$/s, '').replace(/ ?Its server has changed this tool since it was last used\./, '')
-  return Object.entries(known).reduce((text, [said, key]) => text.replace(said, t(key)), reason)
-}
-
 /** What is said about a plan, without the list of its todos: they stand below, to be changed. */
 function aboutPlan(question: string): string {
   const parts = question.split('\n\n').filter((part) => !/\n- \[.\] /.test(part))
@@ -372,7 +358,7 @@ function Grant({ what, answer, isBusy }: Part<'grant'>) {
           </li>
         ))}
       </ul>
-      {calls.length > 0 && <p className="faint">{t('approval.calls', { agents: calls.slice(0, MAX_CALLERS).map(([agent, times]) => `${agent} ${number(times)}`).join(', ') + (calls.length > MAX_CALLERS ? ', …' : '') })}</p>}
+      {calls.length > 0 && <p className="faint">{t('approval.calls', { agents: calls.slice(0, MAX_CALLERS).map(([agent, times]) => `${agentName(store.state, agent)} ${number(times)}`).join(', ') + (calls.length > MAX_CALLERS ? ', …' : '') })}</p>}
       <div className="approval-foot">
         <button type="button" className="primary" disabled={isBusy} onClick={() => void answer({ approved: true })}>{t('approval.grant')}</button>
         <button type="button" disabled={isBusy} onClick={() => void answer({ approved: false })}>{t('approval.grant.no')}</button>

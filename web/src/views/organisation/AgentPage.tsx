@@ -228,7 +228,7 @@ function Turns({ state, agent }: { state: State; agent: Agent }) {
       <ul className="turn-list">
         {turns.map((turn) => (
           <li key={turn.id}>
-            <Link href={href('trace', [turn.task.id], { turn: String(turn.id) })}>{turn.task.message.slice(0, 80) || nameOf(turn)}</Link>
+            <Link href={href('trace', [turn.task.id], { turn: String(turn.id) })}>{turn.task.message.slice(0, 80) || nameOf(state, turn)}</Link>
             <Badge status={turnStatus(state, turn)} />
             {turn.settledAt && <span className="faint numbers">{duration(turn.settledAt - turn.startedAt)}</span>}
           </li>

@@ -16,7 +16,8 @@ export interface Node {
 /** The trees of all agents that are there; with those that are gone, if wanted. */
 export function forest(state: State, withGone: boolean): Node[] {
   const children = new Map<string | undefined, Agent[]>()
-  const isShown = (agent: Agent) => withGone || !agent.terminatedAt
+  const parents = parentsIn(state)
+  const isShown = (agent: Agent) => (agent.terminatedAt ? withGone : isListed(agent, parents))
   for (const agent of state.agents.values()) {
     if (!isShown(agent) || agent.id === 'user') continue
     const parent = agent.parent ? state.agents.get(agent.parent) : undefined
@@ -31,6 +32,12 @@ export function forest(state: State, withGone: boolean): Node[] {
   }
   return grow(undefined, 0)
 }
+
+/** Those that have agents below them. */
+const parentsIn = (state: State): Set<string | undefined> => new Set([...state.agents.values()].filter((agent) => !agent.terminatedAt).map((agent) => agent.parent))
+
+/** The agents of conversations are listed while they work or have others below them; the list of conversations has the rest. */
+const isListed = (agent: Agent, parents: Set<string | undefined>): boolean => agent.parent !== undefined || agent.turn !== undefined || agent.id === 'root' || parents.has(agent.id)
 
 /** The nodes from top to bottom, without what is below closed ones. */
 export function flat(nodes: Node[], closed: ReadonlySet<string>): Node[] {
@@ -75,9 +82,10 @@ function doingIn(state: State, turn: Turn): Doing {
 /** How many of them stand how. */
 export function census(state: State): Map<Status, number> {
   const all = new Map<Status, number>()
+  const parents = parentsIn(state)
   const waiting = new Set([...state.waiting.values()].map((one) => one.agent))
   for (const agent of state.agents.values()) {
-    if (agent.id === 'user' || agent.terminatedAt) continue
+    if (agent.id === 'user' || agent.terminatedAt || !isListed(agent, parents)) continue
     const status: Status = waiting.has(agent.id) ? 'needs_you' : agent.turn === undefined ? 'idle' : agentStatus(state, agent.id)
     all.set(status, (all.get(status) ?? 0) + 1)
   }

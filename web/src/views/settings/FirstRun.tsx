@@ -5,6 +5,7 @@ import { useEffect, useState } from 'react'
 import { get } from '../../api'
 import { t } from '../../i18n'
 import { go, href } from '../../router'
+import { isConversation } from '../../store/derive'
 import { useLog } from '../../store/store'
 import type { Models } from '../../types'
 import { Icon } from '../../ui/Icon'
@@ -30,22 +31,24 @@ function examples(): Example[] {
 
 let asked: Promise<Models> | undefined
 
-export function useModels(): Models | undefined {
+/** Which models can be asked, as soon as somebody wants to know. */
+export function useModels(isWanted = true): Models | undefined {
   const [models, setModels] = useState<Models>()
   useEffect(() => {
+    if (!isWanted) return
     asked ??= get<Models>('/api/models')
     asked.then(setModels, () => {
       asked = undefined
     })
-  }, [])
+  }, [isWanted])
   return models
 }
 
-function Examples({ list, isSmall = false }: { list: Example[]; isSmall?: boolean }) {
+function Examples({ agent, list, isSmall = false }: { agent: string | undefined; list: Example[]; isSmall?: boolean }) {
   const [trouble, setTrouble] = useState('')
   const start = ({ text, strategy }: Example) =>
-    say('root', text, { strategy }).then(
-      (sent) => go(href('chat', ['root', sent.taskId])),
+    say(agent, text, { strategy }).then(
+      (sent) => go(href('chat', [sent.conversation, sent.taskId])),
       (error: unknown) => setTrouble(complain(error)),
     )
   return (
@@ -66,9 +69,9 @@ function Examples({ list, isSmall = false }: { list: Example[]; isSmall?: boolea
   )
 }
 
-export function FirstRun({ agent }: { agent: string }) {
-  const { isOffline } = useLog()
-  if (agent !== 'root') return <p className="empty">{t('first.agent', { name: agent })}</p>
+export function FirstRun({ agent }: { agent: string | undefined }) {
+  const state = useLog()
+  if (agent !== undefined && !isConversation(state, agent)) return <p className="empty">{t('first.agent', { name: agent })}</p>
   return (
     <div className="first">
       <svg viewBox="0 0 32 32" width="52" height="52" aria-hidden="true" className="first-mark">
@@ -76,12 +79,12 @@ export function FirstRun({ agent }: { agent: string }) {
       </svg>
       <h2>{t('first.title')}</h2>
       <p className="first-text">{t('first.text')}</p>
-      {isOffline && (
+      {state.isOffline && (
         <p className="first-offline">
           {t('first.offline')} <Link href={href('settings', ['models'])}>{t('first.model')}</Link>
         </p>
       )}
-      <Examples list={examples()} />
+      <Examples agent={agent} list={examples()} />
     </div>
   )
 }
@@ -90,7 +93,7 @@ export function FirstRun({ agent }: { agent: string }) {
 export function MoreExamples({ agent }: { agent: string }) {
   const state = useLog()
   const requests = [...state.requests.values()]
-  if (agent !== 'root' || !state.isOffline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
+  if (!isConversation(state, agent) || !state.isOffline || requests.length >= ENOUGH || requests.some((request) => request.open.size > 0)) return null
   const left = examples().filter((example) => !requests.some((request) => request.text === example.text))
-  return left.length > 0 ? <Examples list={left} isSmall /> : null
+  return left.length > 0 ? <Examples agent={agent} list={left} isSmall /> : null
 }

@@ -29,7 +29,7 @@ export function Inspector({ state, id, close }: { state: State; id: string; clos
     <aside className="agent-page inspector" aria-labelledby="span-title">
       <header className="agent-head">
         <h2 id="span-title">
-          {effect ? titleOf(effect) : shortName(turn)} <code>{id}</code>
+          {effect ? titleOf(effect) : shortName(state, turn)} <code>{id}</code>
         </h2>
         <span>
           <Copy text={JSON.stringify(whole, (_, value) => (value instanceof Set ? [...value] : value), 2)} />
@@ -89,7 +89,7 @@ function TurnFacts({ state, turn }: { state: State; turn: Turn }) {
     <>
       <Facts
         rows={[
-          [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
+          [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(state, turn)}</Link>],
           [t('trace.state'), <Badge status={turnStatus(state, turn)} />],
           [t('trace.thread'), <code>{turn.thread}</code>],
           [t('trace.when'), moment(turn.startedAt)],
@@ -112,7 +112,7 @@ function EffectFacts({ state, effect, turn, role }: { state: State; effect: Effe
   const usage = reply?.usage
   const failure = effect.refused ?? (typeof outcome === 'object' && 'failed' in outcome ? outcome.failed : undefined)
   const rows: [string, ReactNode][] = [
-    [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(turn)}</Link>],
+    [t('trace.who'), <Link href={href('organisation', [turn.agent])}>{shortName(state, turn)}</Link>],
     [t('trace.when'), moment(effect.startedAt)],
     [t('trace.took'), effect.endedAt ? duration(effect.endedAt - effect.startedAt) : '…'],
   ]

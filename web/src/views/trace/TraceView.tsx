@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'react'
 import { addTexts, count, t } from '../../i18n'
 import { trace as texts } from '../../i18n/trace'
 import { go, href, usePlace } from '../../router'
-import { requestStatus } from '../../store/derive'
+import { agentName, requestStatus } from '../../store/derive'
 import { store, useAll, useLine, useView } from '../../store/store'
 import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number, plainText } from '../../ui/format'
@@ -112,7 +112,7 @@ function Requests() {
                   <td className="wide">
                     <Link href={href('trace', [request.id])}>{plainText(request.text).slice(0, 140) || request.id}</Link>
                   </td>
-                  <td>{request.to}</td>
+                  <td>{agentName(state, request.to)}</td>
                   <td>
                     <Badge status={requestStatus(state, request)} />
                   </td>

@@ -29,9 +29,9 @@ export interface Span {
 }
 
 /** A behaviour is a path: of its parts only the last that says something. */
-export function shortName(turn: Turn): string {
-  const parts = nameOf(turn).split('/').filter((part) => part && part !== 'initial_phase')
-  return parts.at(-1) ?? nameOf(turn)
+export function shortName(state: State, turn: Turn): string {
+  const parts = nameOf(state, turn).split('/').filter((part) => part && part !== 'initial_phase')
+  return parts.at(-1) ?? nameOf(state, turn)
 }
 
 /** The turns that nobody waits for, of one request or of all. */
@@ -52,7 +52,7 @@ export function spans(state: State, task: string | undefined, closed: ReadonlySe
     all.push({
       id,
       kind: turn.origin === 'inbox' ? 'turn' : 'unit',
-      name: shortName(turn),
+      name: shortName(state, turn),
       ...(turn.origin !== 'inbox' && turn.task.message !== state.requests.get(turn.task.id)?.text && { note: plainText(turn.task.message).slice(0, 120) }),
       agent: turn.agent,
       depth,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polis_domain::{AgentId, BudgetScope, InboxEntry, Role, Spent, Spine, TaskId, Timestamp, TurnId};
 use polis_engine::Society;
 
-use super::super::agents::is_listed;
+use super::super::agents::listed_agents;
 use super::super::approvals::open as open_approvals;
 use super::collector::EventCollector;
 use super::shorten::brief;
@@ -130,17 +130,12 @@ impl ViewFrame {
 /// The agents of a frame, in the order in which they were created, and the cursor of the next page.
 fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<String>) {
     let mut ids: Vec<&AgentId> = match agents {
-        Agents::About(_) if spine.staff() <= AGENTS => {
-            spine.agents.iter().filter(|(id, agent)| is_listed(id, agent)).map(|(id, _)| id).collect()
-        }
+        Agents::About(_) if spine.staff() <= AGENTS => listed_agents(spine).map(|(id, _)| id).collect(),
         Agents::About(_) => {
             let busy: HashSet<&AgentId> = spine.turns.values().rev().take(AGENTS).map(|turn| &turn.agent).collect();
             busy.into_iter().chain(spine.agents.get_key_value(&AgentId::root()).map(|(id, _)| id)).collect()
         }
-        Agents::Page(..) => {
-            let listed = spine.agents.iter().filter(|(id, agent)| is_listed(id, agent)).map(|(id, _)| id);
-            listed.chain(spine.terminated.keys()).collect()
-        }
+        Agents::Page(..) => listed_agents(spine).map(|(id, _)| id).chain(spine.terminated.keys()).collect(),
     };
     if let Agents::About(Some(agent)) = agents
         && (spine.agents.contains_key(*agent) || spine.terminated.contains_key(*agent))

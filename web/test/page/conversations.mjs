@@ -1,0 +1,213 @@
+// Conversations: several at a time, and what a person does with the list of them.
+
+import assert from 'node:assert/strict'
+
+const ASK = '[[policy]]\ntool = "write_file"\nthen = "ask"\n'
+
+const write = async (page, text) => {
+  await page.fill('#composer', text)
+  await page.press('#composer', 'Enter')
+}
+const entry = (page, title) => page.locator('.conversations .entry', { hasText: title })
+const titles = (page) => page.locator('.conversations .entry-title').allInnerTexts()
+/** Picks from the menu of a conversation. */
+const pick = async (page, title, name) => {
+  await entry(page, title).hover()
+  await entry(page, title).locator('.more').click()
+  await page.getByRole('menuitem', { name, exact: true }).click()
+}
+const ended = async (one, task) => {
+  while ((await one.ask(`/api/tasks/${task}`)).status === 'running') await new Promise((resolve) => setTimeout(resolve, 40))
+}
+
+/** A society of its own, so that the list has only what the check puts there. */
+const alone = (check) => async (tools) => {
+  const one = await tools.society({ program: tools.program, model: tools.model, settings: ASK })
+  try {
+    await check(tools, one)
+  } finally {
+    await one.end()
+  }
+}
+
+export const checks = [
+  [
+    'a conversation starts at /chat with its model and strategy, and both can be changed later',
+    alone(async ({ open }, one) => {
+      const page = await open(one, { path: '/chat' })
+      await page.getByRole('heading', { name: 'New conversation' }).waitFor()
+      await page.getByLabel('Model').focus()
+      await page.locator('datalist option[value="openai-compatible/scripted"]').waitFor({ state: 'attached' })
+      await page.getByLabel('Model').fill('openai-compatible/another')
+      await page.getByLabel('Strategy').selectOption('workflow')
+      await write(page, 'Compare the files with the notes')
+      await page.waitForURL(/\/chat\/c-\w+\/[^/]+$/)
+      await page.locator('.message.bot', { hasText: 'buy milk' }).waitFor()
+      const id = page.url().split('/').at(-2)
+      const [first] = (await one.ask('/api/conversations')).conversations
+      assert.deepEqual([first.id, first.title, first.model, first.strategy], [id, 'Compare the files with the notes', 'openai-compatible/another', 'workflow'])
+      await page.getByRole('button', { name: 'Model and strategy' }).click()
+      const box = page.getByRole('dialog', { name: 'Model and strategy' })
+      await box.getByLabel('Strategy').selectOption('simple')
+      await page.locator('.picked-text', { hasText: 'at once' }).waitFor()
+      await box.getByLabel('Model').fill('')
+      await page.keyboard.press('Enter')
+      await page.locator('.picked-text', { hasText: 'another' }).waitFor({ state: 'detached' })
+      const now = await one.ask(`/api/conversations/${id}`)
+      assert.deepEqual([now.model, now.strategy], [undefined, 'simple'])
+      await write(page, 'and once more')
+      await page.locator('.message.bot', { hasText: 'You said: and once more' }).waitFor()
+      assert.equal((await one.ask('/api/conversations')).conversations.length, 1, 'it is the same conversation')
+      await page.evaluate(() => document.activeElement?.blur())
+      await page.keyboard.press('n')
+      await page.waitForURL(/\/chat$/)
+      await page.locator('.first').waitFor()
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+  [
+    'two conversations go on side by side, and a decision that waits in one does not stop the other',
+    alone(async ({ open, model }, one) => {
+      const page = await open(one, { path: '/chat' })
+      await write(page, 'Please write a report')
+      await page.locator('.approval-bar .approval').waitFor()
+      await entry(page, 'Please write a report').locator('.badge.needs_you').waitFor()
+      await page.getByRole('button', { name: 'New conversation' }).click()
+      await page.getByRole('heading', { name: 'New conversation' }).waitFor()
+      assert.equal(await page.locator('.approval-bar').count(), 0)
+      model.pace = 60
+      await write(page, 'A long reading')
+      await page.locator('.said', { hasText: 'word5' }).waitFor()
+      assert.equal(await page.locator('.approval-bar').count(), 0, 'the decision belongs to the other one')
+      assert.deepEqual(await titles(page), ['A long reading', 'Please write a report'])
+      await entry(page, 'A long reading').locator('.badge.running').waitFor()
+      await entry(page, 'Please write a report').locator('a').click()
+      await page.locator('.approval-bar').getByRole('button', { name: /^Approve/ }).click()
+      await page.locator('.message.bot', { hasText: 'It is written.' }).waitFor()
+      await entry(page, 'Please write a report').locator('.status-icon.idle').waitFor()
+      assert.deepEqual(await titles(page), ['Please write a report', 'A long reading'], 'the one with the newest message is first')
+      await entry(page, 'A long reading').locator('.badge.running').waitFor()
+      model.pace = 1
+      await entry(page, 'A long reading').locator('.status-icon.idle').waitFor()
+      await page.fill('#composer', 'a draft of the report')
+      await entry(page, 'A long reading').locator('a').click()
+      await page.locator('.column > .timeline > .message.bot', { hasText: 'word599' }).waitFor()
+      assert.equal(await page.inputValue('#composer'), '', 'a draft stays in its conversation')
+      await entry(page, 'Please write a report').locator('a').click()
+      await page.waitForFunction(() => document.querySelector('#composer')?.value === 'a draft of the report')
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+  [
+    'conversations are renamed, pinned, archived and deleted, here and in another window at the same time',
+    alone(async ({ open }, one) => {
+      const ids = []
+      for (const text of ['the first', 'the second', 'the third']) {
+        const { conversation, taskId } = await one.ask('/api/submit', { text })
+        ids.push(conversation)
+        await ended(one, taskId)
+      }
+      const page = await open(one, { path: `/chat/${ids[0]}` })
+      const other = await open(one, { path: `/chat/${ids[0]}` })
+      await entry(page, 'the first').waitFor()
+      assert.deepEqual(await titles(page), ['the third', 'the second', 'the first'])
+      await pick(page, 'the first', 'Rename')
+      await page.keyboard.type('A new title')
+      await page.keyboard.press('Enter')
+      for (const window of [page, other]) {
+        await entry(window, 'A new title').waitFor()
+        await window.getByRole('heading', { level: 1, name: 'A new title' }).waitFor()
+      }
+      await page.locator('.conversation-head h1').dblclick()
+      await page.keyboard.type('never mind')
+      await page.keyboard.press('Escape')
+      await page.getByRole('heading', { level: 1, name: 'A new title' }).waitFor()
+      await pick(page, 'A new title', 'Pin')
+      for (const window of [page, other]) await window.getByRole('region', { name: 'Pinned' }).getByText('A new title').waitFor()
+      assert.deepEqual(await titles(other), ['A new title', 'the third', 'the second'])
+
+      await pick(page, 'the third', 'Archive')
+      for (const window of [page, other]) await entry(window, 'the third').waitFor({ state: 'detached' })
+      const late = await open(one, { path: '/chat' })
+      assert.deepEqual(await titles(late), ['A new title', 'the second'])
+      await entry(late, 'the second').locator('a').click()
+      await late.locator('.message.bot', { hasText: 'You said: the second' }).waitFor()
+      assert.equal(await late.locator('.first').count(), 0, 'what was read is shown without waiting for an event')
+      await late.getByRole('button', { name: 'Archived' }).click()
+      await entry(late, 'the third').waitFor()
+      await pick(late, 'the third', 'Unarchive')
+      await late.getByText('Nothing is archived.').waitFor()
+      await entry(page, 'the third').waitFor()
+      await late.getByRole('button', { name: 'Back to the conversations' }).click()
+      await entry(late, 'the third').waitFor()
+
+      await entry(page, 'the second').locator('a').click()
+      await page.getByRole('heading', { level: 1, name: 'the second' }).waitFor()
+      // By keyboard alone; the first answer to the question is no.
+      await entry(page, 'the second').locator('.more').focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('menuitem', { name: 'Rename' }).waitFor()
+      await page.keyboard.press('ArrowUp')
+      await page.keyboard.press('Enter')
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel' }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('alertdialog').waitFor({ state: 'detached' })
+      await page.waitForFunction(() => document.activeElement?.classList.contains('more'))
+      assert.equal(await entry(page, 'the second').count(), 1)
+      await pick(page, 'the second', 'Delete')
+      await page.getByRole('alertdialog').getByRole('button', { name: 'Delete' }).click()
+      for (const window of [page, other, late]) await entry(window, 'the second').waitFor({ state: 'detached' })
+      await page.waitForURL(/\/chat$/)
+      await page.goto(`${one.address}/chat/${ids[1]}`)
+      await page.locator('.message.user', { hasText: 'the second' }).or(page.locator('.nowhere, h1')).first().waitFor()
+      for (const window of [page, other, late]) assert.deepEqual(window.trouble, [])
+    }),
+  ],
+  [
+    'a search finds conversations that the list does not have yet, and more of them follow at its end',
+    alone(async ({ open }, one) => {
+      const { id: needle } = await one.ask('/api/conversations', { title: 'The needle of Cleopatra' })
+      const { id: asleep } = await one.ask('/api/conversations', { title: 'Long asleep' })
+      for (let n = 0; n < 55; n += 1) await one.ask('/api/conversations', { title: `Hay ${n}` })
+      const page = await open(one, { path: '/chat' })
+      await entry(page, 'Hay 54').waitFor()
+      assert.equal(await entry(page, 'needle').count(), 0)
+      await page.getByRole('searchbox', { name: 'Search conversations' }).fill('cleopatra NEEDLE')
+      await entry(page, 'The needle of Cleopatra').waitFor()
+      assert.equal((await titles(page)).length, 1)
+      await entry(page, 'The needle').locator('a').click()
+      await page.waitForURL(`**/chat/${needle}`)
+      await page.getByRole('searchbox', { name: 'Search conversations' }).fill('nothing like this')
+      await page.getByText('No conversation matches.').waitFor()
+      await page.getByRole('searchbox', { name: 'Search conversations' }).fill('')
+      await entry(page, 'Hay 54').waitFor()
+      // A message in one that was not read brings it to the top.
+      await one.ask('/api/submit', { text: 'wake up', conversation: asleep })
+      await page.locator('.conversations li:first-child', { hasText: 'Long asleep' }).waitFor()
+      await page.getByRole('button', { name: 'More conversations' }).click()
+      await entry(page, 'Hay 0').first().waitFor()
+      assert.equal((await titles(page)).length, 57)
+      assert.equal(await page.getByRole('button', { name: 'More conversations' }).count(), 0)
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+  [
+    'the list fits a phone, in Chinese too, and a conversation is one tap away',
+    alone(async ({ open }, one) => {
+      const { conversation, taskId } = await one.ask('/api/submit', { text: 'a title that is much too long for a phone, and goes on after its end for a while' })
+      await ended(one, taskId)
+      const page = await open(one, { path: `/chat/${conversation}`, language: 'zh', width: 390, height: 844 })
+      await page.locator('.message.bot').waitFor()
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390)
+      assert.ok(await page.locator('.composer .send').evaluate((node) => node.getBoundingClientRect().right <= innerWidth))
+      await page.getByRole('button', { name: '会话', exact: true }).click()
+      await page.locator('.entry .more').click()
+      await page.getByRole('menuitem', { name: '置顶' }).click()
+      await page.getByRole('region', { name: '已置顶' }).waitFor()
+      await page.locator('.entry-link').click()
+      await page.locator('.message.bot').waitFor()
+      assert.ok(await page.locator('.message.bot').isVisible())
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+]
