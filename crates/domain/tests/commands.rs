@@ -103,6 +103,7 @@ impl<'a> Chooser<'a> {
     /// A command and the time at which it comes.
     pub(crate) fn choose(&mut self, command: CommandKind) -> (Command, Timestamp) {
         let command = match command {
+            CommandKind::Submit if self.one_in(8) => Some(self.start_conversation()),
             CommandKind::Submit => None,
             CommandKind::Begin => self.begin(),
             CommandKind::End => self.end(),
@@ -142,42 +143,10 @@ impl<'a> Chooser<'a> {
         };
         let command = command.unwrap_or_else(|| self.submit());
         let command = if self.one_in(8) { self.with_key(command) } else { command };
-        let later = self.roll(50) as u64;
-        (command, Timestamp(self.now.0 + later))
-    }
-
-    fn change_conversation(&mut self) -> Command {
-        let settings = ConversationSettings { model: Some("m".into()), strategy: None };
-        let change = ConversationChange {
-            title: Some(self.text().into()).filter(|_| self.one_in(2)),
-            pinned: Some(self.one_in(2)),
-            archived: Some(self.one_in(2)),
-            settings: Some(settings).filter(|_| self.one_in(2)),
-        };
-        Command::ChangeConversation { agent: self.agent(), change }
-    }
-
-    fn start_conversation(&mut self) -> Command {
-        let agent = self.agent_name();
-        let messages = (0..self.roll(3)).map(|_| Arc::new(self.message())).collect();
-        let conversation = NewConversation {
-            agent: agent.clone(),
-            role: self.role(),
-            person: self.pick(&["owner", "ann"]).to_string().into(),
-            title: self.text().into(),
-            settings: ConversationSettings::default(),
-            messages,
-        };
-        let to = if self.one_in(20) { self.agent() } else { agent };
-        let envelope = Envelope { reply_to: ReplyTo::User, ..self.envelope(AgentId::user(), to) };
-        let envelope = Some(Arc::new(envelope)).filter(|_| !self.one_in(4));
-        Command::StartConversation { conversation: Box::new(conversation), envelope }
+        (command, Timestamp(self.now.0 + self.roll(50) as u64))
     }
 
     fn submit(&mut self) -> Command {
-        if self.one_in(6) {
-            return self.start_conversation();
-        }
         let to = if self.one_in(3) { AgentId::root() } else { self.agent() };
         let envelope = Envelope {
             kind: MessageKind::Message,
@@ -578,7 +547,7 @@ impl<'a> Chooser<'a> {
         if from.is_empty() { None } else { Some(&from[self.roll(from.len())]) }
     }
 
-    fn pick<'b, T>(&mut self, from: &'b [T]) -> &'b T {
+    pub(crate) fn pick<'b, T>(&mut self, from: &'b [T]) -> &'b T {
         self.try_pick(from).expect("there is something to pick from")
     }
 
@@ -602,7 +571,7 @@ impl<'a> Chooser<'a> {
         self.try_pick(&fitting).cloned()
     }
 
-    fn agent(&mut self) -> AgentId {
+    pub(crate) fn agent(&mut self) -> AgentId {
         if self.one_in(20) {
             return self.pick(&["nobody", "user"]).to_string().into();
         }
@@ -615,7 +584,7 @@ impl<'a> Chooser<'a> {
         *self.pick(&[Children::Cascade, Children::Cascade, Children::Detach, Children::Refuse])
     }
 
-    fn role(&mut self) -> RoleId {
+    pub(crate) fn role(&mut self) -> RoleId {
         if self.one_in(20) {
             return "no_such_role".into();
         }
@@ -633,7 +602,7 @@ impl<'a> Chooser<'a> {
         if self.one_in(8) { format!("n{}", self.roll(20)) } else { free }
     }
 
-    fn agent_name(&mut self) -> AgentId {
+    pub(crate) fn agent_name(&mut self) -> AgentId {
         if self.one_in(12) { self.pick(&["user", "root", "", "a b"]).to_string().into() } else { self.name().into() }
     }
 
@@ -668,21 +637,21 @@ impl<'a> Chooser<'a> {
         Task { meta: self.meta().into(), ..task }
     }
 
-    fn envelope(&mut self, from: AgentId, to: AgentId) -> Envelope {
+    pub(crate) fn envelope(&mut self, from: AgentId, to: AgentId) -> Envelope {
         let payload = Payload { text: self.text().into(), meta: self.meta().into() };
         let id = format!("m{}.{}", self.spine.seq, self.rolls).into();
         let person = Some(PersonId::owner()).filter(|_| from.is_user() && self.one_in(2));
-        let (task_id, kind, reply_to) = (self.task(), MessageKind::Message, ReplyTo::Nobody);
-        Envelope { id, from, to, task_id, kind, payload, reply_to, person, hops: 0 }
+        let (task_id, kind) = (self.task(), MessageKind::Message);
+        Envelope { id, from, to, task_id, kind, payload, reply_to: ReplyTo::Nobody, person, hops: 0 }
     }
 
-    fn message(&mut self) -> Message {
+    pub(crate) fn message(&mut self) -> Message {
         let id = format!("s{}.{}", self.spine.seq, self.rolls).into();
         Message { id, sender: Sender::Bot, text: self.text(), timestamp: self.now, meta: self.meta().into() }
     }
 
     /// Mostly a short text; sometimes none, or one that is too long where the room is small.
-    fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         let limit = self.spine.limits.text_bytes;
         match self.roll(24) {
             0 => String::new(),
@@ -716,15 +685,13 @@ impl<'a> Chooser<'a> {
     }
 
     fn settings(&mut self) -> Settings {
-        let phase_update_suggestion = if self.one_in(2) { Some(PhaseUpdateSuggestion { phase: self.phase() }) } else { None };
+        let phase_update_suggestion = self.one_in(2).then(|| PhaseUpdateSuggestion { phase: self.phase() });
         let brief_status = BriefStatus { phase: self.phase(), rest: self.meta().into() };
         Settings { brief_status, phase_update_suggestion, rest: self.meta().into() }
     }
 
     fn phase(&mut self) -> Phase {
-        let phases = ["initial_phase", "drafting", "review", "completed"];
-        let phase = self.pick(&phases);
-        Phase::new(phase).expect("a phase")
+        Phase::new(*self.pick(&["initial_phase", "drafting", "review", "completed"])).expect("a phase")
     }
 
     fn later(&mut self) -> Timestamp {

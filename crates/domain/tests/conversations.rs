@@ -4,7 +4,39 @@ use std::sync::Arc;
 
 use polis_domain::*;
 
+use crate::commands::Chooser;
 use crate::support::*;
+
+/// Commands about conversations for random societies.
+impl Chooser<'_> {
+    pub(crate) fn change_conversation(&mut self) -> Command {
+        let settings = ConversationSettings { model: Some("m".into()), strategy: None };
+        let change = ConversationChange {
+            title: Some(self.text().into()).filter(|_| self.one_in(2)),
+            pinned: Some(self.one_in(2)),
+            archived: Some(self.one_in(2)),
+            settings: Some(settings).filter(|_| self.one_in(2)),
+        };
+        Command::ChangeConversation { agent: self.agent(), change }
+    }
+
+    pub(crate) fn start_conversation(&mut self) -> Command {
+        let agent = self.agent_name();
+        let messages = (0..self.roll(3)).map(|_| Arc::new(self.message())).collect();
+        let conversation = NewConversation {
+            agent: agent.clone(),
+            role: self.role(),
+            person: self.pick(&["owner", "ann"]).to_string().into(),
+            title: self.text().into(),
+            settings: ConversationSettings::default(),
+            messages,
+        };
+        let to = if self.one_in(20) { self.agent() } else { agent };
+        let envelope = Envelope { reply_to: ReplyTo::User, ..self.envelope(AgentId::user(), to) };
+        let envelope = Some(Arc::new(envelope)).filter(|_| !self.one_in(4));
+        Command::StartConversation { conversation: Box::new(conversation), envelope }
+    }
+}
 
 fn new(agent: &str) -> NewConversation {
     NewConversation {

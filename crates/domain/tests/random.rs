@@ -62,7 +62,7 @@ proptest! {
 
 #[test]
 fn random_societies_meet_every_event_and_every_refusal() {
-    let config = ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases: 160, failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let seen = RefCell::new(BTreeSet::new());
     let ran = runner.run(&societies(), |(limits, steps)| {
@@ -76,7 +76,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "phaseApplied suggestionDropped threadOpened threadLinked turnRested turnParked turnResumed turnSettled budgetsSet budgetGranted",
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
-        "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone",
+        "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone conversationStarted conversationChanged",
     ];
     let refusals = [
         "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
@@ -84,7 +84,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "thread_busy no_such_message slot_taken foreign_task false_sender not_a_sub_thread budget_busy call_too_large not_yours policy_denied repeated_call",
         "bad_answer budget_exhausted",
         "too_many_hops message_loop too_many_turns same_role done_before key_reused",
-        "leaving not_your_child has_children root_stays too_many_agents nothing_to_compress nothing_to_restore",
+        "leaving not_your_child has_children root_stays no_parent unknown_conversation too_many_agents nothing_to_compress nothing_to_restore",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);
     let missing: Vec<_> = expected.filter(|name| !seen.borrow().contains(*name) && *name != "societyFounded").collect();

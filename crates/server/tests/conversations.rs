@@ -82,7 +82,7 @@ async fn conversations_are_renamed_pinned_archived_searched_and_deleted() {
     }
     let [rome, taxes, oslo] = <[String; 3]>::try_from(ids).unwrap();
     assert_eq!(listed(&rig, "").await, [oslo.clone(), taxes.clone(), rome.clone()]);
-    assert_eq!(listed(&rig, "?search=TRIP%20rome").await, [rome.clone()]);
+    assert_eq!(listed(&rig, "?search=TRIP%20rome").await, std::slice::from_ref(&rome));
     let change = async |id: &str, body: Value| rig.post(&format!("/api/conversations/{id}"), body).await;
     change(&rome, json!({ "pinned": true, "title": "Roma", "model": "m/x" })).await.ok();
     assert_eq!(listed(&rig, "").await, [rome.clone(), oslo.clone(), taxes.clone()], "pinned ones come first");

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{AgentId, EffectClass, Event, MessageId, Recorded, SocietyId, Target, TaskId, Timestamp, Usage};
-use polis_engine::{Cast, LocalLive, Options, Ports, Society};
+use polis_engine::{Cast, ConversationStart, LocalLive, Options, Ports, Society};
 use polis_ports::{Clock, Log, ModelError};
 
 use crate::{
@@ -205,7 +205,15 @@ impl World {
             let sent = match found {
                 Some(found) => Some(found),
                 None => {
-                    society.send(submission.agent.clone(), &text, None).await.ok().map(|sent| (sent.message_id, sent.task_id))
+                    let to = &submission.agent;
+                    // Every other request to root is a conversation of its own.
+                    let sent = if *to == AgentId::root() && i % 2 == 1 {
+                        let start = ConversationStart { id: Some(format!("talk{i}").into()), ..ConversationStart::default() };
+                        society.converse(start, &text, None, serde_json::Map::new()).await
+                    } else {
+                        society.send(to.clone(), &text, None).await
+                    };
+                    sent.ok().map(|sent| (sent.message_id, sent.task_id))
                 }
             };
             let Some(sent) = sent else { return };
