@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod append;
+mod conversations;
 mod figures;
 mod memory;
 mod messages;
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 12] = [
+    let all: [(&str, Measure); 13] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -61,6 +62,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("society", society::measure),
         ("server", server::measure),
         ("views", views::measure),
+        ("conversations", conversations::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

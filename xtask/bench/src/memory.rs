@@ -66,12 +66,12 @@ pub(crate) fn resident(_: &str, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn ask(what: &str, dir: &Path) -> Result<u64> {
+pub(crate) fn ask(what: &str, dir: &Path) -> Result<u64> {
     let output = Command::new(std::env::current_exe()?).args(["resident", what]).arg(dir).output()?;
     String::from_utf8(output.stdout)?.trim().parse().with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-async fn open(dir: &Path) -> Result<Society> {
+pub(crate) async fn open(dir: &Path) -> Result<Society> {
     let (model, tools) = (Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
     let ports = world::ports(Arc::new(LocalLog::open(dir)?), model, tools);
     let options = Options { max_lingering: 0, ..world::options("busy") };
@@ -79,7 +79,7 @@ async fn open(dir: &Path) -> Result<Society> {
 }
 
 /// A society of one agent with a log as long as the others', so that what the store keeps in memory is not counted.
-async fn talk(dir: &Path) -> Result<()> {
+pub(crate) async fn talk(dir: &Path) -> Result<()> {
     let society = open(dir).await?;
     let program = Program(vec![Op::Say("a message of a usual length, as people write them".to_owned()); 2_000]);
     for _ in 0..20 {
