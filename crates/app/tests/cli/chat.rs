@@ -1,6 +1,7 @@
 //! `polis chat`.
 
 use polis_domain::Event;
+use serde_json::json;
 
 use super::model::{ModelServer, Reply};
 use super::support::{Done, Home};
@@ -143,4 +144,30 @@ fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
     terminal.interrupt();
     assert_eq!(terminal.ends(), Some(130));
     assert_eq!(last_asked(&model), ["one", "two", "three"], "what was said is kept");
+}
+
+#[test]
+fn what_waits_for_a_person_is_decided_in_a_chat() {
+    let home = Home::new();
+    home.write("polis.toml", "[[policy]]\ntool = \"write_file\"\nthen = \"ask\"\n");
+    let call = Reply::Call("write_file", json!({ "path": "a.txt", "content": "x" }));
+    let model = ModelServer::start(vec![call, Reply::Say(&["written"])]);
+    let mut command = home.command(&["run", "write it"]);
+    model.set(&mut command);
+    assert_eq!(command.output().unwrap().status.code(), Some(3));
+    let mut command = home.command(&["chat"]);
+    model.set(&mut command);
+    let mut terminal = Terminal::start(command);
+    terminal.until("> ");
+    terminal.types("/approve\n");
+    terminal.until("approve? [y");
+    terminal.types("y\n");
+    terminal.until("polis: recorded");
+    model.wait();
+    model.wait();
+    terminal.types("/approve\n");
+    terminal.until("nothing waits for you");
+    terminal.types("/quit\n");
+    assert_eq!(terminal.ends(), Some(0));
+    assert_eq!(std::fs::read_to_string(home.path().join("a.txt")).unwrap(), "x");
 }

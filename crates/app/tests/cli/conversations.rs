@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::model::{ModelServer, Reply};
 use super::support::{Done, Home};
+use super::terminal::Terminal;
 
 /// Runs with this model.
 fn run(home: &Home, model: &ModelServer, args: &[&str]) -> Done {
@@ -109,5 +110,19 @@ fn conversations_are_listed_searched_renamed_archived_pinned_and_deleted() {
         for command in ["archive", "unarchive", "pin", "unpin", "delete"] {
             home.polis(&["conversations", command, &two]).fails(1, "unknown_conversation");
         }
+    }
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_before_a_conversation_is_deleted() {
+    let home = Home::new();
+    let id = start(&home, "plan a trip");
+    for (answer, code, left) in [("n\n", Some(3), 1), ("y\n", Some(0), 0)] {
+        let mut terminal = Terminal::start(home.command(&["conversations", "delete", &id]));
+        terminal.until(&format!("Delete {id} (plan a trip) with its 2 messages? [y/N] "));
+        terminal.types(answer);
+        terminal.until(if left == 0 { "deleted" } else { "(not_confirmed)" });
+        assert_eq!(terminal.ends(), code);
+        assert_eq!(ids(&home, &[]).len(), left);
     }
 }

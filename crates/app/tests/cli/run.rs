@@ -192,7 +192,8 @@ fn the_request_can_come_from_standard_input_and_does_so_only_when_it_is_asked_fo
 fn files_are_stored_and_go_with_the_request() {
     let home = Home::new();
     home.write("notes.md", "# what was said\n");
-    std::fs::write(home.path().join("picture"), b"\x89PNG\0").unwrap();
+    let picture = b"\x89PNG\0".repeat(40_000);
+    std::fs::write(home.path().join("picture"), &picture).unwrap();
     home.polis(&["run", "--file", "nothing.md", "x"]).fails(2, "unreadable_file");
     home.polis(&["run", "--file", ".", "x"]).fails(2, "unreadable_file");
     assert!(!home.data().exists(), "nothing was created for it");
@@ -208,7 +209,8 @@ fn files_are_stored_and_go_with_the_request() {
         .collect();
     assert_eq!(attached.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1], "{attached:?}");
     let listed = home.polis(&["artifacts"]).ok();
-    for kind in ["text/markdown; charset=utf-8  notes.md", "application/octet-stream  picture"] {
+    let bytes = format!("{}  application/octet-stream  picture", picture.len());
+    for kind in ["text/markdown; charset=utf-8  notes.md", &bytes] {
         assert!(listed.contains(kind), "{listed}");
     }
     let id = listed.split(' ').next().unwrap();

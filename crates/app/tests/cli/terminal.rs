@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -12,6 +14,8 @@ use super::support::signal;
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
+    /// What appears on the screen.
+    output: Receiver<Vec<u8>>,
     /// What the screen has shown, and how much of it was looked at.
     screen: Vec<u8>,
     seen: usize,
@@ -27,7 +31,19 @@ impl Terminal {
         let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         command.stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
         let child = command.spawn().unwrap();
-        Self { child, keyboard: File::from(ours), screen: Vec::new(), seen: 0 }
+        let keyboard = File::from(ours);
+        let mut reader = keyboard.try_clone().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // A terminal that nobody has open any more is an error.
+            while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, keyboard, output, screen: Vec::new(), seen: 0 }
     }
 
     pub(crate) fn types(&mut self, text: &str) {
@@ -47,15 +63,20 @@ impl Terminal {
                 self.seen += at + text.len();
                 return fresh[..at].replace("\r\n", "\n");
             }
-            let mut buffer = [0; 4096];
-            let read = self.keyboard.read(&mut buffer).unwrap_or(0);
-            assert!(read > 0, "`{text}` is not on the screen:\n{fresh}");
-            self.screen.extend_from_slice(&buffer[..read]);
+            let more = self.output.recv_timeout(Duration::from_secs(30));
+            self.screen.extend(more.unwrap_or_else(|_| panic!("`{text}` is not on the screen:\n{fresh}")));
         }
     }
 
     /// Its exit status.
     pub(crate) fn ends(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
