@@ -885,12 +885,12 @@ export type Event = {
   };
 } | {
   effectCleared: {
-    /** A write in doubt that a person lets run again. */
+    /** The write in doubt. */
     id: EffectId;
   };
 } | {
   effectRestarted: {
-    /** A call that a new process runs again. */
+    /** The write that a person has cleared. */
     id: EffectId;
   };
 } | {
@@ -1432,12 +1432,18 @@ export type OneOrMany = string | Array<string>;
 
 /** A request that is under way. */
 export type OpenTask = {
+  /** The conversation, or the agent that was asked. */
+  conversation?: AgentId | null;
   /** The request. */
   id: TaskId;
   /** Of those, how many are not settled. */
   open: number;
+  /** The person who asked. */
+  person?: PersonId | null;
   /** Its status. */
   status: TaskStatus;
+  /** The beginning of what was asked. */
+  text: string;
   /** Turns that were taken for it or wait to be, since the person last wrote. */
   turns: number;
 };

@@ -117,8 +117,9 @@ pub struct OrgTermination {
 pub struct BadOrg(pub String);
 
 impl Org {
-    /// The organisation of a society.
+    /// The organisation of a society: root and all below it. The agents of other conversations come and go with those.
     pub fn of(spine: &Spine) -> Self {
+        let is_shared = |id: &AgentId| spine.top(id).as_str() == AgentId::ROOT;
         let role = |(id, role): (&RoleId, &Arc<Role>)| {
             let founder = spine.founders.get(id);
             OrgRole {
@@ -127,7 +128,7 @@ impl Org {
                 created_at: founder.map_or_else(Timestamp::default, |founder| founder.created_at),
             }
         };
-        let active = spine.agents.iter().map(|(id, agent)| OrgAgent {
+        let active = spine.agents.iter().filter(|(id, _)| is_shared(id)).map(|(id, agent)| OrgAgent {
             id: id.clone(),
             role_id: agent.role.clone(),
             parent_agent_id: agent.parent.clone(),
@@ -135,7 +136,7 @@ impl Org {
             terminated_at: None,
             status: OrgStatus::Active,
         });
-        let gone = spine.terminated.iter().map(|(id, gone)| OrgAgent {
+        let gone = spine.terminated.iter().filter(|(id, _)| is_shared(id)).map(|(id, gone)| OrgAgent {
             id: id.clone(),
             role_id: gone.role.clone(),
             parent_agent_id: gone.parent.clone(),
@@ -151,7 +152,7 @@ impl Org {
             terminated_at: gone.terminated_at,
             reason: gone.reason.clone(),
         };
-        let mut terminations: Vec<_> = spine.terminated.iter().map(termination).collect();
+        let mut terminations: Vec<_> = spine.terminated.iter().filter(|(id, _)| is_shared(id)).map(termination).collect();
         terminations.sort_by(|a, b| (a.terminated_at, &a.agent_id).cmp(&(b.terminated_at, &b.agent_id)));
         Self { roles: spine.roles.iter().map(role).collect(), agents, terminations }
     }

@@ -170,6 +170,13 @@ fn a_deleted_conversation_is_listed_no_more_and_its_name_is_not_used_again() {
     assert_eq!(society.command(detach, NOON), Err(Refusal::NoParent("talk".into())));
     society.command(delete, NOON).unwrap();
     assert_eq!(society.spine.conversations.len(), 1, "only root's is left");
+    let exported = Org::of(&society.spine);
+    let names: Vec<_> = exported.agents.iter().map(|agent| agent.id.as_str()).collect();
+    assert_eq!(
+        (names, exported.terminations.len()),
+        (vec!["root", "a", "b", "c"], 0),
+        "a conversation is no part of the organisation"
+    );
     assert_eq!(society.command(start(new("talk"), None), NOON), Err(Refusal::NameTaken("talk".to_owned())));
     society.assert_replays();
 }
