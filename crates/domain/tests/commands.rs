@@ -691,7 +691,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn phase(&mut self) -> Phase {
-        Phase::new(*self.pick(&["initial_phase", "drafting", "review", "completed"])).expect("a phase")
+        Phase::new(self.pick::<&str>(&["initial_phase", "drafting", "review", "completed"])).expect("a phase")
     }
 
     fn later(&mut self) -> Timestamp {
