@@ -7,7 +7,9 @@ import type { Call } from '../../types'
 
 /** What is asked about a call, in the language of the page. The operator's own words stay as they are. */
 export function asked(agent: string, question: string, call: Call | undefined): string {
-  const plain = call && `May ${agent} use ${call.tool}?`
+  // The server names whom the person talks to, which is not the id of a conversation's agent.
+  const name = /^May (\S+) use /.exec(question)?.[1]
+  const plain = call && name && `May ${name} use ${call.tool}?`
   if (!plain || !question.startsWith(plain)) return question
   return [t('approval.may', { agent: agentName(store.state, agent), tool: call.tool }), usual(question.slice(plain.length).trim())].filter(Boolean).join(' ')
 }
