@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, TaskId, ThreadId, Timestamp, TurnId};
+use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, RoleId, TaskId, ThreadId, Timestamp, TurnId};
 
 use crate::describe::{describe_failed_attempt, describe_inquiry};
 use crate::out::short;
@@ -16,6 +16,8 @@ const CHARS: usize = 100;
 pub(crate) struct Progress {
     task: TaskId,
     turns: HashMap<TurnId, AgentId>,
+    /// The agents of conversations, by the names that people know them by.
+    names: HashMap<AgentId, AgentId>,
     tools: HashMap<EffectId, Arc<str>>,
     started_at: HashMap<EffectId, Timestamp>,
     /// The units that run. Their failures are reported there.
@@ -35,6 +37,7 @@ impl Progress {
         Self {
             task,
             turns: HashMap::new(),
+            names: HashMap::new(),
             tools: HashMap::new(),
             started_at: HashMap::new(),
             units: HashSet::new(),
@@ -42,8 +45,14 @@ impl Progress {
         }
     }
 
+    /// Calls the agent of a conversation by its role.
+    pub(crate) fn name(&mut self, agent: &AgentId, role: &RoleId) {
+        self.names.insert(agent.clone(), role.as_str().into());
+    }
+
     /// Counts a turn in that began before we watched.
     pub(crate) fn add_turn(&mut self, turn: TurnId, agent: AgentId) {
+        let agent = self.names.get(&agent).cloned().unwrap_or(agent);
         self.turns.insert(turn, agent);
     }
 
@@ -78,10 +87,14 @@ impl Progress {
     }
 
     fn line(&mut self, recorded: &Recorded) -> Option<String> {
+        if let Event::ConversationStarted { agent, role, .. } = &recorded.event {
+            self.name(agent, role);
+        }
         if let Event::TurnStarted { agent, task, origin, .. } = &recorded.event {
             if task.id != self.task {
                 return None;
             }
+            let agent = self.names.get(agent).unwrap_or(agent).clone();
             self.turns.insert(TurnId(recorded.seq), agent.clone());
             return match origin {
                 Origin::Inbox => Some(format!("{agent} starts")),

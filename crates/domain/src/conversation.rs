@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Agent, AgentId, Message, PersonId, Recorded, RoleId, Seq, Spine, TaskId, Timestamp};
+use crate::{AgentId, Message, PersonId, RoleId, Seq, Timestamp};
 
 /// The conversation of an agent that a person talks to. The struct is small because a society may have very many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,11 @@ impl Conversations {
         self.0.range(..place).rev().map(|(place, agent)| (*place, agent))
     }
 
+    /// The list of all that there are.
+    pub(crate) fn of(all: impl Iterator<Item = (ConversationPlace, AgentId)>) -> Self {
+        Self(all.collect())
+    }
+
     pub(crate) fn insert(&mut self, place: ConversationPlace, agent: AgentId) {
         self.0.insert(place, agent);
     }
@@ -129,9 +134,8 @@ impl Conversations {
 }
 
 impl Conversation {
-    /// A conversation that an event starts.
-    pub(crate) fn new(person: PersonId, title: Arc<str>, started: &Recorded) -> Self {
-        let (active, active_at) = (started.seq, started.at);
+    /// A conversation that an event at this position starts.
+    pub(crate) fn new(person: PersonId, title: Arc<str>, active: Seq, active_at: Timestamp) -> Self {
         Self { person, title, settings: None, pinned: false, archived: false, active, active_at }
     }
 
@@ -149,52 +153,5 @@ impl Conversation {
         if let Some(settings) = settings {
             self.settings = (!settings.is_default()).then(|| Box::new(settings));
         }
-    }
-}
-
-impl Spine {
-    /// The conversation of an agent, if a person talks to it.
-    pub fn conversation(&self, agent: &AgentId) -> Option<&Conversation> {
-        self.agents.get(agent)?.conversation.as_deref()
-    }
-
-    /// The name of an agent for people: that of a conversation's agent is the name of whom they talk to.
-    pub fn shown_name<'a>(&'a self, id: &'a AgentId) -> &'a str {
-        let is_roots = |role: &RoleId| self.agents.get(&AgentId::root()).is_some_and(|root| root.role == *role);
-        match self.agents.get(id).filter(|agent| agent.conversation.is_some()) {
-            Some(agent) if is_roots(&agent.role) => AgentId::ROOT,
-            Some(agent) => agent.role.as_str(),
-            None => id.as_str(),
-        }
-    }
-
-    /// How many agents there are without those of conversations; root, which is the first conversation, counts.
-    pub fn staff(&self) -> usize {
-        self.agents.len() + 1 - self.conversations.len()
-    }
-
-    /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
-    /// terminated belongs where it belonged.
-    pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
-        let parent = |id: &AgentId| match self.agents.get(id) {
-            Some(agent) => agent.parent.as_ref(),
-            None => self.terminated.get(id).and_then(|terminated| terminated.parent.as_ref()),
-        };
-        std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
-    }
-
-    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root, which all share, and
-    /// to the conversation that the request came from. The conversations of others are out of its reach.
-    pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
-        let top = self.top(to);
-        let is_shared = top.as_str() == AgentId::ROOT && to != top;
-        let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
-        is_shared || top == self.top(from) || asked() == Some(top)
-    }
-
-    /// Builds the list of conversations from their agents, for a spine that was deserialised.
-    pub(crate) fn list_conversations(&mut self) {
-        let listed = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.place(), id.clone()));
-        self.conversations = Conversations(self.agents.iter().filter_map(listed).collect());
     }
 }

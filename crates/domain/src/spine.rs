@@ -401,7 +401,8 @@ impl Spine {
     /// Reads a serialised spine; none if it cannot be parsed. Equal names share one allocation, as in a spine that was folded.
     pub fn read(saved: &[u8]) -> Option<Self> {
         let mut spine: Self = names::sharing(|| serde_json::from_slice(saved)).ok()?;
-        spine.list_conversations();
+        let listed = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.place(), id.clone()));
+        spine.conversations = Conversations::of(spine.agents.iter().filter_map(listed));
         spine.turns.values_mut().for_each(|turn| turn.open.shrink_to_fit());
         Some(spine)
     }
@@ -526,6 +527,48 @@ impl Spine {
     /// How many entries wait in all inboxes (`bus.getPendingCount`).
     pub fn pending(&self) -> usize {
         self.agents.values().filter_map(|agent| agent.inbox.as_ref()).map(|inbox| inbox.entries.len()).sum()
+    }
+}
+
+/// Conversations.
+impl Spine {
+    /// The conversation of an agent, if a person talks to it.
+    pub fn conversation(&self, agent: &AgentId) -> Option<&Conversation> {
+        self.agents.get(agent)?.conversation.as_deref()
+    }
+
+    /// The name of an agent for people: that of a conversation's agent is the name of whom they talk to.
+    pub fn shown_name<'a>(&'a self, id: &'a AgentId) -> &'a str {
+        let is_roots = |role: &RoleId| self.agents.get(&AgentId::root()).is_some_and(|root| root.role == *role);
+        match self.agents.get(id).filter(|agent| agent.conversation.is_some()) {
+            Some(agent) if is_roots(&agent.role) => AgentId::ROOT,
+            Some(agent) => agent.role.as_str(),
+            None => id.as_str(),
+        }
+    }
+
+    /// How many agents there are without those of conversations; root, which is the first conversation, counts.
+    pub fn staff(&self) -> usize {
+        self.agents.len() + 1 - self.conversations.len()
+    }
+
+    /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
+    /// terminated belongs where it belonged.
+    pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
+        let parent = |id: &AgentId| match self.agents.get(id) {
+            Some(agent) => agent.parent.as_ref(),
+            None => self.terminated.get(id).and_then(|terminated| terminated.parent.as_ref()),
+        };
+        std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
+    }
+
+    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root, which all share, and
+    /// to the conversation that the request came from. The conversations of others are out of its reach.
+    pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
+        let top = self.top(to);
+        let is_shared = top.as_str() == AgentId::ROOT && to != top;
+        let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
+        is_shared || top == self.top(from) || asked() == Some(top)
     }
 }
 

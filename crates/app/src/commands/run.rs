@@ -85,6 +85,8 @@ async fn one_request(
     // Watching begins first, so that nothing is missed.
     let mut events = transport.events(transport.last().await?).await?;
     let Accepted { task_id: task, conversation, seq, .. } = transport.api().submit(request).await?;
+    let mut progress = Progress::of(task.clone());
+    continued.iter().for_each(|continued| progress.name(&continued.id, &continued.role_id));
     out::note(&match continued {
         None => format!("polis: conversation {conversation} (continue it with --continue or --conversation {conversation})"),
         Some(continued) => format!("polis: conversation {conversation}: {}", continued.title),
@@ -105,7 +107,7 @@ async fn one_request(
         show,
         agree: args.agree,
         lines: lines.as_mut(),
-        progress: Progress::of(task.clone()),
+        progress,
     };
     let ended = match follow.until_it_ends().await {
         Ok(ended) => ended,

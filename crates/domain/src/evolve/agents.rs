@@ -23,7 +23,7 @@ impl Spine {
         if parent.is_none() {
             // Root is the first conversation.
             let title = agent.as_str().into();
-            let conversation = Conversation::new(PersonId::owner(), title, recorded);
+            let conversation = Conversation::new(PersonId::owner(), title, recorded.seq, recorded.at);
             self.conversations.insert(conversation.place(), agent.clone());
             made.conversation = Some(Box::new(conversation));
         }
@@ -38,7 +38,8 @@ impl Spine {
         let Event::ConversationStarted { agent, role, person, title, settings, messages } = &recorded.event else { return };
         let mut made = self.agent(role, recorded.at);
         let settings = (!settings.is_default()).then(|| Box::new(settings.clone()));
-        let conversation = Conversation { settings, ..Conversation::new(self.shared(person), title.clone(), recorded) };
+        let conversation =
+            Conversation { settings, ..Conversation::new(self.shared(person), title.clone(), recorded.seq, recorded.at) };
         self.conversations.insert(conversation.place(), agent.clone());
         made.conversation = Some(Box::new(conversation));
         self.trails.spawn(None, &made.role, agent);
