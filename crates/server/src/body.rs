@@ -1,5 +1,6 @@
 //! Reading a request's JSON body: its type, its size, its encoding and its depth are checked before anything is believed.
 
+use std::any::TypeId;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,6 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt;
 use polis_api::MAX_ORG_BYTES;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -31,7 +33,7 @@ const MAX_DEPTH: usize = 64;
 /// A body of JSON. An empty one is an empty object.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
+impl<T: DeserializeOwned + 'static> FromRequest<SocietyState> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &SocietyState) -> Result<Self, Problem> {
@@ -52,13 +54,12 @@ impl<T: DeserializeOwned> FromRequest<SocietyState> for Json<T> {
             return Err(Problem::bad_request("bad_json", detail));
         }
         let text = if text.trim().is_empty() { "{}" } else { text };
-        let bad = |error: serde_json::Error| {
-            let is_list = text.trim_start().starts_with('[') && error.to_string().contains("expected struct");
-            let why =
-                if is_list { "it must be an object with named fields, but is a list".to_owned() } else { error.to_string() };
-            Problem::bad_request("bad_json", format!("the body cannot be used: {why}"))
-        };
-        serde_json::from_str(text).map(Self).map_err(bad)
+        let bad = |why: &str| Problem::bad_request("bad_json", format!("the body cannot be used: {why}"));
+        // Serde would take a list for an object whose fields come in this order.
+        if text.trim_start().starts_with('[') && TypeId::of::<T>() != TypeId::of::<Value>() {
+            return Err(bad("it must be an object with named fields, but is a list"));
+        }
+        serde_json::from_str(text).map(Self).map_err(|error: serde_json::Error| bad(&error.to_string()))
     }
 }
 

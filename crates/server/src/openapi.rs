@@ -113,7 +113,12 @@ fn operation(route: &Route, output_types: &mut SchemaGenerator, input_types: &mu
         problems.extend(WITH_KEY);
     }
     let body = match (doc.body, doc.any_body, doc.protocol) {
-        (Some(body), ..) => Some(json!({ "content": { "application/json": { "schema": body(input_types) } } })),
+        (Some(body), ..) => {
+            let schema = body(input_types).to_value();
+            // An empty body is an empty object.
+            let required = schema["required"].as_array().is_some_and(|names| !names.is_empty());
+            Some(json!({ "required": required, "content": { "application/json": { "schema": schema } } }))
+        }
         (None, true, _) => Some(json!({ "content": { "*/*": {} } })),
         (None, false, Some(_)) if route.method == "POST" => Some(json!({ "content": { "application/json": {} } })),
         _ => None,

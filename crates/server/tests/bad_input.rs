@@ -64,6 +64,8 @@ fn cases() -> Vec<Case> {
         post("/api/submit", "", 400, "bad_json"),
         post("/api/submit", "{", 400, "bad_json"),
         post("/api/submit", "[]", 400, "bad_json"),
+        post("/api/fork", "[null,null]", 400, "bad_json"),
+        post("/api/societies", r#"["arr"]"#, 400, "bad_json"),
         post("/api/submit", r#"{"text":7}"#, 400, "bad_json"),
         post("/api/submit", r#"{"text":"x","txet":"y"}"#, 400, "bad_json"),
         post("/api/submit", r#"{"text":"\ud800"}"#, 400, "bad_json"),

@@ -181,6 +181,15 @@ fn no_schema_names_one_that_is_not_there_and_none_is_named_by_a_number() {
 }
 
 #[tokio::test]
+async fn a_body_with_required_fields_is_required() {
+    let rig = Rig::start().await;
+    let contract = rig.get("/openapi.json").await.ok();
+    let required = |path: &str| contract["paths"][path]["post"]["requestBody"]["required"].clone();
+    assert_eq!(required("/api/submit").as_bool(), Some(true));
+    assert_eq!(required("/api/tasks/{id}/retry").as_bool(), Some(false), "an empty body is an empty object");
+}
+
+#[tokio::test]
 async fn the_contract_and_its_page_are_served_and_the_page_needs_nobody_else() {
     let rig = Rig::start().await;
     assert_eq!(&rig.get("/openapi.json").await.ok(), contract());

@@ -103,7 +103,7 @@ impl IntoResponse for ApiError {
 /// A body of JSON, whose errors have OpenAI's shape.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<SocietyState> for Body<T> {
+impl<T: DeserializeOwned + 'static> FromRequest<SocietyState> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &SocietyState) -> Result<Self, ApiError> {
