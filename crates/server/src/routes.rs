@@ -339,7 +339,11 @@ pub fn route_table() -> impl Iterator<Item = RouteEntry> {
 pub(crate) fn router(state: &SocietyState) -> Router {
     let routed = |router: Router<SocietyState>, route: &'static Route| {
         let handler = (route.handler)().route_layer(from_fn_with_state((route, state.clone()), pass));
-        router.route(route.path, handler)
+        match route.path {
+            // The official test kit and other clients put a slash after the address of the card.
+            "/a2a" => router.route("/a2a/", handler.clone()).route(route.path, handler),
+            path => router.route(path, handler),
+        }
     };
     let router = ROUTES.iter().fold(page::routes(), routed).fallback(not_found);
     router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(openai::shaped)).with_state(state.clone())

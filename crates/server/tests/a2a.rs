@@ -36,6 +36,18 @@ fn message(id: &str, ops: Vec<Op>) -> Value {
 }
 
 #[tokio::test]
+async fn the_address_with_a_slash_is_the_same() {
+    let rig = Rig::start().await;
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": message("m1", vec![Op::Say("1".into())]) });
+    let bytes = body.to_string().into_bytes();
+    let told = rig.ask("POST", "/a2a/", &HEADERS, bytes.clone()).await.ok();
+    assert_eq!(told["result"]["task"]["status"]["state"], json!("TASK_STATE_COMPLETED"), "{told}");
+    let unknown = crate::support::send(rig.address, "POST", "/a2a/", &HEADERS, bytes).await;
+    assert_eq!(unknown.status(), 401, "it is guarded as well");
+}
+
+#[tokio::test]
 async fn everybody_may_see_the_card_and_it_tells_no_prompt() {
     let rig = Rig::start().await;
     let reply = Reply::of(send(rig.address, "GET", "/.well-known/agent-card.json", &[], Vec::new()).await).await;

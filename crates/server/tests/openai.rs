@@ -292,6 +292,25 @@ async fn who_leaves_cancels_nothing() {
 }
 
 #[tokio::test]
+async fn a_response_belongs_to_a_conversation_that_others_continue() {
+    let rig = Rig::start().await;
+    let ask = |text: &str, conversation: Value| json!({ "model": "polis", "input": program(vec![Op::Say(text.into())]), "conversation": conversation });
+    let first = rig.post("/v1/responses", ask("1", Value::Null)).await.ok();
+    let id = first["conversation"]["id"].as_str().unwrap().to_owned();
+    let second = rig.post("/v1/responses", ask("2", json!({ "id": id }))).await.ok();
+    assert_eq!((&second["conversation"], second["id"] == first["id"]), (&first["conversation"], false));
+    let thread = rig.get(&format!("/api/threads/{id}")).await.ok();
+    let said: Vec<_> = thread["messages"].as_array().unwrap().iter().filter(|message| message["sender"] == "user").collect();
+    assert_eq!(said.len(), 2, "{thread}");
+    let fetched = rig.get(&format!("/v1/responses/{}", second["id"].as_str().unwrap())).await.ok();
+    assert_eq!(fetched["conversation"], first["conversation"]);
+    assert_eq!(error(&rig.post("/v1/responses", ask("3", json!("c-nothing"))).await).1, "unknown_conversation");
+    let mut both = ask("4", json!(id));
+    both["previous_response_id"] = first["id"].clone();
+    assert_eq!(error(&rig.post("/v1/responses", both).await).2, json!("conversation"));
+}
+
+#[tokio::test]
 async fn a_response_can_be_gone_on_with_fetched_and_called_off() {
     let rig = Rig::start().await;
     let ask = |input: Value, previous: Value| json!({ "model": "polis", "input": input, "previous_response_id": previous });

@@ -13,7 +13,7 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use polis_api::TaskStatus;
-use polis_domain::{Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
+use polis_domain::{AgentId, Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
 use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,8 +26,9 @@ use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
 use super::models::find_model;
 use super::response_output::ResponseOutput;
+use crate::addressee::Receiver;
 use crate::agui::{KEEP_ALIVE, Run, RunIds, TokenUsage};
-use crate::caller::RequestCaller;
+use crate::caller::{Caller, RequestCaller, Scope};
 use crate::extract::PathParam;
 use crate::state::SocietyState;
 
@@ -66,21 +67,27 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
-    if !request.conversation.is_null() {
-        let message = "conversations are not supported; continue with previous_response_id";
-        return Err(ApiError::invalid("unsupported_parameter", "conversation", message));
-    }
-    let task = match &request.previous_response_id {
-        Some(id) => Some(find_response(&state, id).await?),
-        None => None,
+    let conversation = find_conversation(&state, &caller, &request.conversation).await?;
+    let task = match (&request.previous_response_id, &conversation) {
+        (Some(_), Some(_)) => {
+            let message = "continue a conversation or a response, not both";
+            return Err(ApiError::invalid("unsupported_value", "conversation", message));
+        }
+        (Some(id), None) => Some(find_response(&state, id).await?),
+        (None, Some(_)) => Some(ContinuedTask { task: state.society.new_task(), is_past: false, before: Vec::new() }),
+        (None, None) => None,
     };
     let mut items = items(&request.input)?;
     let instructions = request.instructions.clone().filter(|text| !text.trim().is_empty());
     if task.is_none() {
         items.splice(0..0, instructions.clone().map(Item::Instruction));
     }
+    let mut to = find_model(&state, &request.model).await?;
+    if let Some(conversation) = conversation {
+        to.receiver = Receiver::Agent(conversation);
+    }
     let client_request = ClientRequest {
-        to: find_model(&state, &request.model).await?,
+        to,
         items,
         instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
         client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
@@ -92,6 +99,7 @@ pub(crate) async fn create(
     };
     let StartedRun { task, seq, run } = start_run(&state, &caller, client_request).await?;
     let format = ResponseFormat {
+        conversation: conversation_of(&state, &task).await?,
         id: id_of(seq, &task),
         model: request.model,
         created: now(&state),
@@ -121,6 +129,7 @@ pub(crate) async fn retrieve(
     let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
     let ended = envelopes.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, envelope)| ends(envelope));
     let format = ResponseFormat {
+        conversation: conversation_of(&state, &task).await?,
         id: id.clone(),
         model: "polis".to_owned(),
         created: recorded.at.0 / 1_000,
@@ -178,6 +187,34 @@ pub(crate) async fn cancel(State(state): State<SocietyState>, PathParam(id): Pat
         Err(rejected) => return Err(rejected.into()),
     }
     retrieve(State(state), PathParam(id)).await
+}
+
+/// The conversation that a client names by its id.
+async fn find_conversation(state: &SocietyState, caller: &Caller, named: &Value) -> Result<Option<AgentId>, ApiError> {
+    let id = match named {
+        Value::Null => return Ok(None),
+        Value::String(id) => id.as_str(),
+        named => named.get("id").and_then(Value::as_str).unwrap_or_default(),
+    };
+    let (asked, person) = (AgentId::from(id), caller.person());
+    let may_see_all = caller.may(Scope::Admin);
+    let found = state.society.look(move |spine| {
+        let own = spine.conversation(&asked).filter(|known| may_see_all || known.person == person);
+        own.map(|_| asked.clone())
+    });
+    let unknown = || {
+        let message = format!("there is no conversation `{id}`; GET /api/conversations lists them");
+        ApiError::new(StatusCode::NOT_FOUND, "unknown_conversation", message)
+    };
+    found.await?.map(Some).ok_or_else(unknown)
+}
+
+/// The conversation that a request belongs to, if it is one's.
+async fn conversation_of(state: &SocietyState, task: &TaskId) -> Result<Option<AgentId>, ApiError> {
+    let Some(to) = state.society.messages(task).await?.first().map(|(_, envelope)| envelope.to.clone()) else {
+        return Ok(None);
+    };
+    Ok(state.society.look(move |spine| spine.conversation(&to).map(|_| to.clone())).await?)
 }
 
 fn ends(envelope: &Envelope) -> bool {
@@ -265,6 +302,8 @@ struct ResponseFormat {
     model: String,
     created: u64,
     previous: Option<String>,
+    /// The conversation that it belongs to.
+    conversation: Option<AgentId>,
     instructions: Option<String>,
     store: bool,
     metadata: Value,
@@ -275,7 +314,8 @@ impl ResponseFormat {
         json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
             "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
-            "previous_response_id": self.previous, "store": self.store, "metadata": self.metadata,
+            "previous_response_id": self.previous,
+            "conversation": self.conversation.as_ref().map(|id| json!({ "id": id })), "store": self.store, "metadata": self.metadata,
             "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null, "top_p": null,
             "usage": usage.map(usage_json),
         })
