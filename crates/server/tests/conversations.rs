@@ -5,11 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Ruling};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
+use polis_server::{Scopes, Security, Token, TokenFile};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::support::Rig;
+use crate::support::{Reply, Rig, TOKEN, send};
 
 fn program(ops: Vec<Op>) -> String {
     Program(ops).text()
@@ -160,4 +161,32 @@ async fn clients_of_all_protocols_are_answered_side_by_side_while_an_approval_is
     }
     assert_eq!(rig.get("/api/approvals").await.ok()["approvals"].as_array().unwrap().len(), 1, "it still waits");
     assert_eq!(listed(&rig, "").await.len(), CLIENTS + 1);
+}
+
+#[tokio::test]
+async fn the_same_words_of_two_persons_are_two_conversations() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
+    file.add("ann", Scopes::ALL, &token).unwrap();
+    let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
+    let user = |text: &str| json!({ "role": "user", "content": say(text) });
+    let chat = async |secret: &str, messages: Vec<Value>| {
+        let bearer = format!("Bearer {secret}");
+        let headers = [("content-type", "application/json"), ("authorization", &*bearer)];
+        let body = json!({ "model": "polis", "messages": messages }).to_string().into_bytes();
+        Reply::of(send(rig.address, "POST", "/v1/chat/completions", &headers, body).await).await.ok()
+    };
+    let assistant = json!({ "role": "assistant", "content": "said:1" });
+    chat(TOKEN, vec![user("1")]).await;
+    chat(token.as_str(), vec![user("1"), assistant.clone(), user("2")]).await;
+    let list = rig.get("/api/conversations").await.ok();
+    let mut persons: Vec<_> = list["conversations"].as_array().unwrap().iter().map(|one| one["person"].clone()).collect();
+    persons.sort_by_key(Value::to_string);
+    assert_eq!(persons, ["ann", "owner"]);
+    chat(
+        token.as_str(),
+        vec![user("1"), assistant.clone(), user("2"), json!({ "role": "assistant", "content": "said:2" }), user("3")],
+    )
+    .await;
+    assert_eq!(listed(&rig, "").await.len(), 2, "each goes on with their own");
 }

@@ -110,7 +110,7 @@ pub(super) async fn start_run(
             request.items.splice(0..0, before);
             ConversationMatch { task: state.society.new_task(), fingerprint: String::new(), is_known: false, repeated: None }
         }
-        None => find(state, &request).await?,
+        None => find(state, caller, &request).await?,
     };
     if let Some((recorded, envelope)) = place.repeated.filter(|_| request.is_retry) {
         let names = names(&envelope.task_id);
@@ -169,7 +169,7 @@ async fn open_run(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), Api
 }
 
 /// Finds the request by the user's messages.
-async fn find(state: &SocietyState, request: &ClientRequest) -> Result<ConversationMatch, ApiError> {
+async fn find(state: &SocietyState, caller: &Caller, request: &ClientRequest) -> Result<ConversationMatch, ApiError> {
     let mut user_texts: Vec<Vec<String>> = vec![Vec::new()];
     for item in &request.items {
         match item {
@@ -186,6 +186,7 @@ async fn find(state: &SocietyState, request: &ClientRequest) -> Result<Conversat
     user_texts.retain(|part| !part.is_empty());
     let key = ConversationKey {
         receiver: request.to.receiver.name(),
+        person: &caller.person(),
         user: &request.user,
         name: request.name.clone(),
         user_texts: &user_texts,

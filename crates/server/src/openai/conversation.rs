@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use polis_domain::{Digest, Envelope, Recorded, TaskId};
+use polis_domain::{Digest, Envelope, PersonId, Recorded, TaskId};
 use polis_engine::Society;
 
 use super::error::ApiError;
@@ -26,12 +26,22 @@ const NAMES: &[&str] = &["x-conversation-id", "x-openwebui-chat-id", "x-librecha
 pub(super) struct ConversationKey<'a> {
     /// The agent or role that is addressed.
     pub(super) receiver: &'a str,
+    /// Whose conversation it is: what another person has said in the same words is another one.
+    pub(super) person: &'a PersonId,
     /// The client's own name for its user.
     pub(super) user: &'a str,
     /// The client's own name for the conversation.
     pub(super) name: Option<String>,
     /// The user's messages in order; each list ends where the assistant answered.
     pub(super) user_texts: &'a [Vec<String>],
+}
+
+impl ConversationKey<'_> {
+    /// What every id of the key begins with. The owner's ids have no name of a person.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let person = Some(self.person.as_str()).filter(|person| *person != PersonId::OWNER);
+        [self.receiver, self.user].into_iter().chain(person)
+    }
 }
 
 /// Where a conversation goes on.
@@ -56,13 +66,13 @@ pub(super) fn conversation_name(headers: &HeaderMap, metadata: &serde_json::Valu
 pub(super) async fn find_conversation(society: &Society, key: &ConversationKey<'_>) -> Result<ConversationMatch, ApiError> {
     let all = fingerprint(key.user_texts.iter().flatten());
     if let Some(name) = &key.name {
-        let task = TaskId::from(format!("chat-{}", hex([key.receiver, key.user, name])));
+        let task = TaskId::from(format!("chat-{}", hex(key.parts().chain([name.as_str()]))));
         let envelopes = society.messages(&task).await?;
         let repeated = last(&envelopes).filter(|(_, envelope)| has_fingerprint(envelope, &all)).cloned();
         return Ok(ConversationMatch { task, fingerprint: all, is_known: !envelopes.is_empty(), repeated });
     }
     let first = key.user_texts.first().map(Vec::as_slice).unwrap_or_default();
-    let root = hex([key.receiver, key.user].into_iter().chain(first.iter().map(String::as_str)));
+    let root = hex(key.parts().chain(first.iter().map(String::as_str)));
     let task = |n: u64| TaskId::from(format!("chat-{root}-{n}"));
     let free = first_free(society, &task).await?;
     let before: Vec<String> =
