@@ -136,3 +136,17 @@ async fn retries_with_one_key_at_once_are_one_retry() {
     let all = futures_util::future::join_all((0..8).map(|_| async { keyed(&rig, &target, "k", &json!({})).await.ok() })).await;
     assert!(all.iter().all(|answer| *answer == all[0]), "{all:?}");
 }
+
+#[tokio::test]
+async fn a_repeat_is_answered_also_after_its_conversation_was_deleted() {
+    let log = Arc::new(MemoryLog::new());
+    let rig = rig(&log).await;
+    let started = rig.post("/api/conversations", json!({})).await.ok();
+    let id = started["id"].as_str().unwrap();
+    let body = json!({ "text": Program(vec![Op::Say("x".into())]).text(), "conversation": id });
+    let accepted = keyed(&rig, "/api/submit", "k1", &body).await.ok();
+    rig.ending(&accepted["taskId"].as_str().unwrap().into()).await;
+    rig.post(&format!("/api/conversations/{id}/delete"), json!({})).await.ok();
+    assert_eq!(keyed(&rig, "/api/submit", "k1", &body).await.ok(), accepted);
+    assert_eq!(keyed(&rig, "/api/submit", "k2", &body).await.problem(), (404, "unknown_conversation".to_owned()));
+}

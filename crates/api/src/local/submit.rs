@@ -17,6 +17,10 @@ impl Local {
     /// Submits a request: to a conversation, or to a new one.
     pub async fn submit(&self, request: Submit) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
+        // The conversation may have been deleted since, or may have changed.
+        if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
+            return Ok(sent.into());
+        }
         let Submit { text, conversation, context, role_id, model, strategy, plan_approval, artifacts } = request;
         let Some(conversation) = conversation else {
             let settings = settings(model, None);
