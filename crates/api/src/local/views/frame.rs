@@ -15,6 +15,9 @@ use crate::{AgentRecord, ApiError, Dismissal, EffectStage, InboxRecord, View};
 /// The agents that every view has.
 pub(super) const AGENTS: usize = 200;
 
+/// The most agents, those of conversations included, that are looked through for a frame.
+const SCANNED_AGENTS: usize = 5_000;
+
 /// The entries of an inbox that a view lists.
 const INBOX: usize = 20;
 
@@ -130,7 +133,9 @@ impl ViewFrame {
 /// The agents of a frame, in the order in which they were created, and the cursor of the next page.
 fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<String>) {
     let mut ids: Vec<&AgentId> = match agents {
-        Agents::About(_) if spine.staff() <= AGENTS => listed_agents(spine).map(|(id, _)| id).collect(),
+        Agents::About(_) if spine.staff() <= AGENTS && spine.agents.len() <= SCANNED_AGENTS => {
+            listed_agents(spine).map(|(id, _)| id).collect()
+        }
         Agents::About(_) => {
             let busy: HashSet<&AgentId> = spine.turns.values().rev().take(AGENTS).map(|turn| &turn.agent).collect();
             busy.into_iter().chain(spine.agents.get_key_value(&AgentId::root()).map(|(id, _)| id)).collect()
