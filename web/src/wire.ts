@@ -445,7 +445,7 @@ export type Conversation = {
   messages: number;
   /** The model that it asks, if not the one of the role. */
   model?: string | null;
-  /** Whose it is. */
+  /** The person who started it. */
   person: PersonId;
   /** Whether it is listed before the others. */
   pinned?: boolean;
@@ -457,7 +457,7 @@ export type Conversation = {
   strategy?: string | null;
   /** The request that the agent works on. */
   taskId?: TaskId | null;
-  /** The title; the beginning of the first message unless somebody changed it. */
+  /** The title; the beginning of the first message until it is renamed. */
   title: string;
 };
 
@@ -779,7 +779,7 @@ export type Event = {
     role: RoleId;
     /** Its model and strategy, if they are not those of its role. */
     settings?: ConversationSettings;
-    /** The title. */
+    /** What lists show for it, one line. */
     title: string;
   };
 } | {
@@ -2622,7 +2622,7 @@ export interface Routes {
       roleId?: string | null;
       /** How its requests are done. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
-      /** Its title. */
+      /** Its title; its id if not given. */
       title?: string | null;
     };
     answer: Conversation;
@@ -2645,7 +2645,7 @@ export interface Routes {
       pinned?: boolean | null;
       /** How its requests are done. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
-      /** Its title. */
+      /** The new title, one line of at most 128 characters. */
       title?: string | null;
     };
     answer: Conversation;

@@ -14,9 +14,9 @@ use crate::{AgentStatus, Strategy};
 pub struct Conversation {
     /// Names the conversation, and the agent that exists for it.
     pub id: AgentId,
-    /// The title; the beginning of the first message unless somebody changed it.
+    /// The title; the beginning of the first message until it is renamed.
     pub title: Arc<str>,
-    /// Whose it is.
+    /// The person who started it.
     pub person: PersonId,
     /// The role of its agent.
     pub role_id: RoleId,
@@ -76,7 +76,7 @@ pub struct StartConversation {
     /// Its id; drawn if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<AgentId>,
-    /// Its title.
+    /// Its title; its id if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The role to talk to; that of root if not given.
@@ -94,7 +94,7 @@ pub struct StartConversation {
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeConversation {
-    /// Its title.
+    /// The new title, one line of at most 128 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Whether it is listed before the others.

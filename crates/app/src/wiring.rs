@@ -240,7 +240,7 @@ fn announce(config: &Config, host: &HostSettings) {
     }
 }
 
-/// Names the servers of a file that Polis did not define: somebody else may have put it there.
+/// Names the servers of a file that Polis did not define: it may come from elsewhere.
 fn announce_servers(config: &Config) {
     if !config.foreign_servers.is_empty() {
         out::note(&format!("polis: {} brings the MCP servers {}", mcp_servers::FILE, config.foreign_servers.join(", ")));

@@ -10,9 +10,9 @@ use crate::{AgentId, Message, PersonId, RoleId, Seq, Timestamp};
 /// The conversation of an agent that a person talks to. The struct is small because a society may have very many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Whose it is.
+    /// The person who started it.
     pub person: PersonId,
-    /// The title.
+    /// What lists show for it, one line.
     pub title: Arc<str>,
     /// Its model and strategy, if they are not those of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,9 +56,9 @@ pub struct NewConversation {
     pub agent: AgentId,
     /// The role of that agent.
     pub role: RoleId,
-    /// Whose it is.
+    /// The person who started it.
     pub person: PersonId,
-    /// The title.
+    /// What lists show for it, one line.
     pub title: Arc<str>,
     /// Its model and strategy.
     pub settings: ConversationSettings,

@@ -122,7 +122,7 @@ pub enum Event {
         role: RoleId,
         /// Whose conversation it is.
         person: PersonId,
-        /// The title.
+        /// What lists show for it, one line.
         title: Arc<str>,
         /// Its model and strategy, if they are not those of its role.
         #[serde(default, skip_serializing_if = "ConversationSettings::is_default")]

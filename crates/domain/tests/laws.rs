@@ -288,7 +288,7 @@ pub(crate) fn room(events: &[Recorded], spine: &Spine) -> Law {
         let Event::AgentSpawned { agent, parent: Some(parent), .. } = &recorded.event else { continue };
         let limits = &spine.limits;
         law!(spine.depth(agent) <= limits.depth, "{agent} is {} deep", spine.depth(agent));
-        // Root and all below anybody; the agents of conversations have no parent either.
+        // Root and every agent with a parent; the agents of conversations have none.
         let agents = 1 + spine.agents.values().filter(|agent| agent.parent.is_some()).count();
         law!(agents <= limits.agents, "there are {agents} agents");
         law!(spine.children(parent).len() <= limits.children, "{parent} has too many children");

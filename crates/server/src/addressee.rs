@@ -13,7 +13,7 @@ use crate::state::SocietyState;
 /// The name under which the society itself is addressed.
 pub(crate) const SOCIETY: &str = "polis";
 
-/// Somebody who can be addressed.
+/// An agent or a role that a client can address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Addressee {
     /// What clients call it.

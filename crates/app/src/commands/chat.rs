@@ -283,7 +283,7 @@ impl Console<'_> {
                 Ok(true) => out::note("polis: recorded"),
                 // The input has ended.
                 Ok(false) => return Ok(()),
-                Err(error) if error.code == "not_open" => out::note("polis: somebody else has decided it"),
+                Err(error) if error.code == "not_open" => out::note("polis: it was decided in the meantime"),
                 Err(error) => return Err(error),
             }
         }

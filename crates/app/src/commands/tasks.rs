@@ -65,7 +65,7 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliErro
     Ok(Exit::Done)
 }
 
-/// A request as a line: its status, who asked what in which conversation, and whether anybody works on it.
+/// A request as a line: its status, who asked what in which conversation, and whether an agent works on it.
 fn line(task: &OpenTask, is_served: bool) -> String {
     let OpenTask { id, status, turns, open, text, person, conversation } = task;
     let by = person.as_ref().map(|person| format!("  by {person}")).unwrap_or_default();

@@ -172,7 +172,7 @@ fn the_request_can_come_from_standard_input_and_does_so_only_when_it_is_asked_fo
     assert_eq!(asked(&["run", "sum", "up", "-"], b""), json!("sum up"));
     assert_eq!(asked(&["run", "sum up"], b""), json!("sum up"));
 
-    // Somebody holds the pipe open and writes nothing.
+    // The pipe stays open, and nothing is written to it.
     let mut command = home.command(&["run", "sum up"]);
     model.set(&mut command);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();

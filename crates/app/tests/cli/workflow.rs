@@ -69,7 +69,7 @@ fn what_cannot_be_done_is_told_beside_what_was() {
     let done = home.polis(&["run", "--strategy", "workflow", "read missing.txt; read NOTES.md"]);
     assert_eq!(done.code, 4, "{}", done.stderr);
     has(&done.stdout, &["I could not do everything that was asked.", "buy milk", "What is missing:", "missing.txt"]);
-    // So it is when somebody asks later.
+    // It is the same later.
     let task = home.log().iter().find_map(|recorded| recorded.event.envelope().map(|it| it.task_id.to_string())).unwrap();
     for (command, printed) in [("wait", ""), ("attach", &*done.stdout), ("result", &*done.stdout)] {
         let again = home.polis(&[command, &task]);

@@ -264,7 +264,7 @@ impl Run {
                 Ok(_) | Err(CommandError::Stopping) => {}
                 Err(rejected) => return self.translator.fail(rejected.code(), rejected.to_string()),
             }
-            // Somebody has acted: the result is on its way.
+            // A person has acted: the result is on its way.
             self.asked = true;
             return self.follow().await;
         }
