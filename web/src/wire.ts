@@ -147,6 +147,8 @@ export type Allowed = {
   agent?: AgentId | null;
   /** For a server tool: the digest of the approved definition. */
   identity?: string | null;
+  /** The person whose agents are covered; none for all. */
+  person?: PersonId | null;
   /** The request that is covered; none for all. */
   task?: TaskId | null;
   /** The name of the tool. */
@@ -885,6 +887,8 @@ export type Event = {
   };
 } | {
   effectCleared: {
+    /** The person who decided it. */
+    by?: PersonId | null;
     /** The write in doubt. */
     id: EffectId;
   };
@@ -1059,6 +1063,8 @@ export type Event = {
   };
 } | {
   turnResumed: {
+    /** The person who resumed it. */
+    by?: PersonId | null;
     /** The turn that may continue. */
     turn: TurnId;
   };
@@ -1273,6 +1279,8 @@ export type ListedArtifact = {
   mediaType: string;
   /** The name for people and models. Not a path. */
   name: string;
+  /** The person whose conversation names it. */
+  person?: PersonId | null;
   /** The first event that referred to it under this name. */
   seq: Seq;
   /** The request that it belongs to. */
@@ -1422,6 +1430,8 @@ export type NumberedArtifact = {
   n: number;
   /** The name for people and models. Not a path. */
   name: string;
+  /** The person whose conversation names it. */
+  person?: PersonId | null;
   /** The first event that referred to it under this name. */
   seq: Seq;
   /** The request that it belongs to. */
@@ -2285,6 +2295,8 @@ export type Verdict = {
   approved: boolean;
   /** For a call: changed arguments, as JSON text. */
   arguments?: string | null;
+  /** The person who decided. The society sets it. */
+  by?: PersonId | null;
   /** The reason, for the model. */
   reason?: string;
   /** With `always`: the pattern of the calls that are covered; the proposed one if none is given. */

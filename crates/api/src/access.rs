@@ -11,7 +11,7 @@ use crate::ApiError;
 /// What a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Look at everything.
+    /// Look at what is there.
     Read,
     /// Submit a request, and call it off.
     Send,
@@ -19,11 +19,13 @@ pub enum Scope {
     Approve,
     /// Change who is there, and the societies themselves.
     Admin,
+    /// Use the other scopes also for what belongs to other persons.
+    Everyone,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Send, Self::Approve, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Send, Self::Approve, Self::Admin, Self::Everyone];
 
     /// Its name.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Scope {
             Self::Send => "send",
             Self::Approve => "approve",
             Self::Admin => "admin",
+            Self::Everyone => "everyone",
         }
     }
 }
@@ -48,12 +51,12 @@ pub struct Scopes(u8);
 
 /// A word that is no scope.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a scope; use read, send, approve or admin")]
+#[error("`{0}` is not a scope; use read, send, approve, admin or everyone")]
 pub struct BadScope(String);
 
 impl Scopes {
     /// Everything.
-    pub const ALL: Self = Self(0b1111);
+    pub const ALL: Self = Self(0b1_1111);
 
     /// The empty set of scopes.
     pub const NONE: Self = Self(0);
@@ -89,33 +92,34 @@ impl fmt::Display for Scopes {
     }
 }
 
-/// The caller of an operation: the name of its token, and the scopes that the token has.
+/// The caller of an operation: the name of its token, the person that the token belongs to, and its scopes.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The name of the token; none for who has none.
     name: Option<Arc<str>>,
+    person: PersonId,
     scopes: Scopes,
 }
 
 impl Caller {
     /// A caller with a token.
-    pub fn new(name: Arc<str>, scopes: Scopes) -> Self {
-        Self { name: Some(name), scopes }
+    pub fn new(name: Arc<str>, person: PersonId, scopes: Scopes) -> Self {
+        Self { name: Some(name), person, scopes }
     }
 
     /// A caller without a token.
     pub fn unknown() -> Self {
-        Self { name: None, scopes: Scopes::NONE }
+        Self { name: None, person: PersonId::owner(), scopes: Scopes::NONE }
     }
 
     /// A caller in the same process, who may do everything.
     pub fn owner() -> Self {
-        Self::new("owner".into(), Scopes::ALL)
+        Self::new("owner".into(), PersonId::owner(), Scopes::ALL)
     }
 
     /// The person that it acts for.
-    pub fn person(&self) -> PersonId {
-        self.name.clone().map_or_else(PersonId::owner, PersonId::new)
+    pub fn person(&self) -> &PersonId {
+        &self.person
     }
 
     /// The name of its token; empty without one.
@@ -126,7 +130,7 @@ impl Caller {
     /// The same caller with one more scope.
     pub fn with(&self, scope: Scope) -> Self {
         let scopes = Scope::ALL.into_iter().filter(|other| *other == scope || self.may(*other)).collect();
-        Self { name: self.name.clone(), scopes }
+        Self { scopes, ..self.clone() }
     }
 
     /// Whether it may do this.
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn scopes_are_written_as_they_are_read() {
-        for text in ["read", "read,send", "approve,admin", "read,send,approve,admin"] {
+        for text in ["read", "read,send", "approve,admin", "read,send,approve,admin,everyone"] {
             assert_eq!(text.parse::<Scopes>().unwrap().to_string(), text);
         }
         assert_eq!("send, read".parse::<Scopes>().unwrap().to_string(), "read,send");

@@ -404,7 +404,11 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         name: String,
 
-        /// Its scopes, separated by commas: read, send, approve, admin
+        /// The person that it belongs to; one of the token's name if none is given
+        #[arg(long)]
+        person: Option<String>,
+
+        /// Its scopes, separated by commas: read, send, approve, admin, and everyone for what belongs to other persons
         #[arg(long, value_name = "SCOPES", default_value = "read")]
         scope: String,
     },

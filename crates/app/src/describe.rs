@@ -75,7 +75,7 @@ fn about(event: &Event) -> String {
         Event::EffectStarted { id, effect, .. } => format!("{id} {} {}", effect.kind(), describe_effect(effect)),
         Event::EffectRetried { id, attempt, .. } => format!("{id} {}", describe_failed_attempt(attempt)),
         Event::EffectEnded { id, outcome, .. } => format!("{id} {}", describe_outcome(outcome)),
-        Event::EffectDoubted { id } | Event::EffectCleared { id } | Event::EffectRestarted { id } | Event::Acted { id } => {
+        Event::EffectDoubted { id } | Event::EffectCleared { id, .. } | Event::EffectRestarted { id } | Event::Acted { id } => {
             id.to_string()
         }
         Event::EffectRefused { id, failure } => format!("{id} {failure}"),
@@ -102,7 +102,7 @@ fn about(event: &Event) -> String {
         Event::TurnRevived { turn, .. } | Event::TurnRested { turn } => turn.to_string(),
         Event::MessageDeadLettered { agent, turn, failure, .. } => format!("{agent} {turn} {failure}"),
         Event::TurnParked { turn, reason } => format!("{turn} {reason}"),
-        Event::TurnResumed { turn } => turn.to_string(),
+        Event::TurnResumed { turn, .. } => turn.to_string(),
         Event::TurnSettled { turn, settlement, message, .. } => {
             let how = match settlement {
                 Settlement::Done => "done".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, Artifact, ArtifactId, Event, Outcome, Recorded, Seq, TaskId, Timestamp};
+use crate::{AgentId, Artifact, ArtifactId, Event, Outcome, PersonId, Recorded, Seq, TaskId, Timestamp, Visibility};
 
 /// A reference with its position in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +24,12 @@ pub struct ListedArtifact {
     /// The request that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    /// The person whose conversation names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
 }
 
-/// All artifacts that a log names, in order; each content once for each of its names.
+/// All artifacts that a log names, in order; each content once for each person and each of its names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Catalogue {
@@ -51,14 +54,16 @@ impl Catalogue {
         &self.entries
     }
 
-    /// The first reference to a content.
-    pub fn find(&self, id: &ArtifactId) -> Option<&ListedArtifact> {
-        self.entries.get(*self.places.get(id)?.first()? as usize)
+    /// The first reference to a content that can be seen.
+    pub fn find(&self, id: &ArtifactId, visibility: &Visibility) -> Option<&ListedArtifact> {
+        let entries = self.places.get(id)?.iter().filter_map(|place| self.entries.get(*place as usize));
+        entries.into_iter().find(|listed| visibility.artifact(listed))
     }
 
     pub(crate) fn list(&mut self, entry: ListedArtifact) {
         let places = self.places.entry(entry.artifact.id).or_default();
-        let is_known = places.iter().any(|place| self.entries[*place as usize].artifact.name == entry.artifact.name);
+        let is_same = |other: &ListedArtifact| other.artifact.name == entry.artifact.name && other.person == entry.person;
+        let is_known = places.iter().any(|place| is_same(&self.entries[*place as usize]));
         if !is_known {
             places.push(self.entries.len() as u32);
             self.entries.push(entry);

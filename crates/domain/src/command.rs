@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, ConversationChange, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId,
-    Limits, Message, MessagePatch, Meta, MetaPath, NewConversation, Org, Outcome, Phase, Plan, Request, Role, RoleId, Settings,
-    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Limits, Message, MessagePatch, Meta, MetaPath, NewConversation, Org, Outcome, PersonId, Phase, Plan, Request, Role, RoleId,
+    Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A request to change the society. [`crate::decide`] turns it into events or refuses it.
@@ -35,6 +35,13 @@ pub enum Command {
         /// Recognises a repeat.
         request: Request,
         /// What it asks for.
+        command: Box<Command>,
+    },
+    /// A person decides something: the events say who. Stands inside of `Once`.
+    By {
+        /// Who decides.
+        person: PersonId,
+        /// What they decide.
         command: Box<Command>,
     },
     /// Replace all budgets.

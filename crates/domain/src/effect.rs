@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, Artifact, Behaviour, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, Question, Source, Spent, Task,
-    TaskId, ThreadId, Timestamp, ToolList, Usage, Verdict, Wanted,
+    AgentId, Artifact, Behaviour, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, PersonId, Question, Source,
+    Spent, Task, TaskId, ThreadId, Timestamp, ToolList, Usage, Verdict, Wanted,
 };
 
 /// Something that a turn wants and waits for. Its intent is logged before it happens.
@@ -418,6 +418,9 @@ pub struct Allowed {
     /// The agent that is covered; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
+    /// The person whose agents are covered; none for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
     /// The request that is covered; none for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,

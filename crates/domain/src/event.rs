@@ -246,6 +246,9 @@ pub enum Event {
     EffectCleared {
         /// The write in doubt.
         id: EffectId,
+        /// The person who decided it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<PersonId>,
     },
     /// A cleared write is about to be made again.
     EffectRestarted {
@@ -429,6 +432,9 @@ pub enum Event {
     TurnResumed {
         /// The turn that may continue.
         turn: TurnId,
+        /// The person who resumed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<PersonId>,
     },
     /// A turn ended.
     TurnSettled {
@@ -602,7 +608,7 @@ impl Event {
             | Self::EffectRetried { id, .. }
             | Self::EffectEnded { id, .. }
             | Self::EffectDoubted { id }
-            | Self::EffectCleared { id }
+            | Self::EffectCleared { id, .. }
             | Self::EffectRestarted { id }
             | Self::EffectRefused { id, .. }
             | Self::CallInquired { id, .. }
@@ -667,7 +673,7 @@ impl Recorded {
             | Event::TurnCrashed { turn, .. }
             | Event::TurnRevived { turn, .. }
             | Event::TurnRested { turn }
-            | Event::TurnResumed { turn }
+            | Event::TurnResumed { turn, .. }
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|id| id.turn),
         }

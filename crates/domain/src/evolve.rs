@@ -113,7 +113,7 @@ impl Spine {
                 self.drop_inquiries(|inquiry| inquiry.call == *id);
                 self.move_to(*id, Stage::InDoubt);
             }
-            Event::EffectCleared { id } => self.move_to(*id, Stage::Cleared),
+            Event::EffectCleared { id, .. } => self.move_to(*id, Stage::Cleared),
             Event::EffectRestarted { id } => self.move_to(*id, Stage::Working),
             Event::TurnParked { turn, reason } => {
                 // A parked turn must not hold up others: its reservations are released, and made again when it resumes.
@@ -123,7 +123,7 @@ impl Spine {
                     turn.state = TurnState::Parked(Box::new(reason.clone()));
                 }
             }
-            Event::TurnResumed { turn } => {
+            Event::TurnResumed { turn, .. } => {
                 self.reserve_all(*turn, Spent::plus);
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.state = TurnState::Ready;
@@ -197,9 +197,10 @@ impl Spine {
         let sender = envelope.map(|envelope| &envelope.from).filter(|from| !from.is_user());
         let agent = turn.map(|turn| &turn.agent).or(sender).cloned();
         let task = turn.map(|turn| &turn.task).or(envelope.map(|envelope| &envelope.task_id)).cloned();
+        let person = self.person_of(recorded).cloned();
         for artifact in named {
-            let (agent, task) = (agent.clone(), task.clone());
-            self.artifacts.list(ListedArtifact { artifact, seq: recorded.seq, at: recorded.at, agent, task });
+            let (agent, task, person) = (agent.clone(), task.clone(), person.clone());
+            self.artifacts.list(ListedArtifact { artifact, seq: recorded.seq, at: recorded.at, agent, task, person });
         }
     }
 

@@ -43,6 +43,7 @@ mod thread;
 mod thread_fold;
 mod upgrade;
 mod usage;
+mod visibility;
 
 pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadBudgetScope, Budget, BudgetScope, Budgets, Counted, Level, Reserved, Spent};
@@ -90,3 +91,4 @@ pub use thread::{BriefStatus, Message, MessagePatch, PhaseUpdateSuggestion, Send
 pub use thread_fold::Messages;
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};
 pub use usage::Usage;
+pub use visibility::Visibility;

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Conversation, Conversations, Digest, Effect, EffectClass,
-    EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, Phase, ReadTool, ReplyTo, Requests,
-    Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId, Wanted,
+    EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, PersonId, Phase, ReadTool, ReplyTo,
+    Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId,
+    Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 13;
+pub const SPINE_VERSION: u32 = 14;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -238,6 +239,9 @@ pub struct Termination {
     pub terminated_at: Timestamp,
     /// The reason, for the record.
     pub reason: String,
+    /// The person whose conversation it was, if it was that of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
 }
 
 /// The state of a thread without its messages.
@@ -452,13 +456,21 @@ impl Spine {
     pub fn is_allowed(&self, call: &Call, agent: &AgentId, task: &TaskId) -> bool {
         self.allowed.iter().any(|allowed| {
             let is_same = allowed.tool == call.tool && (allowed.identity.is_none() || allowed.identity == call.identity);
-            is_same && allowed.is_for(agent, task) && allowed.matching.as_ref().is_none_or(|it| it.covers(&call.arguments))
+            is_same
+                && self.is_for(allowed, agent, task)
+                && allowed.matching.as_ref().is_none_or(|it| it.covers(&call.arguments))
         })
     }
 
     /// Whether a lasting approval lets a server call a model (MCP sampling).
     pub fn may_sample(&self, what: &str, agent: &AgentId, task: &TaskId) -> bool {
-        self.allowed.iter().any(|allowed| *allowed.tool == *what && allowed.is_for(agent, task))
+        self.allowed.iter().any(|allowed| *allowed.tool == *what && self.is_for(allowed, agent, task))
+    }
+
+    fn is_for(&self, allowed: &Allowed, agent: &AgentId, task: &TaskId) -> bool {
+        allowed.agent.as_ref().is_none_or(|it| it == agent)
+            && allowed.task.as_ref().is_none_or(|it| it == task)
+            && (allowed.person.is_none() || allowed.person.as_ref() == self.person(agent))
     }
 
     /// How far below the top of its tree an agent is.
@@ -562,11 +574,11 @@ impl Spine {
         std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
     }
 
-    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root, which all share, and
-    /// to the conversation that the request came from. The conversations of others are out of its reach.
+    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root if they belong to
+    /// the same person, and to the conversation that the request came from. Other conversations are out of its reach.
     pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
         let top = self.top(to);
-        let is_shared = top.as_str() == AgentId::ROOT && to != top;
+        let is_shared = top.as_str() == AgentId::ROOT && to != top && self.person(from) == self.person(to);
         let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
         is_shared || top == self.top(from) || asked() == Some(top)
     }
@@ -627,12 +639,6 @@ impl LastingApproval {
     fn of(call: &Call) -> Self {
         let (tool, identity, reads) = (call.tool.clone(), call.identity.clone(), call.reads.clone());
         Self { tool, identity, matching: Matching::proposed(&call.arguments), reads }
-    }
-}
-
-impl Allowed {
-    fn is_for(&self, agent: &AgentId, task: &TaskId) -> bool {
-        self.agent.as_ref().is_none_or(|it| it == agent) && self.task.as_ref().is_none_or(|it| it == task)
     }
 }
 

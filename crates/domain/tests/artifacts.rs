@@ -62,6 +62,9 @@ fn whatever_names_an_artifact_lists_it_with_whose_it_is() {
         listed.collect::<Vec<_>>(),
         [entry("sent", 7, ""), entry("a", 11, "a"), entry("b", 11, "a"), entry("again", 12, "a")]
     );
-    assert_eq!(society.spine.artifacts.find(&ArtifactId::new([1; 32])).unwrap().artifact, artifact(1, "a"));
-    assert_eq!(society.spine.artifacts.find(&ArtifactId::new([3; 32])), None);
+    assert_eq!(
+        society.spine.artifacts.find(&ArtifactId::new([1; 32]), &Visibility::Everything).unwrap().artifact,
+        artifact(1, "a")
+    );
+    assert_eq!(society.spine.artifacts.find(&ArtifactId::new([3; 32]), &Visibility::Everything), None);
 }

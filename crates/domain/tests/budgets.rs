@@ -86,7 +86,7 @@ impl Books {
                 self.asleep.push(*turn);
                 self.cut_samples(|inquiry| inquiry.call.turn == *turn);
             }
-            Event::TurnResumed { turn } => self.asleep.retain(|asleep| asleep != turn),
+            Event::TurnResumed { turn, .. } => self.asleep.retain(|asleep| asleep != turn),
             Event::TurnSettled { turn, .. } => {
                 self.asleep.retain(|asleep| asleep != turn);
                 let cut: Vec<_> = self.calls.keys().filter(|id| id.turn == *turn).copied().collect();

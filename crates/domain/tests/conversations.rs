@@ -184,8 +184,9 @@ fn a_deleted_conversation_is_listed_no_more_and_its_name_is_not_used_again() {
 #[test]
 fn agents_of_one_conversation_do_not_reach_those_of_another() {
     let mut society = four_agents();
-    for name in ["two", "one"] {
-        society.command(start(new(name), Some(personal(name, "go"))), NOON).unwrap();
+    for (name, person) in [("three", "ann"), ("two", "owner"), ("one", "owner")] {
+        let conversation = NewConversation { person: person.into(), ..new(name) };
+        society.command(start(conversation, Some(personal(name, "go"))), NOON).unwrap();
     }
     let turn_of = |society: &Society, agent: &str| society.spine.agents[&agent.into()].turn.unwrap();
     let one = turn_of(&society, "one");
@@ -194,7 +195,10 @@ fn agents_of_one_conversation_do_not_reach_those_of_another() {
         let told = society.command(ask(id, "one", to), NOON).unwrap();
         assert_eq!(told, [under("one", refused(id, Refusal::UnknownAgent(to.into())))]);
     }
-    // The agents below root are shared; they may write back to whom they work for.
+    // The agents below root are shared by the conversations of their person; they may write back to whom they work for.
+    let id = EffectId { turn: turn_of(&society, "three"), n: 0 };
+    let told = society.command(ask(id, "three", "a"), NOON).unwrap();
+    assert_eq!(told, [under("three", refused(id, Refusal::UnknownAgent("a".into())))], "it works for another person");
     society.command(ask(EffectId { turn: one, n: 2 }, "one", "a"), NOON).unwrap();
     let a = turn_of(&society, "a");
     let back = |n, to: &str| {

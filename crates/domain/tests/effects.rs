@@ -87,7 +87,7 @@ fn a_write_in_doubt_is_not_ended_by_its_turn_but_settled_or_cleared_by_a_person(
     check(doubted(), doubt(), Err(Refusal::NotWaiting(id)));
     let settled = resolve(Resolution::Outcome(result("it was done")));
     check(doubted(), settled, Ok(vec![under("a", ended(id, result("it was done")))]));
-    check(doubted(), resolve(Resolution::Again), Ok(vec![under("a", Event::EffectCleared { id })]));
+    check(doubted(), resolve(Resolution::Again), Ok(vec![under("a", Event::EffectCleared { id, by: None })]));
     check(cleared(), end(id), Err(Refusal::NotWaiting(id)));
     check(cleared(), restart(), Ok(vec![under("a", Event::EffectRestarted { id })]));
     check(and(cleared(), [restart()]), end(id), Ok(vec![under("a", ended(id, result("done")))]));
@@ -133,7 +133,7 @@ fn a_turn_states_its_effects_in_order_and_only_while_it_is_open() {
     let parked = || and(at_work(vec![TOOL()]), [Command::Park { turn: turn(8), reason: Failure::new("stuck", "stuck") }]);
     check(parked(), begin(effect(8, 1), vec![TOOL()]), closed());
     check(parked(), settle(turn(8), "done"), closed());
-    check(parked(), Command::Resume { turn: turn(8) }, Ok(vec![under("a", Event::TurnResumed { turn: turn(8) })]));
+    check(parked(), Command::Resume { turn: turn(8) }, Ok(vec![under("a", Event::TurnResumed { turn: turn(8), by: None })]));
     check(at_work(vec![TOOL()]), Command::Resume { turn: turn(8) }, Err(Refusal::NotParked(turn(8))));
 }
 

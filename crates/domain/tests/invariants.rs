@@ -30,7 +30,7 @@ pub(crate) struct Past {
     above: HashMap<TurnId, TurnId>,
     books: Books,
     /// The contents that were named, and the names, in order.
-    artifacts: Vec<(ArtifactId, String)>,
+    artifacts: Vec<(ArtifactId, String, Option<PersonId>)>,
     calls: Calls,
     flows: Flows,
     chains: Chains,
@@ -100,7 +100,10 @@ impl Past {
             ("a compression shows less than the one before it, and is undone in order", contexts(recorded, spine)),
             ("an inbox weighs what its entries weigh, and messages stay within the limits", weights(spine)),
             ("the ledger is what the log says, and no call begins beyond a budget", self.books.audit(recorded, spine)),
-            ("the catalogue has what the log names, each content once under each name", self.catalogue(recorded, spine)),
+            (
+                "the catalogue has what the log names, each content once for each person and name",
+                self.catalogue(recorded, spine),
+            ),
             ("what was read outside makes nobody send or destroy unasked", self.flows.audit(recorded)),
             ("a call is answered from the log only where nothing can have changed", self.calls.audit(recorded)),
             ("chains of messages end, and what is done for a request is counted", self.chains.audit(recorded, spine)),
@@ -157,16 +160,20 @@ impl Past {
         };
         let attached = message.map(Artifact::attached).unwrap_or_default();
         for artifact in result.into_iter().chain(attached) {
-            let named = (artifact.id, artifact.name.to_string());
+            let named = (artifact.id, artifact.name.to_string(), spine.person_of(recorded).cloned());
             if !self.artifacts.contains(&named) {
                 self.artifacts.push(named);
             }
         }
         let entries = spine.artifacts.entries();
-        let listed: Vec<_> = entries.iter().map(|it| (it.artifact.id, it.artifact.name.to_string())).collect();
+        let name = |it: &ListedArtifact| (it.artifact.id, it.artifact.name.to_string(), it.person.clone());
+        let listed: Vec<_> = entries.iter().map(name).collect();
         law!(listed == self.artifacts, "{listed:?} is listed, {:?} was named", self.artifacts);
         law!(entries.is_sorted_by_key(|it| it.seq), "{entries:?} is not in order");
-        law!(entries.iter().all(|it| spine.artifacts.find(&it.artifact.id).is_some()), "one cannot be found");
+        law!(
+            entries.iter().all(|it| spine.artifacts.find(&it.artifact.id, &Visibility::Everything).is_some()),
+            "one cannot be found"
+        );
         Ok(())
     }
 

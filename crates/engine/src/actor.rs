@@ -328,7 +328,7 @@ impl Actor {
             Ok(recorded) => {
                 for event in &recorded {
                     self.spine.evolve(event);
-                    if let Event::EffectEnded { id, .. } | Event::EffectCleared { id } = &event.event
+                    if let Event::EffectEnded { id, .. } | Event::EffectCleared { id, .. } = &event.event
                         && own != Some(id.turn)
                     {
                         pass.deliveries.push((id.turn, event.clone()));
@@ -574,7 +574,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::Act { id, .. }
         | Command::Doubt { id }
         | Command::Restart { id } => Some(id.turn),
-        Command::Once { command, .. } => turn_of(command),
+        Command::Once { command, .. } | Command::By { command, .. } => turn_of(command),
         Command::Found { .. }
         | Command::Revive
         | Command::Rest { .. }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Command, ConversationChange, ConversationSettings, Message, NewConversation, Payload, PersonId, Refusal, RoleId,
-    TaskId, mix,
+    AgentId, Command, ConversationChange, ConversationSettings, Message, NewConversation, Payload, Refusal, RoleId, TaskId, mix,
 };
 use serde_json::{Map, Value};
 
@@ -33,19 +32,6 @@ pub struct ConversationStart {
 }
 
 impl Society {
-    /// Who acts through this handle.
-    pub fn person(&self) -> &PersonId {
-        &self.person
-    }
-
-    /// A handle for a person: what is sent and started through it is theirs.
-    #[must_use]
-    pub fn for_person(&self, person: PersonId) -> Self {
-        let mut society = self.clone();
-        society.person = person;
-        society
-    }
-
     /// Starts a conversation without a message, and gives the id of its agent.
     pub async fn start_conversation(&self, start: ConversationStart) -> Result<AgentId, CommandError> {
         self.start(start, None).await.map(|(agent, _)| agent)

@@ -25,6 +25,8 @@ mod nothing;
 mod offer;
 mod once;
 mod own_thread;
+mod person;
+mod person_log;
 mod plant;
 mod ready;
 mod recent;

@@ -82,7 +82,7 @@ impl Society {
     async fn replay(&self, done: DoneRequest) -> Committed {
         self.set_replay();
         let before = Seq(done.seq.0.saturating_sub(u64::from(done.events) + 1));
-        let events = self.log().read(self.id(), before, done.events as usize).await?;
+        let events = self.ports().log.read(self.id(), before, done.events as usize).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use polis_domain::{
     AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
     MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Seq,
-    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, mix, place, unique, unique_id,
+    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, Visibility, mix, place, unique,
+    unique_id,
 };
 use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -15,7 +16,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Standby};
 use crate::fold::{fold, fold_through};
+use crate::listing::{Viewer, VisibleArtifacts};
 use crate::own_thread::run_on_own_thread;
+use crate::person_log::PersonLog;
 use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
 use crate::{Cast, CommandError, OpenError, Operation, Watch};
 
@@ -86,6 +89,12 @@ pub struct Society {
     pub(crate) once: Option<Once>,
     /// Who acts through this handle.
     pub(crate) person: PersonId,
+    /// What can be seen and reached through this handle.
+    pub(crate) visibility: Visibility,
+    /// The log with what can be seen.
+    pub(crate) log: Arc<dyn Log>,
+    /// The artifacts that can be seen.
+    pub(crate) listing: Arc<VisibleArtifacts>,
 }
 
 /// The request of a handle, and whether it turned out to be a repeat. Clones share that.
@@ -140,11 +149,7 @@ impl Society {
             tokio::spawn(life);
         }
         open.await.unwrap_or_else(|_| Err(LogError::Failed("the society ended while it was opened".into())))?;
-        Ok(Self {
-            handle: Arc::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }),
-            once: None,
-            person: PersonId::owner(),
-        })
+        Ok(Self::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }))
     }
 
     /// Opens a society read-only: nothing is founded, no turn runs, no timer fires, and every command is rejected.
@@ -157,11 +162,27 @@ impl Society {
             drop(ended_sender);
         });
         let shared = Arc::new(Shared::new(id, ports, Cast::new(), actor));
-        Ok(Self {
-            handle: Arc::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }),
-            once: None,
-            person: PersonId::owner(),
-        })
+        Ok(Self::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }))
+    }
+
+    /// A handle of the owner, without limits.
+    fn new(handle: Handle) -> Self {
+        let shared = handle.shared.clone();
+        let (visibility, log) = (Visibility::Everything, shared.ports.log.clone());
+        let listing = Arc::new(VisibleArtifacts { shared, viewer: Viewer::Caller(visibility.clone()) });
+        Self { handle: Arc::new(handle), once: None, person: PersonId::owner(), visibility, log, listing }
+    }
+
+    /// The same handle for somebody who sees less, or more.
+    pub(crate) fn with_visibility(mut self, visibility: Visibility) -> Self {
+        let shared = self.handle.shared.clone();
+        self.log = match visibility {
+            Visibility::Everything => shared.ports.log.clone(),
+            Visibility::Person(_) => Arc::new(PersonLog { shared: shared.clone(), visibility: visibility.clone() }),
+        };
+        self.listing = Arc::new(VisibleArtifacts { shared, viewer: Viewer::Caller(visibility.clone()) });
+        self.visibility = visibility;
+        self
     }
 
     /// The id of the society.
@@ -171,7 +192,7 @@ impl Society {
 
     /// The log port.
     pub fn log(&self) -> &Arc<dyn Log> {
-        &self.ports().log
+        &self.log
     }
 
     /// The operations that agents of a behaviour offer to a person.
@@ -191,7 +212,7 @@ impl Society {
 
     /// Lists the artifacts that the log names.
     pub fn listing(&self) -> &dyn Listing {
-        &*self.handle.shared
+        &*self.listing
     }
 
     /// The tools that run inside turns (see [`crate::TurnTool`]).
@@ -267,18 +288,18 @@ impl Society {
 
     /// Answers an approval, or resolves a write that is in doubt.
     pub async fn resolve(&self, id: EffectId, resolution: Resolution) -> Result<(), CommandError> {
-        self.command(Command::Resolve { id, resolution }).await.map(drop)
+        self.decision(Command::Resolve { id, resolution }).await
     }
 
     /// Answers a question that a running call asked the person; `None` declines to answer.
     pub async fn reply(&self, id: InquiryId, verdict: Option<Verdict>) -> Result<(), CommandError> {
         let answer = verdict.map_or(Answer::Cancelled, Answer::Verdict);
-        self.command(Command::Answer { id, answer, spent: None }).await.map(drop)
+        self.decision(Command::Answer { id, answer, spent: None }).await
     }
 
     /// Runs a parked turn again.
     pub async fn resume(&self, turn: polis_domain::TurnId) -> Result<(), CommandError> {
-        self.command(Command::Resume { turn }).await.map(drop)
+        self.decision(Command::Resume { turn }).await
     }
 
     /// Cancels a request or a turn, with everything below it.
@@ -386,7 +407,7 @@ impl Society {
 
     /// The messages between the person and the society about a request, in order; empty if there is no such request.
     pub async fn messages(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, CommandError> {
-        let events = self.ports().log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
+        let events = self.log.read_thread(self.id(), &task.thread(), ThreadRange::ALL).await?;
         let envelope = |recorded: Recorded| match &recorded.event {
             Event::MessageSent { envelope, .. } => Some((recorded.clone(), envelope.clone())),
             _ => None,
@@ -396,9 +417,9 @@ impl Society {
 
     /// One thread, addressed from a main thread. Sub-threads appear by id only.
     pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
-        let (from, to) = (main.clone(), path.clone());
+        let (from, to, visibility) = (main.clone(), path.clone(), self.visibility.clone());
         let known = self.look(move |spine| {
-            let found = spine.resolve(&from, &to)?;
+            let found = spine.resolve(&from, &to).filter(|found| visibility.thread(spine, found))?;
             let idle = spine.agents.contains_key(&AgentId::from(found.as_str()));
             Some(found).filter(|found| idle || spine.threads.contains_key(found))
         });
@@ -487,11 +508,17 @@ impl Society {
         Ok(Org::of(&spine))
     }
 
-    fn ports(&self) -> &Ports {
+    pub(crate) fn ports(&self) -> &Ports {
         &self.handle.shared.ports
     }
 
+    /// A command whose events say who gave it.
+    async fn decision(&self, command: Command) -> Result<(), CommandError> {
+        self.command(Command::By { person: self.person.clone(), command: Box::new(command) }).await.map(drop)
+    }
+
     pub(crate) async fn command(&self, command: Command) -> Committed {
+        self.check_reach(&command).await?;
         let (reply, answer) = oneshot::channel();
         let message = ActorMessage::Command { command: self.wrapped(command), reply: Some(reply) };
         if self.handle.shared.actor.send(message).await.is_err() {
@@ -506,7 +533,8 @@ impl Society {
     }
 
     fn watcher(&self, thread: Option<ThreadId>, after: Seq) -> Watch {
-        Watch::new(self.id().clone(), thread, self.ports(), self.handle.ended.clone(), after)
+        let shared = self.handle.shared.clone();
+        Watch::new(shared, thread, self.log.clone(), self.visibility.clone(), self.handle.ended.clone(), after)
     }
 
     /// Makes the next id for a message or request from outside.

@@ -10,7 +10,6 @@ mod stream;
 mod task;
 pub(crate) mod task_index;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_api::Cancel;
@@ -22,10 +21,9 @@ pub(crate) use card::card;
 
 use crate::body::Json;
 use crate::caller::{RequestCaller, Scope};
-use crate::extract::QueryParams;
+use crate::extract::{CallerState, QueryParams};
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND};
-use crate::state::SocietyState;
 use crate::task_follower::Peer;
 use card::Base;
 use error::{Reason, fault, protocol_error};
@@ -43,7 +41,7 @@ pub(crate) struct VersionQuery {
 }
 
 pub(crate) async fn post(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     RequestCaller(caller): RequestCaller,
     base: Base,
     QueryParams(asked): QueryParams<VersionQuery>,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId};
+use polis_domain::{AgentId, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId, Visibility};
 use polis_engine::{CommandError, ConversationStart, Sent, Society};
 use serde_json::{Map, Value};
 
@@ -128,30 +128,34 @@ pub(crate) async fn conversation_of(
 
 /// Everybody who can be addressed: the society, each agent, and each role. The agents of conversations are found by their names.
 pub(crate) async fn addressees(state: &SocietyState) -> Result<Vec<Addressee>, Problem> {
-    Ok(state.society.look(all).await?)
+    let visibility = state.society.visibility().clone();
+    Ok(state.society.look(move |spine| all(spine, &visibility)).await?)
 }
 
 /// Finds an agent by a name that a client uses: `polis`, `agent/NAME`, `role/NAME`, or the bare name of an agent or a role.
 pub(crate) async fn addressee(state: &SocietyState, name: &str) -> Result<Option<Addressee>, Problem> {
-    let name = name.to_owned();
-    Ok(state.society.look(move |spine| find(spine, &name)).await?)
+    let (name, visibility) = (name.to_owned(), state.society.visibility().clone());
+    Ok(state.society.look(move |spine| find(spine, &name, &visibility)).await?)
 }
 
-fn all(spine: &Spine) -> Vec<Addressee> {
+fn all(spine: &Spine, visibility: &Visibility) -> Vec<Addressee> {
     let is_listed =
         |(id, agent): &(&AgentId, &polis_domain::Agent)| agent.conversation.is_none() || id.as_str() == AgentId::ROOT;
     let mut agents: Vec<_> = spine.agents.iter().filter(is_listed).map(|(id, _)| id).collect();
     agents.sort();
-    let roles = spine.roles.keys().filter_map(|role| find(spine, &format!("role/{role}")));
-    let agents = agents.into_iter().filter_map(|agent| find(spine, &format!("agent/{agent}")));
-    find(spine, SOCIETY).into_iter().chain(agents).chain(roles).collect()
+    let roles = spine.roles.keys().filter_map(|role| find(spine, &format!("role/{role}"), visibility));
+    let agents = agents.into_iter().filter_map(|agent| find(spine, &format!("agent/{agent}"), visibility));
+    find(spine, SOCIETY, visibility).into_iter().chain(agents).chain(roles).collect()
 }
 
-fn find(spine: &Spine, name: &str) -> Option<Addressee> {
+fn find(spine: &Spine, name: &str, visibility: &Visibility) -> Option<Addressee> {
     let agent_of = |name: &str| {
         let (id, agent) = spine.agents.get_key_value(&AgentId::from(name)).filter(|(_, known)| known.termination.is_none())?;
         // Root is who people talk to: each of them in a conversation of their own.
         let is_root = id.as_str() == AgentId::ROOT;
+        if !is_root && !visibility.agent(spine, id) {
+            return None;
+        }
         let receiver = if is_root { Receiver::Role(agent.role.clone()) } else { Receiver::Agent(id.clone()) };
         Some((receiver, &agent.role, agent.created_at))
     };

@@ -71,7 +71,7 @@ pub(crate) async fn get(CallerApi(api): CallerApi, PathParam(id): PathParam, hea
     {
         headers.insert(CONTENT_RANGE, content_range);
     }
-    *response.body_mut() = Body::from_stream(api.content(&id, range)?);
+    *response.body_mut() = Body::from_stream(api.content(&id, range).await?);
     Ok(response)
 }
 

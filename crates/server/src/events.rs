@@ -5,7 +5,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -17,11 +16,10 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::extract::QueryParams;
+use crate::extract::{CallerState, QueryParams};
 use crate::history::{History, LogPosition};
 use crate::live::{EventFilter, LiveEvent, LiveEvents};
 use crate::problem::Problem;
-use crate::state::SocietyState;
 
 /// Sent when nothing happens, so that clients know that the connection is alive.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -38,7 +36,7 @@ pub(crate) struct LiveDelta<'a> {
 }
 
 pub(crate) async fn events(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     QueryParams(which): QueryParams<EventFilter>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {

@@ -29,6 +29,17 @@ impl FromRequestParts<SocietyState> for CallerApi {
     }
 }
 
+/// The state of the society for the caller of a request: its society shows and reaches only what the caller may.
+pub(crate) struct CallerState(pub(crate) SocietyState);
+
+impl FromRequestParts<SocietyState> for CallerState {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &SocietyState) -> Result<Self, Infallible> {
+        Ok(Self(state.for_caller(&caller_of(&parts.extensions))))
+    }
+}
+
 /// The one parameter in the path of a route.
 pub(crate) struct PathParam(pub(crate) String);
 

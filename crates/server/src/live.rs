@@ -237,7 +237,8 @@ impl LiveEvents {
         }
         let before = Seq(turn.0.0.checked_sub(1)?);
         let started = self.society.log().read(self.society.id(), before, 1).await.ok()?;
-        let Event::TurnStarted { agent, task, .. } = &started.first()?.event else { return None };
+        let started = started.first().filter(|recorded| recorded.seq == turn.0)?;
+        let Event::TurnStarted { agent, task, .. } = &started.event else { return None };
         let of = (agent.clone(), task.id.clone());
         self.remember(turn, of.clone());
         Some(of)

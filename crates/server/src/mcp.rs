@@ -11,7 +11,6 @@ mod tools;
 use std::convert::Infallible;
 use std::pin::Pin;
 
-use axum::extract::State;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -23,7 +22,7 @@ use tokio::sync::mpsc;
 
 use crate::body::Json;
 use crate::caller::{Caller, RequestCaller};
-use crate::extract::QueryParams;
+use crate::extract::{CallerState, QueryParams};
 use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::state::SocietyState;
@@ -52,7 +51,7 @@ pub(crate) struct TransportQuery {
 }
 
 pub(crate) async fn post(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     RequestCaller(caller): RequestCaller,
     QueryParams(via): QueryParams<TransportQuery>,
     headers: HeaderMap,
@@ -136,7 +135,7 @@ impl SocietyState {
         };
         let accepts = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("text/event-stream"));
         let takes_streams = client.headers.is_none_or(|headers| headers.get_all(ACCEPT).iter().any(accepts));
-        let call = Call { peer: Peer { state: self.clone(), caller }, era, method, params };
+        let call = Call { peer: Peer { state: self.for_caller(&caller), caller }, era, method, params };
         if call.is_long() && takes_streams {
             let in_flight = self.in_flight.begin(session, &id);
             return Reply::Stream(McpMessages::of(call, id, in_flight));

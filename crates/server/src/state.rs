@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use polis_api::local::HostSettings;
-use polis_api::{Caller, Local};
+use polis_api::local::{HostSettings, Uploads};
+use polis_api::{Caller, Local, Scope};
 use polis_engine::{Society, Watch, WatchEvent};
 use polis_ports::LogError;
 use tokio::sync::Semaphore;
@@ -21,6 +21,8 @@ pub(crate) const MAX_STREAMS: usize = 10_000;
 pub struct SocietyState {
     pub(crate) society: Society,
     pub(crate) host: Arc<HostSettings>,
+    /// What persons have stored and not sent yet.
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) page: Arc<PageOptions>,
     /// One permit for each event stream.
     pub(crate) streams: Arc<Semaphore>,
@@ -52,6 +54,7 @@ impl SocietyState {
         Self {
             society,
             host: Arc::new(host),
+            uploads: Arc::default(),
             page,
             streams,
             closing: CancellationToken::new(),
@@ -75,8 +78,18 @@ impl SocietyState {
 
     /// The operations of the society for a caller. Other societies are out of its reach.
     pub fn api(&self, caller: Caller) -> Local {
-        let society = self.society.for_person(caller.person());
-        Local { society, caller, host: self.host.clone(), registry: None }
+        let Self { society, host, uploads, .. } = self.for_caller(&caller);
+        Local { society, caller, host, uploads, registry: None }
+    }
+
+    /// The same for a caller, who sees what belongs to others only with the scope `everyone`.
+    pub(crate) fn for_caller(&self, caller: &Caller) -> Self {
+        let person = caller.person().clone();
+        let society = match caller.may(Scope::Everyone) {
+            true => self.society.for_person(person),
+            false => self.society.limited_to(person),
+        };
+        Self { society, ..self.clone() }
     }
 
     /// The society behind it.

@@ -258,7 +258,7 @@ impl TaskFollower {
         let turn = match &recorded.event {
             Event::TurnParked { turn, .. }
             | Event::TurnRested { turn }
-            | Event::TurnResumed { turn }
+            | Event::TurnResumed { turn, .. }
             | Event::TurnSettled { turn, .. } => Some(*turn),
             event => event.effect().map(|effect| effect.turn),
         };
@@ -354,7 +354,10 @@ mod tests {
         let ports = Ports::new(MemoryLog::new());
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();
         let state = SocietyState::new(society, HostSettings::default());
-        let peer = |scopes: &str| Peer { state: state.clone(), caller: Caller::new("some".into(), scopes.parse().unwrap()) };
+        let peer = |scopes: &str| Peer {
+            state: state.clone(),
+            caller: Caller::new("some".into(), "some".into(), scopes.parse().unwrap()),
+        };
         let code = |result: Result<(), ApiError>| result.map_err(|error| error.code().to_owned());
         let request = || Submit { text: "[]".to_owned(), ..Submit::default() };
         let decision = || Decision::Again;

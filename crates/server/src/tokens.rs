@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use polis_domain::PersonId;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq};
@@ -91,6 +92,9 @@ pub struct StoredToken {
     pub name: String,
     /// What it may do, such as `read,send`.
     pub scopes: String,
+    /// The person that it belongs to; one of the token's name if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
     /// The hash of the secret.
     sha256: String,
 }
@@ -122,7 +126,7 @@ pub enum TokenFileError {
     #[error("there is no token called `{0}`; see polis token list")]
     Unknown(String),
     /// Not a name.
-    #[error("`{0}` is not a valid token name; use 1 to 64 letters, digits, - and _, and not `owner`")]
+    #[error("`{0}` is not a valid name of a token or a person; use 1 to 64 letters, digits, - and _, and not `owner`")]
     BadName(String),
     /// Enough is enough.
     #[error("there are already {MAX_TOKENS} tokens, the maximum; revoke some")]
@@ -168,10 +172,14 @@ impl TokenFile {
     }
 
     /// Keeps a new one.
-    pub fn add(&self, name: &str, scopes: Scopes, token: &Token) -> Result<(), TokenFileError> {
+    pub fn add(&self, name: &str, person: Option<&str>, scopes: Scopes, token: &Token) -> Result<(), TokenFileError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if name.is_empty() || name.len() > 64 || name == OWNER || !name.bytes().all(plain) {
+        let is_name = |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(plain);
+        if name == OWNER || !is_name(name) {
             return Err(TokenFileError::BadName(name.to_owned()));
+        }
+        if let Some(person) = person.filter(|person| !is_name(person)) {
+            return Err(TokenFileError::BadName(person.to_owned()));
         }
         let mut tokens = self.list()?;
         if tokens.iter().any(|kept| kept.name == name) {
@@ -181,7 +189,8 @@ impl TokenFile {
             return Err(TokenFileError::TooMany);
         }
         let sha256 = hex(&Hash::of(token.as_str()).0);
-        tokens.push(StoredToken { name: name.to_owned(), scopes: scopes.to_string(), sha256 });
+        let person = person.map(str::to_owned);
+        tokens.push(StoredToken { name: name.to_owned(), scopes: scopes.to_string(), person, sha256 });
         self.write(&tokens)
     }
 
@@ -209,9 +218,15 @@ impl TokenFile {
 }
 
 impl StoredToken {
+    /// The person that it belongs to.
+    pub fn person(&self) -> &str {
+        self.person.as_deref().unwrap_or(&self.name)
+    }
+
     fn accepted(&self) -> Option<AcceptedToken> {
         let (hash, scopes) = (Hash::read(&self.sha256)?, self.scopes.parse().ok()?);
-        Some(AcceptedToken { name: self.name.as_str().into(), hash, scopes })
+        let person = PersonId::from(self.person());
+        Some(AcceptedToken { name: self.name.as_str().into(), person, hash, scopes })
     }
 }
 
@@ -238,13 +253,14 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
 #[derive(Clone)]
 pub(crate) struct AcceptedToken {
     pub(crate) name: Arc<str>,
+    pub(crate) person: PersonId,
     pub(crate) hash: Hash,
     pub(crate) scopes: Scopes,
 }
 
 impl AcceptedToken {
     pub(crate) fn caller(&self) -> Caller {
-        Caller::new(self.name.clone(), self.scopes)
+        Caller::new(self.name.clone(), self.person.clone(), self.scopes)
     }
 
     /// Whether both are one token: another may have got its name.
@@ -273,7 +289,8 @@ struct TokenFileCache {
 
 impl Tokens {
     pub(crate) fn new(owner: &Token, file: Option<TokenFile>) -> Self {
-        let owner = AcceptedToken { name: OWNER.into(), hash: Hash::of(owner.as_str()), scopes: Scopes::ALL };
+        let person = PersonId::owner();
+        let owner = AcceptedToken { name: OWNER.into(), person, hash: Hash::of(owner.as_str()), scopes: Scopes::ALL };
         Self { owner, file, further: Mutex::default() }
     }
 
@@ -344,10 +361,10 @@ mod tests {
         let file = TokenFile::new(&path);
         assert_eq!(file.list().unwrap(), []);
         let token = Token::of_bits([7; 32]);
-        file.add("ci", "read,send".parse().unwrap(), &token).unwrap();
-        assert_eq!(file.add("ci", Scopes::ALL, &token).unwrap_err().code(), "token_exists");
+        file.add("ci", None, "read,send".parse().unwrap(), &token).unwrap();
+        assert_eq!(file.add("ci", None, Scopes::ALL, &token).unwrap_err().code(), "token_exists");
         for bad in ["", "owner", "a b", "../x"] {
-            assert_eq!(file.add(bad, Scopes::ALL, &token).unwrap_err().code(), "bad_token_name");
+            assert_eq!(file.add(bad, None, Scopes::ALL, &token).unwrap_err().code(), "bad_token_name");
         }
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains(token.as_str()) && text.contains("read,send"), "{text}");

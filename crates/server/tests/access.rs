@@ -85,9 +85,9 @@ impl Keys {
         let dir = tempfile::tempdir().unwrap();
         let file = TokenFile::new(dir.path().join("tokens.json"));
         for scope in Scope::ALL {
-            file.add(&format!("only-{scope}"), [scope].into_iter().collect(), &Self::only(scope)).unwrap();
+            file.add(&format!("only-{scope}"), Some("owner"), [scope].into_iter().collect(), &Self::only(scope)).unwrap();
             let others: Scopes = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
-            file.add(&format!("not-{scope}"), others, &Self::all_but(scope)).unwrap();
+            file.add(&format!("not-{scope}"), Some("owner"), others, &Self::all_but(scope)).unwrap();
         }
         Self { _dir: dir, file }
     }
@@ -338,7 +338,7 @@ async fn a_stopping_server_takes_nothing_in_and_lets_go_of_its_address() {
 async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
     let dir = tempfile::tempdir().unwrap();
     let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("reader", [Scope::Read].into_iter().collect(), &token).unwrap();
+    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).unwrap();
     let rig = Rig::behind(Security { tokens: Some(file.clone()), ..Security::default() }).await;
     let bearer = format!("Bearer {}", token.as_str());
     let headers = [("authorization", &*bearer)];

@@ -167,7 +167,7 @@ async fn clients_of_all_protocols_are_answered_side_by_side_while_an_approval_is
 async fn the_same_words_of_two_persons_are_two_conversations() {
     let dir = tempfile::tempdir().unwrap();
     let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("ann", Scopes::ALL, &token).unwrap();
+    file.add("ann", None, Scopes::ALL, &token).unwrap();
     let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
     let user = |text: &str| json!({ "role": "user", "content": say(text) });
     let chat = async |secret: &str, messages: Vec<Value>| {

@@ -18,6 +18,7 @@ mod once;
 mod openai;
 mod org;
 mod page;
+mod people;
 mod person;
 mod properties;
 mod schemathesis;

@@ -250,7 +250,7 @@ async fn a_cancelled_request_calls_its_task_off_and_a_closed_stream_does_not() {
 async fn a_request_is_called_off_by_the_token_that_made_it_and_by_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("reader", [Scope::Read].into_iter().collect(), &token).unwrap();
+    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).unwrap();
     let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
     let cancel = async |bearer: &str| {
         let headers = [("content-type", "application/json"), ("mcp-session-id", "s1"), ("authorization", bearer)];

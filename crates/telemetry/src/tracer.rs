@@ -178,7 +178,7 @@ impl Tracer {
                 self.effect_ended(*id, at, ending, spent.unwrap_or_default());
             }
             Event::EffectDoubted { id } => self.note(*id, at, "in_doubt", Attributes::default()),
-            Event::EffectCleared { id } => self.note(*id, at, "cleared", Attributes::default()),
+            Event::EffectCleared { id, .. } => self.note(*id, at, "cleared", Attributes::default()),
             Event::EffectRestarted { id } => self.note(*id, at, "restarted", Attributes::default()),
             Event::EffectRefused { id, failure } => {
                 if self.open_effect(*id).is_some() {
@@ -210,7 +210,7 @@ impl Tracer {
             Event::TurnCrashed { turn, failure, .. } => self.mark(*turn, at, "crashed", spans::mishap(failure)),
             Event::TurnRevived { turn, .. } => self.mark(*turn, at, "revived", Attributes::default()),
             Event::TurnParked { turn, reason } => self.mark(*turn, at, "parked", spans::mishap(reason)),
-            Event::TurnResumed { turn } => self.mark(*turn, at, "resumed", Attributes::default()),
+            Event::TurnResumed { turn, .. } => self.mark(*turn, at, "resumed", Attributes::default()),
             Event::TurnSettled { turn, settlement, message, .. } => {
                 let mut ending = SpanEnd::of_turn(settlement);
                 if let Some(message) = message.as_ref().filter(|_| self.content) {

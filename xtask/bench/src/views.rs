@@ -66,7 +66,13 @@ async fn after(requests: usize) -> Result<Vec<Read>> {
         Op::Say("All done.".into()),
     ]);
     answered(&society, &team.text(), NEWEST).await?;
-    let local = Local { society: society.clone(), caller: Caller::owner(), host: Arc::default(), registry: None };
+    let local = Local {
+        society: society.clone(),
+        caller: Caller::owner(),
+        host: Arc::default(),
+        uploads: Default::default(),
+        registry: None,
+    };
     let reads = vec![
         read("conversation", async || local.conversation_view(&AgentId::root(), &ConversationPage::default()).await).await?,
         read("trace", async || local.trace(&RequestPage::default()).await).await?,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn};
+use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn, Visibility};
 use polis_engine::{CommandError, Operation, Sent};
 use serde_json::{Map, Value};
 
@@ -24,7 +24,8 @@ impl Local {
             let parent = agent.parent_agent_id.as_ref().map_or("", |parent| parent.as_str());
             format!("{:016}~{parent}~{}", agent.created_at.0, agent.id)
         };
-        let mut agents = self.society.look(list).await?;
+        let visibility = self.society.visibility().clone();
+        let mut agents = self.society.look(move |spine| list(spine, &visibility)).await?;
         agents.sort_by_cached_key(cursor);
         let (agents, next) = paging.cut(agents, cursor);
         Ok(Agents { agents, next })
@@ -33,8 +34,12 @@ impl Local {
     /// One agent, with its role, its children and its operations.
     pub async fn agent(&self, id: &AgentId) -> Result<AgentDetail, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let agent_id = id.clone();
-        let found = self.society.look(move |spine| Some((detail(spine, &agent_id)?, behaviour(spine, &agent_id)))).await?;
+        let (agent_id, visibility) = (id.clone(), self.society.visibility().clone());
+        let find = move |spine: &Spine| {
+            let detail = detail(spine, &agent_id).filter(|_| visibility.agent(spine, &agent_id))?;
+            Some((detail, behaviour(spine, &agent_id)))
+        };
+        let found = self.society.look(find).await?;
         let (mut detail, behaviour) = found.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(id.clone())))?;
         let offered = behaviour.iter().flat_map(|behaviour| self.society.operations(behaviour));
         detail.operations = offered.map(AgentOperation::from).collect();
@@ -62,8 +67,9 @@ impl Local {
             return Ok(sent.into());
         }
         let agent = self.society.addressee(id).await?;
-        let agent_id = agent.clone();
-        let behaviour = self.society.look(move |spine| behaviour(spine, &agent_id)).await?;
+        let (agent_id, visibility) = (agent.clone(), self.society.visibility().clone());
+        let find = move |spine: &Spine| behaviour(spine, &agent_id).filter(|_| visibility.agent(spine, &agent_id));
+        let behaviour = self.society.look(find).await?;
         let behaviour = behaviour.ok_or_else(|| CommandError::from(Refusal::UnknownAgent(agent.clone())))?;
         let offered = self.society.operations(&behaviour);
         let operation = offered.iter().find(|operation| *operation.name == *request.operation).ok_or_else(|| {
@@ -84,7 +90,12 @@ impl Local {
     /// The dead-lettered messages, newest first.
     pub async fn dead_letters(&self) -> Result<DeadLetters, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let dead_letters = self.society.look(|spine| spine.dead_letters.iter().rev().cloned().collect()).await?;
+        let visibility = self.society.visibility().clone();
+        let list = move |spine: &Spine| {
+            let visible = spine.dead_letters.iter().rev().filter(|letter| visibility.agent(spine, &letter.agent));
+            visible.cloned().collect()
+        };
+        let dead_letters = self.society.look(list).await?;
         Ok(DeadLetters { dead_letters })
     }
 }
@@ -155,9 +166,10 @@ pub(super) fn listed_agents(spine: &Spine) -> impl Iterator<Item = (&AgentId, &p
     spine.agents.iter().filter(move |(id, agent)| is_listed(id, agent))
 }
 
-fn list(spine: &Spine) -> Vec<Agent> {
+fn list(spine: &Spine, visibility: &Visibility) -> Vec<Agent> {
     let standings = most_urgent(spine);
-    listed_agents(spine).map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
+    let visible = listed_agents(spine).filter(|(id, _)| visibility.agent(spine, id));
+    visible.map(|(id, agent)| describe(spine, id, agent, standings.get(id).copied())).collect()
 }
 
 fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: Option<TurnActivity>) -> Agent {

@@ -125,8 +125,8 @@ impl Api for Local {
     }
 
     async fn content(&self, id: &ArtifactId) -> Result<Content, ApiError> {
-        let total = self.society.artifacts().read(id, 0, 0).await?.total;
-        Local::content(self, id, 0..total)
+        let total = self.artifact(id).await?.bytes;
+        Local::content(self, id, 0..total).await
     }
 
     async fn store_artifact(&self, name: ArtifactName, media_type: &str, content: Content) -> Result<Artifact, ApiError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use polis_domain::{
     AgentId, Answer, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry, OpenKind, Outcome,
-    Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, TurnId, Verdict, Wanted, misfits,
+    Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, TurnId, Verdict, Visibility, Wanted, misfits,
 };
 use polis_engine::{CommandError, Society};
 use polis_ports::ThreadRange;
@@ -24,7 +24,8 @@ impl Local {
     /// The pending approvals.
     pub async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let mut open = self.society.look(open).await?;
+        let visibility = self.society.visibility().clone();
+        let mut open = self.society.look(move |spine| open(spine, &visibility)).await?;
         open.sort_by_cached_key(|found| found.id.cursor());
         let (open, next) = paging.cut(open, |found| found.id.cursor());
         Ok(Approvals { approvals: with_details(&self.society, open).await?, next })
@@ -57,7 +58,8 @@ pub(super) enum Target {
 
 /// Everything that waits for a person.
 pub async fn waiting(society: &Society) -> Result<Vec<Approval>, ApiError> {
-    with_details(society, society.look(open).await?).await
+    let visibility = society.visibility().clone();
+    with_details(society, society.look(move |spine| open(spine, &visibility)).await?).await
 }
 
 async fn with_details(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<Approval>, ApiError> {
@@ -136,10 +138,10 @@ async fn resolve_verdict(society: &Society, id: EffectId, verdict: Verdict) -> R
     Ok(society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
 }
 
-/// Everything that waits for a person, in the order of the turns.
-pub(super) fn open(spine: &Spine) -> Vec<OpenApproval> {
+/// Everything that waits for a person and can be seen, in the order of the turns.
+pub(super) fn open(spine: &Spine, visibility: &Visibility) -> Vec<OpenApproval> {
     let mut found = Vec::new();
-    for (turn_id, turn) in &spine.turns {
+    for (turn_id, turn) in spine.turns.iter().filter(|(_, turn)| visibility.agent(spine, &turn.agent)) {
         let (main, path) = spine.address(&turn.thread);
         let address = (main, path.to_string());
         let one = |id: Target, parked: Option<Failure>| OpenApproval {
@@ -212,7 +214,7 @@ pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Optio
     let Ok(target) = Target::read(id) else { return Ok(None) };
     let turn = target.turn();
     let Some(before) = turn.0.0.checked_sub(1) else { return Ok(None) };
-    let started = society.log().read(society.id(), Seq(before), 1).await?.pop();
+    let started = society.log().read(society.id(), Seq(before), 1).await?.pop().filter(|it| it.seq == turn.0);
     let Some(Recorded { event: Event::TurnStarted { agent, task: of, .. }, thread: Some(thread), .. }) = started else {
         return Ok(None);
     };
@@ -244,7 +246,7 @@ fn find_decision(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(S
                 (was_open, is_doubted) = (true, true);
                 continue;
             }
-            (Target::Effect(id), Event::EffectCleared { id: other }) if id == *other => PastDecision::Again,
+            (Target::Effect(id), Event::EffectCleared { id: other, .. }) if id == *other => PastDecision::Again,
             (Target::Effect(id), Event::EffectEnded { id: other, outcome, .. }) if id == *other && was_open => match outcome {
                 Outcome::Verdict(verdict) => PastDecision::Verdict(verdict.clone()),
                 Outcome::Result(result) if is_doubted && result.is_error => PastDecision::NotDone,
@@ -260,7 +262,7 @@ fn find_decision(target: Target, turn: TurnId, events: &[Recorded]) -> Option<(S
                 was_open = true;
                 continue;
             }
-            (Target::Turn(turn), Event::TurnResumed { turn: other }) if turn == *other => PastDecision::Again,
+            (Target::Turn(turn), Event::TurnResumed { turn: other, .. }) if turn == *other => PastDecision::Again,
             (_, Event::TurnSettled { turn: other, .. }) if was_open && turn == *other => PastDecision::None,
             _ => continue,
         };

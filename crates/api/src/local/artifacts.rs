@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use futures_util::{Stream, StreamExt, stream};
-use polis_domain::{Artifact, ArtifactId, Spine};
+use polis_domain::{Artifact, ArtifactId, Spine, Visibility};
 use polis_engine::Society;
 use polis_ports::ArtifactError;
 use tokio::sync::{mpsc, oneshot};
@@ -27,12 +27,14 @@ impl Local {
     /// The artifacts that the log names, oldest first.
     pub async fn artifacts(&self, paging: ArtifactPaging) -> Result<Artifacts, ApiError> {
         self.caller.needs(Scope::Read)?;
+        let visibility = self.society.visibility().clone();
         let list = move |spine: &Spine| {
-            let entries = spine.artifacts.entries();
-            let numbered = (1..).zip(entries).skip(paging.after).take(paging.limit.clamp(1, MAX_PAGE));
+            let visible = || (1..).zip(spine.artifacts.entries()).filter(|(_, listed)| visibility.artifact(listed));
+            let numbered = visible().skip_while(|(n, _)| *n <= paging.after).take(paging.limit.clamp(1, MAX_PAGE));
             let artifacts: Vec<_> = numbered.map(|(n, listed)| NumberedArtifact { n, listed: listed.clone() }).collect();
-            let next = artifacts.last().map(|last| last.n).filter(|n| *n < entries.len());
-            Artifacts { artifacts, last: entries.len(), next }
+            let last = visible().last().map_or(0, |(n, _)| n);
+            let next = artifacts.last().map(|artifact| artifact.n).filter(|n| *n < last);
+            Artifacts { artifacts, last, next }
         };
         Ok(self.society.look(list).await?)
     }
@@ -40,16 +42,27 @@ impl Local {
     /// The metadata of an artifact: its name and media type where the log has them, and its length.
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Artifact, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let total = self.society.artifacts().read(id, 0, 0).await?.total;
+        let total = self.stored_bytes(id).await?;
         let listed = self.society.listing().find(id).await;
         let artifact = listed.unwrap_or_else(|| Artifact::new(*id, &id.to_string(), "", total));
         Ok(Artifact { bytes: total, ..artifact })
     }
 
     /// A part of a content, chunk by chunk. Each chunk is verified; when that fails the content ends with an error.
-    pub fn content(&self, id: &ArtifactId, range: Range<u64>) -> Result<Content, ApiError> {
+    pub async fn content(&self, id: &ArtifactId, range: Range<u64>) -> Result<Content, ApiError> {
         self.caller.needs(Scope::Read)?;
+        self.stored_bytes(id).await?;
         Ok(Box::pin(chunks(self.society.clone(), *id, range)))
+    }
+
+    /// The length of a content that the caller may see: one that the log names for them, or that they have just stored.
+    pub(super) async fn stored_bytes(&self, id: &ArtifactId) -> Result<u64, ApiError> {
+        let is_listed = self.society.listing().find(id).await.is_some();
+        let is_limited = *self.society.visibility() != Visibility::Everything;
+        if is_limited && !is_listed && !self.uploads.has(self.caller.person(), *id) {
+            return Err(ArtifactError::Unknown(*id).into());
+        }
+        Ok(self.society.artifacts().read(id, 0, 0).await?.total)
     }
 
     /// Stores a content. The log names it when a message does; until then a sweep spares it for a while.
@@ -85,6 +98,7 @@ impl Local {
         let _ = whole.send(());
         let stored = written.await.unwrap_or_else(|stopped| Err(ArtifactError::Failed(stopped.to_string())));
         let (id, bytes) = stored?;
+        self.uploads.note(self.caller.person().clone(), id);
         Ok(Artifact::new(id, &name, media_type, bytes))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, Refusal, Seq, Spine};
+use polis_domain::{
+    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, Refusal, Seq, Spine, Visibility,
+};
 use polis_engine::{CommandError, ConversationStart};
 
 use super::Local;
@@ -32,8 +34,9 @@ impl Local {
         };
         let mut conversations = Vec::new();
         loop {
-            let (words, missing) = (words.clone(), limit - conversations.len());
-            let found = self.society.look(move |spine| scan(spine, place, &words, archived, missing)).await?;
+            let wanted = Wanted { words: words.clone(), archived, visibility: self.society.visibility().clone() };
+            let missing = limit - conversations.len();
+            let found = self.society.look(move |spine| scan(spine, place, &wanted, missing)).await?;
             conversations.extend(found.matches);
             match found.rest {
                 Some(rest) => place = rest,
@@ -48,8 +51,9 @@ impl Local {
     /// One conversation.
     pub async fn conversation(&self, id: &AgentId) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let asked = id.clone();
-        let found = self.society.look(move |spine| describe(spine, &asked)).await?;
+        let (asked, visibility) = (id.clone(), self.society.visibility().clone());
+        let find = move |spine: &Spine| describe(spine, &asked).filter(|_| visibility.agent(spine, &asked));
+        let found = self.society.look(find).await?;
         found.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())).into())
     }
 
@@ -67,8 +71,7 @@ impl Local {
     pub async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Send)?;
         let ChangeConversation { title, pinned, archived, model, strategy } = request;
-        let asked = id.clone();
-        let now = self.society.look(move |spine| spine.conversation(&asked).cloned()).await?;
+        let now = self.known(id).await?;
         let now = now.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())))?;
         let settings = (model.is_some() || strategy.is_some()).then(|| {
             let before = now.settings.as_deref().cloned().unwrap_or_default();
@@ -86,14 +89,18 @@ impl Local {
     /// Deletes a conversation: its agent is terminated with all below it, at once. The log keeps what was said.
     pub async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError> {
         self.caller.needs(Scope::Send)?;
-        let asked = id.clone();
-        if !self.society.look(move |spine| spine.conversation(&asked).is_some()).await?
-            && self.society.done_before().await?.is_none()
-        {
+        if self.known(id).await?.is_none() && self.society.done_before().await?.is_none() {
             return Err(CommandError::from(Refusal::UnknownConversation(id.clone())).into());
         }
         self.society.terminate(id.clone(), Children::Cascade, "the conversation was deleted", true).await?;
         Ok(Deleted { id: id.clone() })
+    }
+
+    /// The conversation of this id, if the caller may see it.
+    pub(super) async fn known(&self, id: &AgentId) -> Result<Option<polis_domain::Conversation>, ApiError> {
+        let (asked, visibility) = (id.clone(), self.society.visibility().clone());
+        let find = move |spine: &Spine| spine.conversation(&asked).filter(|_| visibility.agent(spine, &asked)).cloned();
+        Ok(self.society.look(find).await?)
     }
 
     /// The same for one who may read: what a person has made or changed is theirs to see.
@@ -125,16 +132,27 @@ struct Found {
     rest: Option<ConversationPlace>,
 }
 
-fn scan(spine: &Spine, after: ConversationPlace, words: &[String], archived: bool, missing: usize) -> Found {
+/// Which conversations a search is for.
+struct Wanted {
+    words: Vec<String>,
+    archived: bool,
+    visibility: Visibility,
+}
+
+fn scan(spine: &Spine, after: ConversationPlace, wanted: &Wanted, missing: usize) -> Found {
+    let Wanted { words, archived, visibility } = wanted;
     let mut found = Found { matches: Vec::new(), rest: None };
     for (seen, (place, id)) in spine.conversations.after(after).enumerate() {
         if found.matches.len() == missing || seen == STRIDE {
             return found;
         }
         found.rest = Some(place);
-        let Some(conversation) = spine.conversation(id).filter(|conversation| conversation.archived == archived) else {
+        let Some(conversation) = spine.conversation(id).filter(|conversation| conversation.archived == *archived) else {
             continue;
         };
+        if !visibility.agent(spine, id) {
+            continue;
+        }
         let is_new = *id == AgentId::root() && !spine.threads.contains_key(&id.main_thread());
         let text = || format!("{} {id}", conversation.title).to_lowercase();
         if !is_new && (words.is_empty() || words.iter().all(|word| text().contains(word.as_str()))) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Event, Org, Recorded};
+use polis_domain::{AgentId, Event, Org, Recorded, Spine};
 use serde_json::Value;
 
 use super::Local;
@@ -12,7 +12,14 @@ impl Local {
     /// The organisation as one document.
     pub async fn org(&self) -> Result<Org, ApiError> {
         self.caller.needs(Scope::Read)?;
-        Ok(self.society.look(Org::of).await?)
+        let visibility = self.society.visibility().clone();
+        let export = move |spine: &Spine| {
+            let mut org = Org::of(spine);
+            org.agents.retain(|agent| visibility.agent(spine, &agent.id));
+            org.terminations.retain(|gone| visibility.agent(spine, &gone.agent_id));
+            org
+        };
+        Ok(self.society.look(export).await?)
     }
 
     /// The roles, by id.

@@ -33,9 +33,10 @@ impl Local {
             let detail = "`context` and `roleId` are for a new conversation; leave `conversation` out to start one";
             return Err(ApiError::bad_request("conversation_started", detail));
         }
-        let asked = conversation.clone();
-        let known = self.society.look(move |spine| spine.conversation(&asked).cloned()).await?;
-        let known = known.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(conversation.clone())))?;
+        let known = self
+            .known(&conversation)
+            .await?
+            .ok_or_else(|| CommandError::from(Refusal::UnknownConversation(conversation.clone())))?;
         let before = known.settings.as_deref().cloned().unwrap_or_default();
         if let Some(model) = model.filter(|model| before.model.as_deref().unwrap_or_default() != model.trim()) {
             let settings = ConversationSettings { strategy: before.strategy.clone(), ..settings(Some(model), None) };
@@ -85,7 +86,7 @@ impl Local {
         let mut artifacts = Vec::new();
         for Attachment { id, name, media_type, .. } in attachments {
             let id = artifact_id(&id)?;
-            let total = self.society.artifacts().read(&id, 0, 0).await?.total;
+            let total = self.stored_bytes(&id).await?;
             let stored = self.society.listing().find(&id).await;
             let name = name.or_else(|| stored.as_ref().map(|stored| stored.name.to_string())).unwrap_or_default();
             let media_type = media_type.or_else(|| stored.map(|stored| stored.media_type.to_string())).unwrap_or_default();

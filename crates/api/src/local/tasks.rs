@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use polis_domain::{
     AgentId, EffectId, Envelope, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity, TaskId,
-    Turn, TurnId,
+    Turn, TurnId, Visibility,
 };
 use polis_engine::{CommandError, Sent};
 use polis_ports::ThreadRange;
@@ -44,8 +44,10 @@ impl Local {
     pub async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         self.caller.needs(Scope::Read)?;
         let task = id.clone();
-        let open = self.society.look(move |spine| open_task(spine, &task)).await?;
         let envelopes = self.envelopes(id).await;
+        let open = self.society.look(move |spine| open_task(spine, &task)).await?;
+        // Whoever may not see the messages may not know that it is open.
+        let open = open.filter(|_| envelopes.is_ok() || *self.society.visibility() == Visibility::Everything);
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
         let state = match (open, ended) {
             (Some(OpenTaskState { status, behind }), _) => TaskState { behind, ..TaskState::new(id.clone(), status) },
@@ -59,8 +61,14 @@ impl Local {
     /// The open requests.
     pub async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let list = |spine: &Spine| {
+        let visibility = self.society.visibility().clone();
+        let list = move |spine: &Spine| {
             let open = |(id, activity): (&TaskId, &TaskActivity)| {
+                let conversation = activity.conversation.as_ref();
+                let is_visible = |agent: &AgentId| visibility.agent(spine, agent);
+                if visibility != Visibility::Everything && !conversation.is_some_and(is_visible) {
+                    return None;
+                }
                 let status = open_task(spine, id)?.status;
                 let TaskActivity { turns, open, .. } = *activity;
                 Some(OpenTask { id: id.clone(), status, turns, open, text: String::new(), person: None, conversation: None })

@@ -1,6 +1,6 @@
 //! Reading threads.
 
-use polis_domain::{BadPath, Spine, SubThreadPath, Thread, ThreadId};
+use polis_domain::{BadPath, Head, Spine, SubThreadPath, Thread, ThreadId, Visibility};
 
 use super::Local;
 use crate::{ApiError, ListedThread, Paging, Scope, ThreadPart, Threads};
@@ -12,8 +12,8 @@ impl Local {
     /// The threads, by name.
     pub async fn threads(&self, paging: &Paging) -> Result<Threads, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let paging = paging.clone();
-        Ok(self.society.look(move |spine| list(spine, &paging)).await?)
+        let (paging, visibility) = (paging.clone(), self.society.visibility().clone());
+        Ok(self.society.look(move |spine| list(spine, &paging, &visibility)).await?)
     }
 
     /// A thread, or a part of it by its address.
@@ -25,8 +25,9 @@ impl Local {
     }
 }
 
-fn list(spine: &Spine, paging: &Paging) -> Threads {
-    let mut ids: Vec<_> = spine.threads.keys().collect();
+fn list(spine: &Spine, paging: &Paging, visibility: &Visibility) -> Threads {
+    let is_visible = |head: &Head| visibility.agent(spine, &head.agent);
+    let mut ids: Vec<_> = spine.threads.iter().filter(|(_, head)| is_visible(head)).map(|(id, _)| id).collect();
     ids.sort();
     let count = ids.len();
     let (ids, next) = paging.cut_at(ids, DEFAULT_LIMIT, |id| id.to_string());

@@ -1,6 +1,6 @@
 //! `polis token`: further tokens for the server, with fewer rights than the owner's. Only hashes of them are kept.
 
-use polis_server::{Scopes, Token, TokenFile};
+use polis_server::{Scopes, StoredToken, Token, TokenFile};
 use serde_json::json;
 
 use crate::cli::{TokenCommand, Tokens};
@@ -15,7 +15,7 @@ pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, CliError> {
     }
     let file = token::further(&config.data);
     match &args.command {
-        TokenCommand::New { name, scope } => make(&file, name, scope, args.json),
+        TokenCommand::New { name, person, scope } => make(&file, name, person.as_deref(), scope, args.json),
         TokenCommand::List => list(&file, args.json),
         TokenCommand::Revoke { name } => {
             file.revoke(name).map_err(token::token_error)?;
@@ -25,12 +25,14 @@ pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, CliError> {
     }
 }
 
-fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit, CliError> {
+fn make(file: &TokenFile, name: &str, person: Option<&str>, scope: &str, as_json: bool) -> Result<Exit, CliError> {
     let scopes: Scopes = scope.parse().map_err(|bad| CliError::usage("bad_scope", format!("{bad}")))?;
     let made = Token::of_bits(token::random_bits()?);
-    file.add(name, scopes, &made).map_err(token::token_error)?;
+    file.add(name, person, scopes, &made).map_err(token::token_error)?;
     if as_json {
-        out::line(&json!({ "name": name, "scopes": scopes.to_string(), "token": made.as_str() }).to_string())?;
+        let person = person.unwrap_or(name);
+        let described = json!({ "name": name, "person": person, "scopes": scopes.to_string(), "token": made.as_str() });
+        out::line(&described.to_string())?;
     } else {
         out::line(made.as_str())?;
         out::note("polis: it is shown only this once");
@@ -41,12 +43,17 @@ fn make(file: &TokenFile, name: &str, scope: &str, as_json: bool) -> Result<Exit
 fn list(file: &TokenFile, as_json: bool) -> Result<Exit, CliError> {
     let tokens = file.list().map_err(token::token_error)?;
     if as_json {
-        let tokens: Vec<_> = tokens.iter().map(|token| json!({ "name": token.name, "scopes": token.scopes })).collect();
+        let describe = |token: &StoredToken| {
+            let person = token.person();
+            json!({ "name": token.name, "person": person, "scopes": token.scopes })
+        };
+        let tokens: Vec<_> = tokens.iter().map(describe).collect();
         out::line(&json!({ "tokens": tokens }).to_string())?;
         return Ok(Exit::Done);
     }
     for token in &tokens {
-        out::line(&format!("{}  {}", token.name, token.scopes))?;
+        let person = token.person.as_ref().map(|person| format!("  of {person}")).unwrap_or_default();
+        out::line(&format!("{}  {}{person}", token.name, token.scopes))?;
     }
     if tokens.is_empty() {
         out::note("polis: there is only the owner's token, in the file `token`; create others with polis token new");

@@ -7,8 +7,8 @@ use super::overlay::{AgentNow, Dismissal, Overlay, TaskNow, ThreadNow};
 use crate::inbox::InboxEntry;
 use crate::spine::{Agent, OpenEffect, Pin, Spine, Turn};
 use crate::{
-    AgentId, Behaviour, ContextState, EffectId, Event, Failure, MessageId, MetaPath, Origin, Outcome, Recorded, Refusal,
-    ReplyTo, RoleId, Seq, Spent, Task, TaskId, ThreadId, Timestamp, TurnId, unique_id,
+    AgentId, Behaviour, ContextState, EffectId, Event, Failure, MessageId, MetaPath, Origin, Outcome, PersonId, Recorded,
+    Refusal, ReplyTo, RoleId, Seq, Spent, Task, TaskId, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// This many dead letters in a row park an agent.
@@ -21,6 +21,8 @@ const MAX_DEAD_LETTERS: u8 = 3;
 pub(super) struct Draft<'a> {
     pub(super) spine: &'a Spine,
     pub(super) at: Timestamp,
+    /// Who gives the command, if a person does.
+    pub(super) person: Option<PersonId>,
     events: Vec<Arc<Recorded>>,
     /// What the events change. It is made at the first question after an event, because most commands ask none.
     overlay: OnceCell<Overlay>,
@@ -39,7 +41,7 @@ pub(super) struct Start {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(spine: &'a Spine, at: Timestamp) -> Self {
-        Self { spine, at, events: Vec::with_capacity(4), overlay: OnceCell::new() }
+        Self { spine, at, person: None, events: Vec::with_capacity(4), overlay: OnceCell::new() }
     }
 
     pub(super) fn push(&mut self, thread: Option<&ThreadId>, event: Event) {

@@ -11,8 +11,8 @@ use super::{budget, message, terminate};
 use crate::spine::{LastingApproval, OpenEffect, OpenKind, Spine, Stage, Turn};
 use crate::{
     AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Matching,
-    Origin, Outcome, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp, ToolList,
-    TurnId, Verdict, Wanted,
+    Origin, Outcome, PersonId, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp,
+    ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn declares effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
@@ -349,6 +349,12 @@ pub(super) fn restart(draft: &mut Draft<'_>, id: EffectId) -> Result<(), Refusal
 
 /// A person answers an approval or resolves a doubt.
 pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolution) -> Result<(), Refusal> {
+    let resolution = match resolution {
+        Resolution::Outcome(Outcome::Verdict(verdict)) => {
+            Resolution::Outcome(Outcome::Verdict(Verdict { by: draft.person.clone(), ..verdict }))
+        }
+        other => other,
+    };
     match (draft.effect(id)?, resolution) {
         (OpenEffect { kind: OpenKind::Approval(standing), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
             check_answer(draft, &Wanted::Agreement, &verdict)?;
@@ -398,7 +404,10 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
         (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Outcome(outcome @ Outcome::Result(_))) => {
             draft.conclude(id, outcome);
         }
-        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Again) => draft.push_of(id, Event::EffectCleared { id }),
+        (OpenEffect { stage: Stage::InDoubt, .. }, Resolution::Again) => {
+            let by = draft.person.clone();
+            draft.push_of(id, Event::EffectCleared { id, by });
+        }
         _ => return Err(Refusal::NotWaiting(id)),
     }
     Ok(())
@@ -421,6 +430,7 @@ fn remember(
     always: Always,
     verdict: &Verdict,
 ) -> Result<(), Refusal> {
+    let person = asker(draft, id);
     if always == Always::Reads {
         if standing.reads.is_empty() || verdict.matching.is_some() {
             let why = "`always: reads` is for servers that say which of their tools only read, and takes no `where`";
@@ -430,7 +440,9 @@ fn remember(
             let identity = Some(identity);
             draft.push(
                 None,
-                Event::ToolAllowed { allowed: Allowed { tool, agent: None, task: None, matching: None, identity } },
+                Event::ToolAllowed {
+                    allowed: Allowed { tool, agent: None, person: person.clone(), task: None, matching: None, identity },
+                },
             );
         }
         return Ok(());
@@ -439,7 +451,7 @@ fn remember(
     let matching = verdict.matching.clone().or(meant).unwrap_or_else(|| standing.matching.clone());
     let (agent, task) = reach(draft, id, always);
     let (tool, identity) = (standing.tool.clone(), standing.identity.clone());
-    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool, agent, task, matching: Some(matching), identity } });
+    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool, agent, person, task, matching: Some(matching), identity } });
     Ok(())
 }
 
@@ -450,8 +462,14 @@ pub(super) fn allow_sampling(draft: &mut Draft<'_>, id: EffectId, what: Arc<str>
         return Err(Refusal::BadAnswer("`always` is `agent`, `task` or `tool` here, without `where`".to_owned()));
     }
     let (agent, task) = reach(draft, id, always);
-    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool: what, agent, task, matching: None, identity: None } });
+    let (person, identity) = (asker(draft, id), None);
+    draft.push(None, Event::ToolAllowed { allowed: Allowed { tool: what, agent, person, task, matching: None, identity } });
     Ok(())
+}
+
+/// The person whose agent asks. A lasting approval covers no agents of others.
+fn asker(draft: &Draft<'_>, id: EffectId) -> Option<PersonId> {
+    draft.spine.turns.get(&id.turn).and_then(|turn| draft.spine.person(&turn.agent)).cloned()
 }
 
 fn reach(draft: &Draft<'_>, id: EffectId, always: Always) -> (Option<AgentId>, Option<TaskId>) {

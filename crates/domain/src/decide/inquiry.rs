@@ -6,7 +6,7 @@ use super::budget::{self, Allowance};
 use super::draft::Draft;
 use super::effect;
 use crate::spine::{OpenEffect, OpenKind, Stage};
-use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent};
+use crate::{Answer, EffectId, Event, Inquiry, InquiryId, Level, OpenInquiry, Question, Refusal, Ruling, Spent, Verdict};
 
 /// A running call asks the person or a model.
 pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<str>, inquiry: Inquiry) -> Result<(), Refusal> {
@@ -51,6 +51,10 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
 /// Records the answer to a question, or that it is void.
 pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent: Option<Spent>) -> Result<(), Refusal> {
     let open = draft.spine.inquiries.get(&id).ok_or(Refusal::NotAsked(id))?;
+    let answer = match answer {
+        Answer::Verdict(verdict) => Answer::Verdict(Verdict { by: draft.person.clone(), ..verdict }),
+        other => other,
+    };
     match (open, &answer) {
         (OpenInquiry::Person { wanted, about }, Answer::Verdict(verdict)) => {
             effect::check_answer(draft, wanted, verdict)?;

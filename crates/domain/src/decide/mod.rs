@@ -32,6 +32,13 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         Command::Once { request, command } => (Some(request), *command),
         command => (None, command),
     };
+    let command = match command {
+        Command::By { person, command } => {
+            draft.person = Some(person);
+            *command
+        }
+        command => command,
+    };
     if let Some(done) = request.and_then(|request| spine.requests.get(request.key)) {
         let is_same = request.is_some_and(|request| request.fingerprint == done.request.fingerprint);
         return Err(if is_same { Refusal::DoneBefore(*done) } else { Refusal::KeyReused });
@@ -40,7 +47,8 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (false, Command::Found { seed, limits, role }) => org::found(&mut draft, seed, limits, role)?,
         (true, Command::Found { .. }) => return Err(Refusal::AlreadyFounded),
         (false, _) => return Err(Refusal::NotFounded),
-        (true, Command::Once { .. }) => return Err(Refusal::KeyReused),
+        // Who sends a command wraps it once.
+        (true, Command::Once { .. } | Command::By { .. }) => return Err(Refusal::KeyReused),
         (true, Command::Fork { from, seed, request }) => draft.push(None, Event::SocietyForked { from, seed, request }),
         (true, Command::CreateRole { role }) => org::create_role(&mut draft, role, None)?,
         (true, Command::ChangeRole { role }) => org::change_role(&mut draft, role)?,

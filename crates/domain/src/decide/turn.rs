@@ -92,6 +92,7 @@ pub(super) fn resume(draft: &mut Draft<'_>, id: TurnId) -> Result<(), Refusal> {
         return Err(Refusal::NotParked(id));
     }
     let thread = turn.thread.clone();
-    draft.push(Some(&thread), Event::TurnResumed { turn: id });
+    let by = draft.person.clone();
+    draft.push(Some(&thread), Event::TurnResumed { turn: id, by });
     Ok(())
 }

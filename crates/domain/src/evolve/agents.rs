@@ -99,7 +99,8 @@ impl Spine {
         self.allowed.retain(|allowed| allowed.agent.as_ref() != Some(agent));
         self.trails.end_agent(agent);
         conversation.iter().for_each(|conversation| self.conversations.remove(conversation.place()));
-        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason };
+        let person = conversation.map(|conversation| conversation.person);
+        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason, person };
         self.terminated.insert(agent.clone(), gone);
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Artifact, ArtifactId, Command, Effect, Failure, ListedArtifact, Outcome};
+use polis_domain::{Artifact, ArtifactId, Command, Effect, Failure, ListedArtifact, Outcome, Spine, Visibility};
 use polis_ports::{ArtifactError, ArtifactStore, Hasher, Window};
 
 use super::Turn;
+use crate::listing::{Viewer, VisibleArtifacts};
 
 impl Turn {
     /// Stores a content outside the log and returns a reference to it. [`Artifact::attach`] puts the reference into the meta
@@ -37,8 +38,11 @@ impl Turn {
     /// Reads a part of a content that the society's log names. If the content is damaged or missing, the turn is parked until a
     /// person has restored it.
     pub async fn artifact(&mut self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, Failure> {
-        let (place, wanted) = (self.committed_position().await, *id);
-        let find = move |spine: &polis_domain::Spine| spine.artifacts.find(&wanted).is_some_and(|found| found.seq <= place);
+        let (place, wanted, agent) = (self.committed_position().await, *id, self.start.agent.clone());
+        let find = move |spine: &Spine| {
+            let found = spine.artifacts.find(&wanted, &Visibility::of_agent(spine, &agent));
+            found.is_some_and(|found| found.seq <= place)
+        };
         let Some(is_named) = self.start.shared.look(find).await else { return std::future::pending().await };
         if !is_named {
             let unknown = ArtifactError::Unknown(*id);
@@ -57,9 +61,11 @@ impl Turn {
     /// The artifacts that the society's log names, in its order.
     pub async fn artifacts(&mut self) -> Vec<ListedArtifact> {
         let place = self.committed_position().await;
-        let list = move |spine: &polis_domain::Spine| {
-            let entries = spine.artifacts.entries();
-            entries[..entries.partition_point(|entry| entry.seq <= place)].to_vec()
+        let agent = self.start.agent.clone();
+        let list = move |spine: &Spine| {
+            let (entries, visibility) = (spine.artifacts.entries(), Visibility::of_agent(spine, &agent));
+            let named = &entries[..entries.partition_point(|entry| entry.seq <= place)];
+            named.iter().filter(|listed| visibility.artifact(listed)).cloned().collect()
         };
         match self.start.shared.look(list).await {
             Some(artifacts) => artifacts,
@@ -70,6 +76,8 @@ impl Turn {
 
     /// The artifact store that tool calls of this turn get.
     pub(super) fn artifact_store(&self) -> ArtifactStore {
-        ArtifactStore { store: self.start.shared.ports.artifacts.clone(), listing: self.start.shared.clone() }
+        let viewer = Viewer::Agent(self.start.agent.clone());
+        let listing = Arc::new(VisibleArtifacts { shared: self.start.shared.clone(), viewer });
+        ArtifactStore { store: self.start.shared.ports.artifacts.clone(), listing }
     }
 }

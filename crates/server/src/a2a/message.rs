@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polis_domain::{Artifact, Digest, Envelope, TaskId};
+use polis_domain::{Artifact, Digest, Envelope, PersonId, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
@@ -83,9 +83,12 @@ impl Message {
 
     /// The task that a message begins: the same for the same message, so that one that comes twice is known. The server
     /// chooses it; a client cannot choose the task of another message.
-    pub(super) fn new_task(&self) -> TaskId {
+    /// Two persons may send the same.
+    pub(super) fn new_task(&self, person: &PersonId) -> TaskId {
         let whole = self.whole.to_string();
-        let half = |salt: &str| serde_json::to_value(Digest::of([salt, &whole])).unwrap_or_default();
+        let person = Some(person.as_str()).filter(|person| *person != PersonId::OWNER);
+        let half = |salt: &str| Digest::of([salt, whole.as_str()].into_iter().chain(person));
+        let half = |salt: &str| serde_json::to_value(half(salt)).unwrap_or_default();
         let half = |salt: &str| half(salt).as_str().unwrap_or_default().to_owned();
         TaskId::from(format!("a2a-{}{}", half("task"), half("of a message")))
     }
@@ -137,7 +140,7 @@ mod tests {
     #[test]
     fn the_same_message_begins_the_same_task_and_another_does_not() {
         let message = |id: &str, text: &str| json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
-        let task = |message: Value| read(message).unwrap().new_task();
+        let task = |message: Value| read(message).unwrap().new_task(&PersonId::owner());
         assert_eq!(task(message("1", "a")), task(message("1", "a")));
         assert_ne!(task(message("1", "a")), task(message("2", "a")));
         assert_ne!(task(message("1", "a")), task(message("1", "b")));

@@ -74,7 +74,7 @@ impl Call {
         // Whether a message is known and that it is taken in is one thing.
         let _one_at_a_time = self.peer.state.a2a_tasks.accepting().await;
         let Some(task) = message.task.clone() else {
-            let task = message.new_task();
+            let task = message.new_task(society.person());
             let known = society.messages(&task).await.map_err(|rejected| refused(rejected.into()))?;
             if known.is_empty() {
                 let context = message.context.clone().unwrap_or_else(|| task.to_string());
@@ -153,11 +153,11 @@ impl Call {
 
     async fn post(&self, message: &mut Message, to: Receiver, task: &TaskId, context: &str) -> Result<(), Problem> {
         let meta = message.meta(self, context).await?;
-        let society = self.peer.state.society.for_person(self.peer.caller.person());
-        let conversation = conversation_of(&society, "a2a", &to, context).await?;
+        let society = &self.peer.state.society;
+        let conversation = conversation_of(society, "a2a", &to, context).await?;
         let to = if conversation.as_str() == context { Receiver::Agent(conversation.clone()) } else { to };
         let message = ClientMessage { words: message.text.clone(), meta, ..ClientMessage::default() };
-        deliver(&society, &to, conversation, task, message).await?;
+        deliver(society, &to, conversation, task, message).await?;
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use polis_api::{ApiError, TaskStatus};
-use polis_domain::{Envelope, Event, MessageKind, Seq, TaskId, Timestamp};
+use polis_domain::{AgentId, Envelope, Event, MessageKind, Seq, Spine, TaskId, Timestamp, Visibility};
 use polis_engine::Society;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -32,6 +32,8 @@ pub(super) struct Entry {
     pub(super) updated: Timestamp,
     /// The state that it ended in, unless a message arrived since.
     pub(super) ended: Option<&'static str>,
+    /// The agent that the person wrote to.
+    agent: AgentId,
 }
 
 impl TaskIndex {
@@ -40,11 +42,13 @@ impl TaskIndex {
         self.accepting.lock().await
     }
 
-    /// All tasks, the one that changed last first.
+    /// All tasks that the caller may see, the one that changed last first.
     pub(super) async fn all(&self, society: &Society) -> Result<Vec<(TaskId, Entry)>, ApiError> {
         let mut known = self.known.lock().await;
+        // The copy is for all callers.
+        let whole = society.unlimited();
         loop {
-            let page = society.log().read(society.id(), known.upto, READ).await?;
+            let page = whole.log().read(society.id(), known.upto, READ).await?;
             let is_last = page.len() < READ;
             for recorded in page {
                 known.upto = recorded.seq;
@@ -52,7 +56,9 @@ impl TaskIndex {
                     && (envelope.from.is_user() || envelope.to.is_user())
                 {
                     let entry = known.tasks.entry(envelope.task_id.clone());
-                    let entry = entry.or_insert(Entry { context: None, updated: recorded.at, ended: None });
+                    let agent = if envelope.from.is_user() { &envelope.to } else { &envelope.from };
+                    let new = || Entry { context: None, updated: recorded.at, ended: None, agent: agent.clone() };
+                    let entry = entry.or_insert_with(new);
                     entry.updated = recorded.at;
                     entry.context = entry.context.take().or_else(|| context_id(envelope).map(str::to_owned));
                     entry.ended = match &envelope.kind {
@@ -72,6 +78,14 @@ impl TaskIndex {
             }
         }
         let mut all: Vec<_> = known.tasks.iter().map(|(id, entry)| (id.clone(), entry.clone())).collect();
+        let visibility = society.visibility().clone();
+        if visibility != Visibility::Everything {
+            let visible = move |spine: &Spine| {
+                all.retain(|(_, entry): &(TaskId, Entry)| visibility.agent(spine, &entry.agent));
+                all
+            };
+            all = society.look(visible).await?;
+        }
         all.sort_by(|(a, left), (b, right)| (right.updated, b).cmp(&(left.updated, a)));
         Ok(all)
     }

@@ -1,17 +1,15 @@
 //! The capabilities of an agent, in AG-UI's terms.
 
-use axum::extract::State;
 use polis_domain::EffectClass;
 use serde_json::{Value, json};
 
 use super::find_addressee;
 use crate::addressee::addressees;
-use crate::extract::PathParam;
+use crate::extract::{CallerState, PathParam};
 use crate::problem::Problem;
-use crate::state::SocietyState;
 
 pub(crate) async fn capabilities(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     PathParam(agent): PathParam,
 ) -> Result<axum::Json<Value>, Problem> {
     let addressee = find_addressee(&state, &agent).await?;

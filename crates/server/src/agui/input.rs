@@ -1,6 +1,6 @@
 //! What a client of AG-UI asks for. Fields that we do not know are passed over, as the protocol wants it.
 
-use polis_domain::{Digest, Task, TaskId};
+use polis_domain::{Digest, PersonId, Task, TaskId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -62,13 +62,18 @@ pub(crate) enum NewContent {
 
 impl RunAgentInput {
     /// The request that a thread is. A thread whose name cannot be a request's has one that is made of it.
-    pub(crate) fn task(&self) -> TaskId {
+    /// Two persons may give their threads the same name.
+    pub(crate) fn task(&self, person: &PersonId) -> TaskId {
+        let is_owner = person.as_str() == PersonId::OWNER;
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         let fits = !self.thread_id.is_empty() && self.thread_id.len() <= 128 && self.thread_id.chars().all(plain);
-        if fits {
+        if fits && is_owner {
             return self.thread_id.as_str().into();
         }
-        let digest = serde_json::to_value(Digest::of([self.thread_id.as_str()])).unwrap_or_default();
+        let digest = serde_json::to_value(Digest::of(
+            [self.thread_id.as_str()].into_iter().chain(Some(person.as_str()).filter(|_| !is_owner)),
+        ))
+        .unwrap_or_default();
         format!("agui-{}", digest.as_str().unwrap_or_default()).into()
     }
 
@@ -196,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_thread_is_a_request_of_its_name_or_of_one_made_of_it() {
-        assert_eq!(input(json!({})).task().as_str(), "t1");
-        let odd = input(json!({ "threadId": "a/b c" })).task();
+        assert_eq!(input(json!({})).task(&PersonId::owner()).as_str(), "t1");
+        let odd = input(json!({ "threadId": "a/b c" })).task(&PersonId::owner());
         assert!(odd.as_str().starts_with("agui-"), "{odd}");
-        assert_eq!(odd, input(json!({ "threadId": "a/b c" })).task());
+        assert_eq!(odd, input(json!({ "threadId": "a/b c" })).task(&PersonId::owner()));
     }
 }

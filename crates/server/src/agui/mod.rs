@@ -18,7 +18,6 @@ mod verifier;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -29,7 +28,7 @@ use polis_engine::Society;
 use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
 use crate::body::Json;
 use crate::caller::{RequestCaller, Scope};
-use crate::extract::PathParam;
+use crate::extract::{CallerState, PathParam};
 use crate::problem::Problem;
 use crate::state::SocietyState;
 pub(crate) use capabilities::capabilities;
@@ -47,13 +46,13 @@ const RUN: &str = "aguiRun";
 
 /// A run: sends the new content of the thread, or answers interrupts, and streams the result.
 pub(crate) async fn run(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     RequestCaller(caller): RequestCaller,
     PathParam(agent): PathParam,
     Json(input): Json<RunAgentInput>,
 ) -> Result<Response, Problem> {
     let addressee = find_addressee(&state, &agent).await?;
-    let task = input.task();
+    let task = input.task(state.society.person());
     let envelopes = state.society.messages(&task).await?;
     if let Some((recorded, envelope)) = envelopes.iter().find(|(_, envelope)| has_run_id(envelope, &input.run_id)) {
         // The same run again: its client has missed the result.
@@ -66,9 +65,8 @@ pub(crate) async fn run(
     let outcome = if input.resume.is_empty() {
         match input.new_content(!envelopes.is_empty()) {
             Ok(new_content) => {
-                let society = state.society.for_person(caller.person());
                 let to = addressee.receiver.or_first(envelopes.first().map(|(_, envelope)| &envelope.to));
-                send_content(&state, &society, &to, &task, run, new_content, &input).await
+                send_content(&state, &to, &task, run, new_content, &input).await
             }
             Err((code, message)) => failed_run(run, code, &message),
         }
@@ -81,12 +79,12 @@ pub(crate) async fn run(
 
 /// Tells what is there on the thread, and goes on with what comes.
 pub(crate) async fn connect(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     PathParam(agent): PathParam,
     Json(input): Json<RunAgentInput>,
 ) -> Result<Response, Problem> {
     find_addressee(&state, &agent).await?;
-    let task = input.task();
+    let task = input.task(state.society.person());
     let envelopes = state.society.messages(&task).await?;
     let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user()).map(|(recorded, _)| recorded.seq);
     let messages = Body::MessagesSnapshot { messages: messages_until(&envelopes, last.unwrap_or(Seq(0))) };
@@ -129,7 +127,6 @@ fn failed_run(mut run: Run, code: &str, message: &str) -> Result<Run, Problem> {
 /// Sends a new message, or submits the results of the client's own tools.
 async fn send_content(
     state: &SocietyState,
-    society: &Society,
     to: &Receiver,
     task: &TaskId,
     run: Run,
@@ -160,10 +157,10 @@ async fn send_content(
                 return failed_run(run, "interrupts_pending", &message);
             }
             message.meta.insert(RUN.to_owned(), input.run_id.as_str().into());
-            let conversation = conversation_of(society, "agui", to, &input.thread_id).await?;
+            let conversation = conversation_of(&state.society, "agui", to, &input.thread_id).await?;
             // A thread that the client names as one of the person's conversations is that one.
             let to = if conversation.as_str() == input.thread_id { &Receiver::Agent(conversation.clone()) } else { to };
-            match deliver(society, to, conversation, task, message).await {
+            match deliver(&state.society, to, conversation, task, message).await {
                 Ok(sent) => Ok(run.answering(sent.message_id)),
                 Err(rejected) => failed_run(run, rejected.code(), &rejected.to_string()),
             }

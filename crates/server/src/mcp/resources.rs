@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use polis_api::local::artifact_id;
 use polis_api::{Direction, MessagePaging, ThreadPart};
-use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId};
+use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId, Visibility};
 use serde_json::{Map, Value, json};
 
 use super::protocol_version::ProtocolEra;
@@ -62,7 +62,8 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
     peer.caller.needs(Scope::Read).map_err(|error| Fault::from(&error))?;
-    let page = peer.state.society.look(move |spine| page(spine, after.as_ref())).await.map_err(Problem::from);
+    let visibility = peer.state.society.visibility().clone();
+    let page = peer.state.society.look(move |spine| page(spine, after.as_ref(), &visibility)).await.map_err(Problem::from);
     let (listed, next) = page.map_err(|problem| Fault::from(&*problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
         json!({
@@ -82,10 +83,11 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
 type ListedThread = (ThreadId, AgentId, u32);
 
 /// The threads after one, in the order of their names, and where the next page begins.
-fn page(spine: &Spine, after: Option<&ThreadId>) -> (Vec<ListedThread>, Option<ThreadId>) {
+fn page(spine: &Spine, after: Option<&ThreadId>, visibility: &Visibility) -> (Vec<ListedThread>, Option<ThreadId>) {
     let main = spine.agents.keys().map(AgentId::main_thread);
     let all: BTreeSet<ThreadId> = spine.threads.keys().cloned().chain(main).collect();
-    let mut ids = all.into_iter().filter(|id| after.is_none_or(|after| id > after));
+    let is_next = |id: &ThreadId| after.is_none_or(|after| id > after) && visibility.thread(spine, id);
+    let mut ids = all.into_iter().filter(is_next);
     let own = |id: ThreadId| {
         let head = spine.threads.get(&id);
         let agent = head.map_or_else(|| AgentId::from(id.as_str()), |head| head.agent.clone());
@@ -153,7 +155,7 @@ async fn artifact(peer: &Peer, id: &str) -> Result<Value, Problem> {
         let detail = format!("it has {total} bytes, too many to return here; get it at /api/artifacts/{id}");
         return Err(Problem::bad_request("artifact_too_large", detail));
     }
-    let mut content = api.content(&id, 0..total)?;
+    let mut content = api.content(&id, 0..total).await?;
     let mut bytes = Vec::new();
     while let Some(chunk) = content.next().await {
         let broken = |error: io::Error| Problem::bad_request("artifact_damaged", format!("the content broke off: {error}"));

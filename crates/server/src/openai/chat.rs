@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -20,6 +19,7 @@ use super::models::find_model;
 use super::side_request;
 use crate::agui::{KEEP_ALIVE, TokenUsage};
 use crate::caller::RequestCaller;
+use crate::extract::CallerState;
 use crate::state::SocietyState;
 
 /// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
@@ -62,7 +62,7 @@ struct Message {
 }
 
 pub(crate) async fn chat(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     RequestCaller(caller): RequestCaller,
     headers: HeaderMap,
     Body(request): Body<Request>,

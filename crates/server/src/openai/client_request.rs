@@ -96,7 +96,7 @@ pub(super) async fn start_run(
         .collect();
     let words = words.join("\n\n");
     if !results.is_empty() {
-        return submit_results(state, caller, &results, &words).await;
+        return submit_results(state, &results, &words).await;
     }
     if words.trim().is_empty() {
         return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's and must not be empty"));
@@ -110,7 +110,7 @@ pub(super) async fn start_run(
             request.items.splice(0..0, before);
             ConversationMatch { task: state.society.new_task(), fingerprint: String::new(), is_known: false, repeated: None }
         }
-        None => find(state, caller, &request).await?,
+        None => find(state, &request).await?,
     };
     if let Some((recorded, envelope)) = place.repeated.filter(|_| request.is_retry) {
         let names = names(&envelope.task_id);
@@ -155,9 +155,8 @@ pub(super) async fn start_run(
     if !request.client_tools.is_empty() {
         meta.insert(Task::CLIENT_TOOLS.to_owned(), Value::Array(request.client_tools));
     }
-    let society = state.society.for_person(caller.person());
     let message = ClientMessage { words, instructions, earlier, meta };
-    let sent = deliver(&society, &to, AgentId::from(task.as_str()), &task, message).await?;
+    let sent = deliver(&state.society, &to, AgentId::from(task.as_str()), &task, message).await?;
     Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }
 
@@ -169,7 +168,7 @@ async fn open_run(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), Api
 }
 
 /// Finds the request by the user's messages.
-async fn find(state: &SocietyState, caller: &Caller, request: &ClientRequest) -> Result<ConversationMatch, ApiError> {
+async fn find(state: &SocietyState, request: &ClientRequest) -> Result<ConversationMatch, ApiError> {
     let mut user_texts: Vec<Vec<String>> = vec![Vec::new()];
     for item in &request.items {
         match item {
@@ -186,7 +185,7 @@ async fn find(state: &SocietyState, caller: &Caller, request: &ClientRequest) ->
     user_texts.retain(|part| !part.is_empty());
     let key = ConversationKey {
         receiver: request.to.receiver.name(),
-        person: &caller.person(),
+        person: state.society.person(),
         user: &request.user,
         name: request.name.clone(),
         user_texts: &user_texts,
@@ -217,15 +216,13 @@ fn unknown_to_request(request: &ClientRequest, is_known: bool) -> (Vec<String>, 
 }
 
 /// Submits the results of client tools; the ids of the calls tell which request waits for them.
-async fn submit_results(
-    state: &SocietyState,
-    caller: &Caller,
-    results: &[(String, String)],
-    words: &str,
-) -> Result<StartedRun, ApiError> {
+async fn submit_results(state: &SocietyState, results: &[(String, String)], words: &str) -> Result<StartedRun, ApiError> {
     let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
-    let task =
-        state.society.look(move |spine| turns.iter().find_map(|turn| spine.turns.get(turn).map(|turn| turn.task.clone())));
+    let visibility = state.society.visibility().clone();
+    let task = state.society.look(move |spine| {
+        let turn = turns.iter().find_map(|turn| spine.turns.get(turn))?;
+        visibility.agent(spine, &turn.agent).then(|| turn.task.clone())
+    });
     let unknown = || {
         let message = "none of these calls is pending; each call is answered once";
         ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
@@ -245,7 +242,7 @@ async fn submit_results(
     if !words.trim().is_empty() {
         let first = state.society.messages(&task).await?.first().map(|(_, envelope)| envelope.to.clone());
         let to = first.unwrap_or_else(AgentId::root);
-        state.society.for_person(caller.person()).send(to, words, Some(task.clone())).await?;
+        state.society.send(to, words, Some(task.clone())).await?;
     }
     Ok(StartedRun { task, seq, run: run.or_idle() })
 }

@@ -1,23 +1,19 @@
 //! The models that clients can choose: the society, agents and roles.
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
 use crate::addressee::{Addressee, addressee, addressees};
-use crate::extract::PathParam;
+use crate::extract::{CallerState, PathParam};
 use crate::state::SocietyState;
 
-pub(crate) async fn models(State(state): State<SocietyState>) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn models(CallerState(state): CallerState) -> Result<axum::Json<Value>, ApiError> {
     let data: Vec<_> = addressees(&state).await?.iter().map(model_json).collect();
     Ok(axum::Json(json!({ "object": "list", "data": data })))
 }
 
-pub(crate) async fn model(
-    State(state): State<SocietyState>,
-    PathParam(name): PathParam,
-) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn model(CallerState(state): CallerState, PathParam(name): PathParam) -> Result<axum::Json<Value>, ApiError> {
     Ok(axum::Json(model_json(&find_model(&state, &name).await?)))
 }
 

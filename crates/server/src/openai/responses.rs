@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -28,8 +27,8 @@ use super::models::find_model;
 use super::response_output::ResponseOutput;
 use crate::addressee::Receiver;
 use crate::agui::{KEEP_ALIVE, Run, RunIds, TokenUsage};
-use crate::caller::{Caller, RequestCaller, Scope};
-use crate::extract::PathParam;
+use crate::caller::RequestCaller;
+use crate::extract::{CallerState, PathParam};
 use crate::state::SocietyState;
 
 #[derive(Deserialize)]
@@ -62,12 +61,12 @@ pub(crate) struct Request {
 }
 
 pub(crate) async fn create(
-    State(state): State<SocietyState>,
+    CallerState(state): CallerState,
     RequestCaller(caller): RequestCaller,
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
-    let conversation = find_conversation(&state, &caller, &request.conversation).await?;
+    let conversation = find_conversation(&state, &request.conversation).await?;
     let task = match (&request.previous_response_id, &conversation) {
         (Some(_), Some(_)) => {
             let message = "continue a conversation or a response, not both";
@@ -120,10 +119,7 @@ pub(crate) async fn create(
 }
 
 /// A response in its current state.
-pub(crate) async fn retrieve(
-    State(state): State<SocietyState>,
-    PathParam(id): PathParam,
-) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn retrieve(CallerState(state): CallerState, PathParam(id): PathParam) -> Result<axum::Json<Value>, ApiError> {
     let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     let envelopes = state.society.messages(&task).await?;
     let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
@@ -179,27 +175,26 @@ async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) 
 }
 
 /// Cancels the request of a response.
-pub(crate) async fn cancel(State(state): State<SocietyState>, PathParam(id): PathParam) -> Result<axum::Json<Value>, ApiError> {
+pub(crate) async fn cancel(CallerState(state): CallerState, PathParam(id): PathParam) -> Result<axum::Json<Value>, ApiError> {
     let (_, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
     match state.society.cancel(Target::Task(task), "cancelled by the client").await {
         // It is over already, which is as good.
         Ok(()) | Err(CommandError::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
     }
-    retrieve(State(state), PathParam(id)).await
+    retrieve(CallerState(state), PathParam(id)).await
 }
 
 /// The conversation that a client names by its id.
-async fn find_conversation(state: &SocietyState, caller: &Caller, named: &Value) -> Result<Option<AgentId>, ApiError> {
+async fn find_conversation(state: &SocietyState, named: &Value) -> Result<Option<AgentId>, ApiError> {
     let id = match named {
         Value::Null => return Ok(None),
         Value::String(id) => id.as_str(),
         named => named.get("id").and_then(Value::as_str).unwrap_or_default(),
     };
-    let (asked, person) = (AgentId::from(id), caller.person());
-    let may_see_all = caller.may(Scope::Admin);
+    let (asked, visibility) = (AgentId::from(id), state.society.visibility().clone());
     let found = state.society.look(move |spine| {
-        let own = spine.conversation(&asked).filter(|known| may_see_all || known.person == person);
+        let own = spine.conversation(&asked).filter(|_| visibility.agent(spine, &asked));
         own.map(|_| asked.clone())
     });
     let unknown = || {

@@ -24,6 +24,7 @@ impl Named {
             at: Timestamp(1),
             agent: None,
             task: None,
+            person: None,
         };
         self.0.lock().unwrap().extend(result.artifacts.iter().map(entry));
     }

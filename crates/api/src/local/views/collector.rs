@@ -103,7 +103,11 @@ impl<'a> EventCollector<'a> {
     pub(super) async fn turn(&mut self, turn: TurnId) -> Result<Option<ThreadId>, LogError> {
         let Some(before) = turn.0.0.checked_sub(1).filter(|_| turn.0 <= self.through) else { return Ok(None) };
         let started = self.society.log().read(self.society.id(), Seq(before), 1).await?.pop();
-        let Some(thread) = started.filter(is_start).and_then(|recorded| recorded.thread) else { return Ok(None) };
+        let Some(thread) =
+            started.filter(|recorded| recorded.seq == turn.0 && is_start(recorded)).and_then(|recorded| recorded.thread)
+        else {
+            return Ok(None);
+        };
         let opened = self.read(&thread, ThreadRange { oldest: 1, ..ThreadRange::ALL }).await?;
         self.keep(opened.into_iter().filter(|recorded| matches!(recorded.event, Event::ThreadOpened { .. })));
         let mut after = Seq(before);
@@ -123,7 +127,8 @@ impl<'a> EventCollector<'a> {
     /// Collects the start of an open turn and its newest events.
     pub(super) async fn open_turn(&mut self, turn: TurnId) -> Result<(), LogError> {
         let Some(before) = turn.0.0.checked_sub(1) else { return Ok(()) };
-        let Some(started) = self.society.log().read(self.society.id(), Seq(before), 1).await?.pop() else { return Ok(()) };
+        let started = self.society.log().read(self.society.id(), Seq(before), 1).await?.pop();
+        let Some(started) = started.filter(|recorded| recorded.seq == turn.0) else { return Ok(()) };
         let Some(thread) = started.thread.clone() else { return Ok(()) };
         let range = ThreadRange { after: turn.0, through: self.through, newest: RECENT, ..ThreadRange::ALL };
         let events = self.read(&thread, range).await?;

@@ -97,7 +97,7 @@ impl Records {
                 self.stop_waiting(*id);
                 self.wait(*id);
             }
-            Event::EffectCleared { id } => {
+            Event::EffectCleared { id, .. } => {
                 let Some(effect) = self.effects.get_mut(id) else { return };
                 effect.stage = EffectStage::Cleared;
                 self.stop_waiting(*id);
@@ -189,7 +189,7 @@ impl Records {
                 let waiting = WaitingRecord { at: *at, ..waiting(&name, found, what) };
                 self.waiting.insert(name, waiting);
             }
-            Event::TurnResumed { turn } => {
+            Event::TurnResumed { turn, .. } => {
                 self.waiting.remove(&turn.to_string());
                 if let Some(turn) = self.turns.get_mut(turn) {
                     turn.parked = None;

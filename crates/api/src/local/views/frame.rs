@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use polis_domain::{AgentId, BudgetScope, InboxEntry, Role, Spent, Spine, TaskId, Timestamp, TurnId};
+use polis_domain::{
+    Account, AgentId, Allowed, BudgetScope, InboxEntry, Role, Spent, Spine, TaskId, Timestamp, TurnId, Visibility,
+};
 use polis_engine::Society;
 
 use super::super::agents::listed_agents;
@@ -55,27 +57,31 @@ pub(super) enum Agents<'a> {
 
 impl ViewFrame {
     /// The frame with these agents.
-    pub(super) fn of(spine: &Spine, agents: &Agents<'_>) -> Self {
-        let (listed, next) = listed(spine, agents);
+    pub(super) fn of(spine: &Spine, agents: &Agents<'_>, visibility: &Visibility) -> Self {
+        let (listed, next) = listed(spine, agents, visibility);
         let roles: BTreeSet<_> = listed.iter().map(|agent| &agent.role).collect();
         let roles = roles.into_iter().filter_map(|role| spine.roles.get(role)).cloned().collect();
-        let waiting = open_approvals(spine);
+        let waiting = open_approvals(spine, visibility);
         let asking: BTreeSet<TurnId> = waiting.iter().map(|open| open.id.turn()).collect();
-        let running = spine.turns.keys().rev().filter(|id| !asking.contains(id)).take(OPEN_TURNS);
+        let turns = || spine.turns.iter().filter(|(_, turn)| visibility.agent(spine, &turn.agent));
+        let running = turns().rev().map(|(id, _)| id).filter(|id| !asking.contains(id)).take(OPEN_TURNS);
         let open = asking.iter().take(ASKING_TURNS).map(|id| (*id, true)).chain(running.map(|id| (*id, false))).collect();
         let mut tasks = HashMap::<TaskId, Vec<TurnId>>::new();
-        for (id, turn) in &spine.turns {
+        for (id, turn) in turns() {
             tasks.entry(turn.task.clone()).or_default().push(*id);
         }
-        let artifacts = spine.artifacts.entries();
+        let mut artifacts: Vec<_> =
+            spine.artifacts.entries().iter().rev().filter(|it| visibility.artifact(it)).take(ARTIFACTS).cloned().collect();
+        artifacts.reverse();
+        let is_own = |allowed: &&Allowed| *visibility == Visibility::Everything || visibility.has(allowed.person.as_ref());
         let view = View {
             seq: spine.seq,
-            spent: spine.ledger.get(&BudgetScope::Society).map(|account| account.spent).unwrap_or_default(),
-            allowed: spine.allowed.clone(),
-            agent_count: spine.staff(),
+            spent: spent(spine, visibility),
+            allowed: spine.allowed.iter().filter(is_own).cloned().collect(),
+            agent_count: if *visibility == Visibility::Everything { spine.staff() } else { listed.len() },
             waiting_count: waiting.len(),
             agents: listed,
-            artifacts: artifacts[artifacts.len().saturating_sub(ARTIFACTS)..].to_vec(),
+            artifacts,
             next,
             open: tasks,
             ..View::default()
@@ -131,7 +137,7 @@ impl ViewFrame {
 }
 
 /// The agents of a frame, in the order in which they were created, and the cursor of the next page.
-fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<String>) {
+fn listed(spine: &Spine, agents: &Agents<'_>, visibility: &Visibility) -> (Vec<AgentRecord>, Option<String>) {
     let mut ids: Vec<&AgentId> = match agents {
         Agents::About(_) if spine.staff() <= AGENTS && spine.agents.len() <= SCANNED_AGENTS => {
             listed_agents(spine).map(|(id, _)| id).collect()
@@ -147,6 +153,7 @@ fn listed(spine: &Spine, agents: &Agents<'_>) -> (Vec<AgentRecord>, Option<Strin
     {
         ids.push(agent);
     }
+    ids.retain(|id| visibility.agent(spine, id));
     ids.sort_by_cached_key(|id| cursor(spine, id));
     ids.dedup();
     let (after, limit) = match agents {
@@ -208,6 +215,18 @@ fn record(spine: &Spine, id: &AgentId, spent: Spent) -> Option<AgentRecord> {
         terminated_at: None,
         spent,
     })
+}
+
+/// What was spent on models: in the whole society, or in the conversations of one person.
+fn spent(spine: &Spine, visibility: &Visibility) -> Spent {
+    if *visibility == Visibility::Everything {
+        return spine.ledger.get(&BudgetScope::Society).map(|account| account.spent).unwrap_or_default();
+    }
+    let own = |(scope, account): (&BudgetScope, &Account)| match scope {
+        BudgetScope::Agent(id) => (spine.top(id) == id && visibility.agent(spine, id)).then_some(account.spent),
+        _ => None,
+    };
+    spine.ledger.iter().filter_map(own).fold(Spent::default(), Spent::plus)
 }
 
 /// What each of these agents spent itself. An account also has what the agents below spent.

@@ -175,8 +175,8 @@ impl Local {
         self.caller.needs(Scope::Read)?;
         let limit = page.limit.unwrap_or(AGENTS).clamp(1, MAX_AGENTS);
         let list = {
-            let after = page.after.clone();
-            move |spine: &Spine| ViewFrame::of(spine, &Agents::Page(after.as_deref(), limit))
+            let (after, visibility) = (page.after.clone(), self.society.visibility().clone());
+            move |spine: &Spine| ViewFrame::of(spine, &Agents::Page(after.as_deref(), limit), &visibility)
         };
         let Some(at) = page.at else {
             return self.society.look(list).await?.finish(&self.society).await;
@@ -197,7 +197,8 @@ impl Local {
     }
 
     async fn frame(&self, agent: Option<AgentId>) -> Result<ViewFrame, ApiError> {
-        Ok(self.society.look(move |spine| ViewFrame::of(spine, &Agents::About(agent.as_ref()))).await?)
+        let visibility = self.society.visibility().clone();
+        Ok(self.society.look(move |spine| ViewFrame::of(spine, &Agents::About(agent.as_ref()), &visibility)).await?)
     }
 
     /// The frame with further records.

@@ -1,0 +1,102 @@
+//! Handles of a society for persons: who acts, what they see, and what their commands reach.
+
+use polis_domain::{AgentId, Command, PersonId, Refusal, Spine, Target, TaskId, ThreadId, TurnId, Visibility};
+use polis_ports::ThreadRange;
+
+use crate::error::CommandError;
+use crate::society::Society;
+
+impl Society {
+    /// Who acts through this handle.
+    pub fn person(&self) -> &PersonId {
+        &self.person
+    }
+
+    /// A handle for a person: what is sent and started through it is theirs.
+    #[must_use]
+    pub fn for_person(&self, person: PersonId) -> Self {
+        let mut society = self.clone();
+        society.person = person;
+        society
+    }
+
+    /// The same for somebody who sees and reaches only what is theirs. What belongs to others does not exist for them.
+    #[must_use]
+    pub fn limited_to(&self, person: PersonId) -> Self {
+        self.for_person(person.clone()).with_visibility(Visibility::Person(person))
+    }
+
+    /// The same without limits.
+    #[must_use]
+    pub fn unlimited(&self) -> Self {
+        self.clone().with_visibility(Visibility::Everything)
+    }
+
+    /// What can be seen through this handle.
+    pub fn visibility(&self) -> &Visibility {
+        &self.visibility
+    }
+
+    /// Refuses a command about what belongs to others, as if that did not exist.
+    pub(crate) async fn check_reach(&self, command: &Command) -> Result<(), CommandError> {
+        if self.visibility == Visibility::Everything {
+            return Ok(());
+        }
+        let (visibility, aim) = (self.visibility.clone(), Aim::of(command));
+        // A request belongs to whom its first message was for, also after it has ended.
+        if let Aim::Agent(_, Some(task)) | Aim::Task(task) = &aim {
+            let first = ThreadRange { oldest: 1, ..ThreadRange::ALL };
+            let first = self.ports().log.read_thread(self.id(), &task.thread(), first).await?;
+            let is_free = first.is_empty();
+            let seen = visibility.clone();
+            if !is_free && !self.look(move |spine| first.iter().all(|first| seen.event(spine, first))).await? {
+                return Err(Refusal::UnknownTask(task.clone()).into());
+            }
+        }
+        let refusal = self.look(move |spine| aim.refusal(spine, &visibility)).await?;
+        refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
+    }
+}
+
+/// What a command is about.
+enum Aim {
+    /// An agent, for a request if one is named.
+    Agent(AgentId, Option<TaskId>),
+    Conversation(AgentId),
+    Task(TaskId),
+    Turn(TurnId, Refusal),
+    Thread(ThreadId),
+    /// The society as a whole. Who may change that is decided by the caller's scopes.
+    Society,
+}
+
+impl Aim {
+    fn of(command: &Command) -> Self {
+        match command {
+            Command::Once { command, .. } | Command::By { command, .. } => Self::of(command),
+            Command::Send { envelope } => Self::Agent(envelope.to.clone(), Some(envelope.task_id.clone())),
+            Command::StartConversation { envelope: Some(envelope), .. } => Self::Task(envelope.task_id.clone()),
+            Command::ChangeConversation { agent, .. } => Self::Conversation(agent.clone()),
+            Command::Terminate { agent, .. } | Command::Spawn { parent: agent, .. } => Self::Agent(agent.clone(), None),
+            Command::RestoreContext { thread } => Self::Thread(thread.clone()),
+            Command::Resolve { id, .. } => Self::Turn(id.turn, Refusal::NotOpen(*id)),
+            Command::Answer { id, .. } => Self::Turn(id.call.turn, Refusal::NotAsked(*id)),
+            Command::Resume { turn } | Command::Cancel { target: Target::Turn(turn), .. } => {
+                Self::Turn(*turn, Refusal::TurnNotOpen(*turn))
+            }
+            Command::Cancel { target: Target::Task(task), .. } => Self::Task(task.clone()),
+            _ => Self::Society,
+        }
+    }
+
+    /// Why somebody who sees this much is refused.
+    fn refusal(self, spine: &Spine, visibility: &Visibility) -> Option<Refusal> {
+        match self {
+            Self::Agent(agent, _) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownAgent(agent)),
+            Self::Conversation(agent) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownConversation(agent)),
+            Self::Turn(turn, refusal) => (!visibility.turn(spine, turn)).then_some(refusal),
+            Self::Thread(thread) => (!visibility.thread(spine, &thread)).then_some(Refusal::UnknownThread(thread)),
+            Self::Task(_) | Self::Society => None,
+        }
+    }
+}
