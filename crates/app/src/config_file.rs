@@ -149,6 +149,9 @@ pub(crate) struct ServerSection {
     /// Origins of other pages that may call.
     #[serde(default)]
     pub(crate) cors: Vec<String>,
+    /// The persons who decide the approvals of everybody.
+    #[serde(default)]
+    pub(crate) approvers: Vec<String>,
     /// Requests a second with each further token.
     pub(crate) requests_per_second: Option<NonZeroU32>,
     /// How long a client tool call waits for the client.

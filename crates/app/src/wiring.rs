@@ -439,5 +439,6 @@ fn options(config: &Config) -> Result<Options, CliError> {
     let usual = Options::new(entropy, root);
     let patience = config.http.client_tool_seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
     let client_patience = patience.unwrap_or(usual.client_patience);
-    Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), client_patience, ..usual })
+    let approvers = config.http.approvers.iter().map(|person| person.as_str().into()).collect();
+    Ok(Options { own_thread: true, models, budgets: config.budgets.clone(), client_patience, approvers, ..usual })
 }

@@ -643,6 +643,11 @@ impl LastingApproval {
 }
 
 impl OpenEffect {
+    /// Whether a person must say yes or no to it; a question that needs more is none.
+    pub fn is_approval(&self) -> bool {
+        matches!(self.kind, OpenKind::Approval(_) | OpenKind::Grant(_)) || self.stage == Stage::InDoubt
+    }
+
     /// Whether it is a call that may change what other calls read.
     pub(crate) fn may_write(&self) -> bool {
         matches!(&self.kind, OpenKind::Tool(class) if *class != EffectClass::Read) && !self.own

@@ -13,6 +13,9 @@ pub enum CommandError {
     /// The log cannot be written or read now. Nothing was acknowledged; try again later.
     #[error("{}", .0.message)]
     Unavailable(Failure),
+    /// Others decide this: these persons.
+    #[error("this is decided by {0}; ask them")]
+    NotApprover(String),
     /// The society is stopping or has stopped.
     #[error("the society is stopping and accepts nothing; try again after its restart")]
     Stopping,
@@ -24,6 +27,7 @@ impl CommandError {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::Unavailable(failure) => &failure.code,
+            Self::NotApprover(_) => "not_approver",
             Self::Stopping => "stopping",
         }
     }

@@ -1,6 +1,8 @@
 //! Handles of a society for persons: who acts, what they see, and what their commands reach.
 
-use polis_domain::{AgentId, Command, PersonId, Refusal, Spine, Target, TaskId, ThreadId, TurnId, Visibility};
+use polis_domain::{
+    AgentId, Command, EffectId, OpenEffect, PersonId, Refusal, Spine, Target, TaskId, ThreadId, TurnId, Visibility,
+};
 use polis_ports::ThreadRange;
 
 use crate::error::CommandError;
@@ -37,6 +39,11 @@ impl Society {
         &self.visibility
     }
 
+    /// Whether the person decides the approvals of others.
+    pub fn is_approver(&self) -> bool {
+        self.approvers().contains(&self.person)
+    }
+
     /// Refuses a command about what belongs to others, as if that did not exist.
     pub(crate) async fn check_reach(&self, command: &Command) -> Result<(), CommandError> {
         if self.visibility == Visibility::Everything {
@@ -53,6 +60,20 @@ impl Society {
                 return Err(Refusal::UnknownTask(task.clone()).into());
             }
         }
+        if let Aim::Effect(id) = aim
+            && let approvers = self.approvers()
+            && !approvers.is_empty()
+            && self.look(move |spine| spine.open_effect(id).is_some_and(OpenEffect::is_approval)).await?
+        {
+            if self.is_approver() {
+                return Ok(());
+            }
+            if self.look(move |spine| visibility.turn(spine, id.turn)).await? {
+                let names: Vec<_> = approvers.iter().map(PersonId::as_str).collect();
+                return Err(CommandError::NotApprover(names.join(" or ")));
+            }
+            return Err(Refusal::NotOpen(id).into());
+        }
         let refusal = self.look(move |spine| aim.refusal(spine, &visibility)).await?;
         refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
     }
@@ -65,6 +86,7 @@ enum Aim {
     Conversation(AgentId),
     Task(TaskId),
     Turn(TurnId, Refusal),
+    Effect(EffectId),
     Thread(ThreadId),
     /// The society as a whole. Who may change that is decided by the caller's scopes.
     Society,
@@ -79,7 +101,7 @@ impl Aim {
             Command::ChangeConversation { agent, .. } => Self::Conversation(agent.clone()),
             Command::Terminate { agent, .. } | Command::Spawn { parent: agent, .. } => Self::Agent(agent.clone(), None),
             Command::RestoreContext { thread } => Self::Thread(thread.clone()),
-            Command::Resolve { id, .. } => Self::Turn(id.turn, Refusal::NotOpen(*id)),
+            Command::Resolve { id, .. } => Self::Effect(*id),
             Command::Answer { id, .. } => Self::Turn(id.call.turn, Refusal::NotAsked(*id)),
             Command::Resume { turn } | Command::Cancel { target: Target::Turn(turn), .. } => {
                 Self::Turn(*turn, Refusal::TurnNotOpen(*turn))
@@ -92,6 +114,7 @@ impl Aim {
     /// Why somebody who sees this much is refused.
     fn refusal(self, spine: &Spine, visibility: &Visibility) -> Option<Refusal> {
         match self {
+            Self::Effect(id) => (!visibility.turn(spine, id.turn)).then_some(Refusal::NotOpen(id)),
             Self::Agent(agent, _) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownAgent(agent)),
             Self::Conversation(agent) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownConversation(agent)),
             Self::Turn(turn, refusal) => (!visibility.turn(spine, turn)).then_some(refusal),

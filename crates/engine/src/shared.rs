@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polis_domain::{Budgets, Command, Failure, Limits, Recorded, Role, SocietyId, Spine, ThreadId, TurnId};
+use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, SocietyId, Spine, ThreadId, TurnId};
 use polis_ports::{Artifacts, Clock, Live, Log, LogError, Model, NoArtifacts, ThreadRange, Toolbox};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
@@ -82,6 +82,8 @@ pub struct Options {
     pub budgets: Budgets,
     /// How long a call of a client's tool waits for the client to return its result.
     pub client_patience: Duration,
+    /// The persons who decide the approvals of everybody. When empty, each person decides those of their own conversations.
+    pub approvers: Vec<PersonId>,
     /// How many turns may run at the same time; the others queue.
     pub max_running: usize,
     /// How many waiting turns may stay in memory; the others are dropped, and run again from their journals when an answer
@@ -106,6 +108,7 @@ impl Options {
             models: Vec::new(),
             budgets: Budgets::default(),
             client_patience: CLIENT_PATIENCE,
+            approvers: Vec::new(),
             max_running: 4_096,
             max_lingering: 1_024,
             mailbox: 1_024,
@@ -149,6 +152,8 @@ pub(crate) struct Shared {
     pub(crate) models: Vec<Arc<str>>,
     /// See [`Options::client_patience`].
     pub(crate) client_patience: Duration,
+    /// See [`Options::approvers`].
+    pub(crate) approvers: Vec<PersonId>,
     /// The tool lists that agents are offered.
     pub(crate) offers: Offers,
     /// The newest threads, so that a read right after a write does not go to the log.
@@ -169,6 +174,7 @@ impl Shared {
             cast,
             models: Vec::new(),
             client_patience: CLIENT_PATIENCE,
+            approvers: Vec::new(),
             offers: Offers::default(),
             recent: Recent::default(),
             actor,

@@ -131,7 +131,8 @@ impl Society {
         let (actor, mailbox) = mpsc::channel(options.mailbox);
         let entropy = mix(options.entropy);
         let (models, client_patience) = (options.models.clone(), options.client_patience);
-        let shared = Arc::new(Shared { models, client_patience, ..Shared::new(id, ports, cast, actor) });
+        let approvers = options.approvers.clone();
+        let shared = Arc::new(Shared { models, client_patience, approvers, ..Shared::new(id, ports, cast, actor) });
         let own_thread = options.own_thread;
         let actor = Actor::new(shared.clone(), options, mailbox);
         let (opened, open) = oneshot::channel();
@@ -506,6 +507,10 @@ impl Society {
     pub async fn stored_org(&self) -> Result<Org, LogError> {
         let (spine, _) = fold(self.ports(), self.id()).await?;
         Ok(Org::of(&spine))
+    }
+
+    pub(crate) fn approvers(&self) -> &[PersonId] {
+        &self.handle.shared.approvers
     }
 
     pub(crate) fn ports(&self) -> &Ports {

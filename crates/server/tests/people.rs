@@ -1,12 +1,14 @@
 //! Two people with tokens of their own: through no route, event or stream does one see or change what is the other's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use polis_domain::{CallResult, Effect, EffectClass, Event, Outcome, Recorded, Ruling, Seq};
+use polis_domain::{CallResult, Effect, EffectClass, Event, Outcome, PersonId, Recorded, Ruling, Seq, Spine};
+use polis_engine::Options;
 use polis_server::{Scope, Security, Token, TokenFile, route_table};
-use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 
 use crate::support::{Reply, Rig, send, society};
@@ -36,6 +38,10 @@ struct Person<'a> {
 
 impl House {
     async fn new() -> Self {
+        Self::with_approvers(Vec::new()).await
+    }
+
+    async fn with_approvers(approvers: Vec<PersonId>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = TokenFile::new(dir.path().join("tokens.json"));
         for (n, name) in [(1, "ann"), (2, "bob")] {
@@ -46,7 +52,8 @@ impl House {
         let tools = tools.ruled(|_, _| Ruling::Ask("it writes".into()));
         let model = ScriptedModel::new(|_| ScriptedReply::text("a thought"));
         let security = Security { tokens: Some(file.clone()), ..Security::default() };
-        let rig = Rig::at(std::sync::Arc::new(MemoryLog::new()), model, tools, security).await;
+        let options = Options { approvers, ..Options::new(7, worker_role()) };
+        let rig = Rig::opened(Arc::new(MemoryLog::new()), model, tools, security, options).await;
         Self { _dir: dir, file, rig }
     }
 
@@ -88,6 +95,18 @@ impl Person<'_> {
             text.push_str(&String::from_utf8_lossy(frame.data_ref().map(|data| &data[..]).unwrap_or_default()));
         }
         text
+    }
+
+    /// Submits a program that asks, as the nth one, and gives what waits then.
+    async fn asked(&self, program: &str, nth: usize) -> String {
+        self.post("/api/submit", json!({ "text": program })).await;
+        let mut watch = self.rig.society.watch(Seq(0));
+        let mut questions = 0;
+        while questions < nth {
+            let event = &watch.next_event().await.unwrap().unwrap().event;
+            questions += usize::from(matches!(event, Event::EffectStarted { effect: Effect::Approval { .. }, .. }));
+        }
+        self.get("/api/approvals").await["approvals"][0]["id"].as_str().unwrap().to_owned()
     }
 
     /// Submits a program and waits for the end of its request.
@@ -343,9 +362,8 @@ impl Anns {
 /// How many events of the log are Ann's.
 async fn anns_events(rig: &Rig) -> usize {
     let events = rig.log.events(&society());
-    let ann = polis_domain::PersonId::from("ann");
-    let count =
-        move |spine: &polis_domain::Spine| events.iter().filter(|recorded| spine.person_of(recorded) == Some(&ann)).count();
+    let ann = PersonId::from("ann");
+    let count = move |spine: &Spine| events.iter().filter(|recorded| spine.person_of(recorded) == Some(&ann)).count();
     rig.society.look(count).await.unwrap()
 }
 
@@ -432,18 +450,7 @@ async fn decisions_are_made_by_whom_they_belong_to_and_the_log_says_who() {
     house.file.add("approver", Some("carl"), scopes, &Token::of_bits([4; 32])).unwrap();
     let (ann, bob, carl) = (house.person(1), house.person(2), house.person(4));
     let call = Program(vec![Op::Call(vec![("note".into(), "a".into())])]).text();
-    // Asks to make the call, and gives what the person is asked then.
-    let asked = async |person: &Person<'_>, nth: usize| {
-        person.post("/api/submit", json!({ "text": call })).await;
-        let is_question =
-            |recorded: &Recorded| matches!(&recorded.event, Event::EffectStarted { effect: Effect::Approval { .. }, .. });
-        let mut watch = house.rig.society.watch(Seq(0));
-        let mut questions = 0;
-        while questions < nth {
-            questions += usize::from(is_question(&watch.next_event().await.unwrap().unwrap()));
-        }
-        person.get("/api/approvals").await["approvals"][0]["id"].as_str().unwrap().to_owned()
-    };
+    let asked = async |person: &Person<'_>, nth: usize| person.asked(&call, nth).await;
     let decided = async |id: &str| {
         let is_it =
             |recorded: &Recorded| matches!(&recorded.event, Event::EffectEnded { id: ended, .. } if ended.to_string() == id);
@@ -464,4 +471,21 @@ async fn decisions_are_made_by_whom_they_belong_to_and_the_log_says_who() {
     assert_eq!(decided(&bobs).await, Some("carl".into()), "the token has another name than its person");
     let (_, task) = ann.submit(&call).await;
     assert_eq!(ann.get(&format!("/api/tasks/{task}")).await["status"], json!("done"), "she is not asked again");
+}
+
+#[tokio::test]
+async fn named_approvers_decide_for_everybody_and_nobody_decides_for_themselves() {
+    let house = House::with_approvers(vec!["bob".into()]).await;
+    let (ann, bob) = (house.person(1), house.person(2));
+    let call = secret(vec![Op::Call(vec![("note".into(), "for bob".into())])]);
+    let id = ann.asked(&call, 1).await;
+    let decide =
+        async |person: &Person<'_>| person.ask("POST", &format!("/api/approvals/{id}"), json!({ "approved": true })).await;
+    assert_eq!(decide(&ann).await.problem(), (403, "not_approver".to_owned()));
+    let listed = bob.get("/api/approvals").await;
+    assert_eq!((&listed["approvals"][0]["id"], &listed["approvals"][0]["call"]["arguments"]), (&json!(id), &json!("for bob")));
+    assert!(!listed.to_string().contains(SECRET), "he reads what he is asked, and no more: {listed}");
+    let log = bob.get("/api/log?after=0").await;
+    assert!(!log.to_string().contains(SECRET), "{log}");
+    assert_eq!(decide(&bob).await.ok()["id"], json!(id));
 }

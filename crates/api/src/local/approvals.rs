@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use polis_domain::{
-    AgentId, Answer, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenInquiry, OpenKind, Outcome,
-    Recorded, Refusal, Resolution, Seq, Spine, Stage, TaskId, ThreadId, TurnId, Verdict, Visibility, Wanted, misfits,
+    AgentId, Answer, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenEffect, OpenInquiry,
+    OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, TaskId, ThreadId, TurnId, Verdict, Visibility, Wanted,
+    misfits,
 };
 use polis_engine::{CommandError, Society};
 use polis_ports::ThreadRange;
@@ -24,11 +25,11 @@ impl Local {
     /// The pending approvals.
     pub async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let visibility = self.society.visibility().clone();
-        let mut open = self.society.look(move |spine| open(spine, &visibility)).await?;
+        let mut open = find(&self.society).await?;
         open.sort_by_cached_key(|found| found.id.cursor());
         let (open, next) = paging.cut(open, |found| found.id.cursor());
-        Ok(Approvals { approvals: with_details(&self.society, open).await?, next })
+        // An approver reads what they are asked, and no more of a conversation that is not theirs.
+        Ok(Approvals { approvals: with_details(&self.society.unlimited(), open).await?, next })
     }
 
     /// Decides what waits under this id.
@@ -58,8 +59,7 @@ pub(super) enum Target {
 
 /// Everything that waits for a person.
 pub async fn waiting(society: &Society) -> Result<Vec<Approval>, ApiError> {
-    let visibility = society.visibility().clone();
-    with_details(society, society.look(move |spine| open(spine, &visibility)).await?).await
+    with_details(&society.unlimited(), find(society).await?).await
 }
 
 async fn with_details(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<Approval>, ApiError> {
@@ -116,6 +116,7 @@ async fn resolve_verdict(society: &Society, id: EffectId, verdict: Verdict) -> R
     if verdict.approved && (verdict.arguments.is_some() || verdict.matching.is_some()) {
         let own = society.look(move |spine| spine.turns.get(&id.turn).map(|turn| turn.thread.clone())).await?;
         let what = match own {
+            Some(thread) if society.is_approver() => details(&society.unlimited(), id, &thread).await?,
             Some(thread) => details(society, id, &thread).await?,
             None => None,
         };
@@ -138,10 +139,20 @@ async fn resolve_verdict(society: &Society, id: EffectId, verdict: Verdict) -> R
     Ok(society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?)
 }
 
+/// Everything that waits for the person of a handle: what is theirs, and for an approver the approvals of others.
+async fn find(society: &Society) -> Result<Vec<OpenApproval>, ApiError> {
+    let (visibility, is_approver) = (society.visibility().clone(), society.is_approver());
+    Ok(society.look(move |spine| open(spine, &visibility, is_approver)).await?)
+}
+
 /// Everything that waits for a person and can be seen, in the order of the turns.
-pub(super) fn open(spine: &Spine, visibility: &Visibility) -> Vec<OpenApproval> {
+pub(super) fn open(spine: &Spine, visibility: &Visibility, is_approver: bool) -> Vec<OpenApproval> {
     let mut found = Vec::new();
-    for (turn_id, turn) in spine.turns.iter().filter(|(_, turn)| visibility.agent(spine, &turn.agent)) {
+    for (turn_id, turn) in &spine.turns {
+        let is_own = visibility.agent(spine, &turn.agent);
+        if !is_own && !is_approver {
+            continue;
+        }
         let (main, path) = spine.address(&turn.thread);
         let address = (main, path.to_string());
         let one = |id: Target, parked: Option<Failure>| OpenApproval {
@@ -152,9 +163,12 @@ pub(super) fn open(spine: &Spine, visibility: &Visibility) -> Vec<OpenApproval> 
             address: address.clone(),
             parked,
         };
-        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_) | OpenKind::Grant(_));
-        let asks = turn.open.iter().filter(|open| asks(&open.kind) || open.stage == Stage::InDoubt);
+        let is_question = |open: &OpenEffect| is_own && matches!(open.kind, OpenKind::Question(_));
+        let asks = turn.open.iter().filter(|open| open.is_approval() || is_question(open));
         found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None)));
+        if !is_own {
+            continue;
+        }
         let own =
             |(id, open): &(&InquiryId, &OpenInquiry)| id.call.turn == *turn_id && matches!(open, OpenInquiry::Person { .. });
         found.extend(spine.inquiries.iter().filter(own).map(|(id, _)| one(Target::Inquiry(*id), None)));

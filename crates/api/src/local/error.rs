@@ -10,6 +10,7 @@ impl From<CommandError> for ApiError {
     fn from(rejected: CommandError) -> Self {
         let status = match &rejected {
             CommandError::Refused(refusal) => status_of(refusal),
+            CommandError::NotApprover(_) => 403,
             CommandError::Unavailable(failure) if failure.code == FailureCode::DiskFull => 507,
             CommandError::Unavailable(_) | CommandError::Stopping => 503,
             _ => 500,

@@ -61,7 +61,7 @@ impl ViewFrame {
         let (listed, next) = listed(spine, agents, visibility);
         let roles: BTreeSet<_> = listed.iter().map(|agent| &agent.role).collect();
         let roles = roles.into_iter().filter_map(|role| spine.roles.get(role)).cloned().collect();
-        let waiting = open_approvals(spine, visibility);
+        let waiting = open_approvals(spine, visibility, false);
         let asking: BTreeSet<TurnId> = waiting.iter().map(|open| open.id.turn()).collect();
         let turns = || spine.turns.iter().filter(|(_, turn)| visibility.agent(spine, &turn.agent));
         let running = turns().rev().map(|(id, _)| id).filter(|id| !asking.contains(id)).take(OPEN_TURNS);
