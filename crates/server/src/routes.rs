@@ -62,6 +62,7 @@ const MESSAGE: Problems = &[
     (404, "no_artifacts"),
     (404, "unknown_agent"),
     (404, "unknown_artifact"),
+    (404, "unknown_task"),
     (409, "leaving"),
     (413, "text_too_long"),
     (429, "busy"),
@@ -102,6 +103,7 @@ const ACT: Problems = &[
     (400, "bad_id"),
     (400, "bad_name"),
     (400, "to_user"),
+    (403, "not_approver"),
     (404, "unknown_agent"),
     (409, "leaving"),
     (409, "not_open"),
@@ -112,6 +114,7 @@ const ACT: Problems = &[
 const RESOLVE: Problems = &[
     (400, "bad_answer"),
     (400, "bad_id"),
+    (403, "not_approver"),
     (409, "not_open"),
     (409, "not_parked"),
     (409, "not_waiting"),
