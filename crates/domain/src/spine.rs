@@ -486,18 +486,21 @@ impl Spine {
         children
     }
 
-    /// Resolves a name: an agent of that name, or the only agent of the role of that name (D30). Agents that are being
-    /// terminated are ignored; the agents of conversations are found only by their exact names.
-    pub fn addressee(&self, name: &str) -> Option<&AgentId> {
+    /// Resolves a name among the agents that somebody reaches: an agent of that name, or the only agent of the role of that name
+    /// (D30). Agents that are being terminated are ignored; the agents of conversations are found only by their exact names.
+    pub fn addressee(&self, name: &str, reaches: impl Fn(&AgentId) -> bool) -> Option<&AgentId> {
         let known = AgentId::from(name.trim());
         if let Some((id, agent)) = self.agents.get_key_value(&known)
             && agent.termination.is_none()
+            && reaches(id)
         {
             return Some(id);
         }
         let wanted = name.trim().to_lowercase();
-        let is_shared = |id: &AgentId, agent: &Agent| agent.conversation.is_none() || id.as_str() == AgentId::ROOT;
-        let staying = || self.agents.iter().filter(move |(id, agent)| agent.termination.is_none() && is_shared(id, agent));
+        let is_meant = |id: &AgentId, agent: &Agent| {
+            agent.termination.is_none() && (agent.conversation.is_none() || id.as_str() == AgentId::ROOT) && reaches(id)
+        };
+        let staying = || self.agents.iter().filter(|(id, agent)| is_meant(id, agent));
         if let Some((id, _)) = staying().find(|(id, _)| id.as_str().to_lowercase() == wanted) {
             return Some(id);
         }

@@ -157,8 +157,8 @@ fn conversations_take_no_room_of_agents_and_are_no_holders_of_their_role() {
     let rare = Command::CreateRole { role: role("rare") };
     society.command(rare, NOON).unwrap();
     society.command(start(NewConversation { role: "rare".into(), ..new("four") }, None), NOON).unwrap();
-    assert_eq!(society.spine.addressee("rare"), None);
-    assert_eq!(society.spine.addressee("four"), Some(&"four".into()));
+    assert_eq!(society.spine.addressee("rare", |_| true), None);
+    assert_eq!(society.spine.addressee("four", |_| true), Some(&"four".into()));
 }
 
 #[test]

@@ -351,12 +351,12 @@ impl Society {
         if name.is_user() {
             return Ok(name);
         }
-        self.look(
-            move |spine| {
-                if spine.agents.contains_key(&name) { name } else { spine.addressee(name.as_str()).cloned().unwrap_or(name) }
-            },
-        )
-        .await
+        let visibility = self.visibility.clone();
+        let find = move |spine: &Spine| match spine.agents.contains_key(&name) {
+            true => name,
+            false => spine.addressee(name.as_str(), |id| visibility.agent(spine, id)).cloned().unwrap_or(name),
+        };
+        self.look(find).await
     }
 
     /// Asks an agent to compress its conversation as its next task. Its code decides whether it can.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use polis_domain::{CallResult, Effect, EffectClass, Event, Outcome, PersonId, Recorded, Ruling, Seq, Spine};
+use polis_domain::{CallResult, Effect, EffectClass, Event, Outcome, PersonId, Recorded, Role, Ruling, Seq, Spine};
 use polis_engine::Options;
 use polis_server::{Scope, Security, Token, TokenFile, route_table};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools, worker_role};
@@ -143,6 +143,9 @@ impl Anns {
             Op::Tell(SECRET.into()),
         ];
         let (first, task) = ann.submit(&secret(work)).await;
+        // The only agent of its role is found by the role's name.
+        rig.society.create_role(Role { id: "archivist".into(), ..worker_role() }).await.unwrap();
+        rig.society.spawn("anns-archivist".into(), "archivist".into(), first.as_str().into()).await.unwrap();
         let waiting =
             ann.post("/api/submit", json!({ "text": secret(vec![Op::Call(vec![("note".into(), SECRET.into())])]) })).await;
         rig.until(|recorded| matches!(&recorded.event, Event::EffectStarted { effect: Effect::Approval { .. }, .. })).await;
@@ -258,6 +261,7 @@ impl Anns {
             ("POST", "/api/send") => {
                 let mut asked = each(&self.agents, &|agent| json!({ "agentId": agent, "text": say(BOBS) }));
                 asked.extend(each(&self.tasks, &|task| json!({ "agentId": bobs, "taskId": task, "text": say(BOBS) })));
+                asked.extend(bodies(vec![json!({ "agentId": "archivist", "text": say(BOBS) })]));
                 asked
             }
             ("POST", "/api/agents/{id}/terminate") => at(&self.agents, json!({ "now": true })),
@@ -432,14 +436,16 @@ async fn a_stream_tells_a_person_only_what_is_theirs() {
     let house = House::new().await;
     let (ann, bob) = (house.person(1), house.person(2));
     let mut stream = bob.open("GET", "/api/events", &Value::Null).await;
-    let (_, task) = ann.submit(&secret(vec![Op::Think(SECRET.into())])).await;
+    let (conversation, task) = ann.submit(&secret(vec![Op::Think(SECRET.into())])).await;
     bob.submit(&Program(vec![Op::Think(BOBS.into()), Op::Say("bobs-last-words".into())]).text()).await;
     let mut told = String::new();
     while !told.contains("said:bobs-last-words") {
         let frame = stream.body_mut().frame().await.unwrap().unwrap();
         told.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
     }
-    assert!(!told.contains(SECRET) && !told.contains(&task) && !told.contains("ann"), "{told}");
+    for hers in [SECRET, "ann", &task, &conversation] {
+        assert!(!told.contains(hers), "{hers}: {told}");
+    }
     assert!(told.contains("event: delta"), "chunks of his own replies come: {told}");
 }
 

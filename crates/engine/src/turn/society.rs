@@ -53,8 +53,9 @@ impl Turn {
         if let Some(agent) = self.journal.terminated_agent(n) {
             return agent;
         }
-        let wanted = name.to_owned();
-        let found = self.look(move |spine| spine.addressee(&wanted).cloned()).await;
+        let (wanted, own, task) = (name.to_owned(), self.start.agent.clone(), self.task().id.clone());
+        let find = move |spine: &Spine| spine.addressee(&wanted, |id| spine.can_reach(&own, id, Some(&task))).cloned();
+        let found = self.look(find).await;
         found.flatten().unwrap_or(plain)
     }
 }
