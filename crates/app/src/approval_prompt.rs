@@ -252,7 +252,7 @@ impl PendingApproval {
                 }
                 continue;
             }
-            out::prompt(match self.pending {
+            let prompt = match self.pending {
                 Pending::Approval { .. } if self.is_plan() => "approve? [y / y {\"todos\": […]} / n reason] ",
                 Pending::Approval { ref details, .. } => match Review::deserialize(details).unwrap_or_default() {
                     Review { reads, .. } if !reads.is_empty() => "approve? [y / n reason / always / reads] ",
@@ -263,8 +263,8 @@ impl PendingApproval {
                 Pending::Question { .. } => "approve? [y / n reason] ",
                 Pending::InDoubt { .. } => "was it done? [done RESULT / n reason / again] ",
                 Pending::Parked { .. } => "[again] ",
-            });
-            let text = match lines.next().await {
+            };
+            let text = match lines.prompt(prompt).await {
                 Some(Line::Text(text)) => text,
                 Some(Line::Garbled) => continue,
                 None => return Ok(false),

@@ -59,8 +59,7 @@ enum FormInput {
 
 async fn line(prompt: &str, lines: &mut StdinLines) -> Option<FormInput> {
     loop {
-        out::prompt(prompt);
-        let text = match lines.next().await? {
+        let text = match lines.prompt(prompt).await? {
             Line::Text(text) => text,
             Line::Garbled => continue,
         };

@@ -14,6 +14,7 @@ mod error;
 mod file_limit;
 mod follow;
 mod form_prompt;
+mod line_editor;
 mod lineage;
 mod machine_tools;
 mod mcp_servers;

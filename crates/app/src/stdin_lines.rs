@@ -1,8 +1,12 @@
 //! Lines that a person types, read in parallel with everything else.
 
 use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
+
+use crate::line_editor::{LineEditor, Prompt};
+use crate::out;
 
 /// Longest line that is read as one.
 const MAX_BYTES: u64 = 1 << 20;
@@ -13,6 +17,8 @@ const AHEAD: usize = 64;
 /// The lines of stdin.
 pub(crate) struct StdinLines {
     lines: mpsc::Receiver<Line>,
+    /// Edits them, at the terminal of a chat.
+    editor: Option<LineEditor>,
 }
 
 /// One line.
@@ -42,7 +48,34 @@ impl StdinLines {
                 }
             }
         });
-        Self { lines }
+        Self { lines, editor: None }
+    }
+
+    /// The same at a terminal, where lines are edited and remembered in a file.
+    pub(crate) fn edited(history: PathBuf) -> Self {
+        let (sender, lines) = mpsc::channel(AHEAD);
+        match LineEditor::start(history, sender) {
+            Some(editor) => Self { lines, editor: Some(editor) },
+            None => Self::start(),
+        }
+    }
+
+    /// The next line after a prompt; none when there are no more.
+    pub(crate) async fn prompt(&mut self, prompt: &str) -> Option<Line> {
+        self.prompted(Prompt { text: prompt.to_owned(), is_kept: false }).await
+    }
+
+    /// The same for a line that goes into the history.
+    pub(crate) async fn prompt_kept(&mut self, prompt: &str) -> Option<Line> {
+        self.prompted(Prompt { text: prompt.to_owned(), is_kept: true }).await
+    }
+
+    async fn prompted(&mut self, prompt: Prompt) -> Option<Line> {
+        match &self.editor {
+            Some(editor) => editor.prompt(prompt),
+            None => out::prompt(&prompt.text),
+        }
+        self.next().await
     }
 
     /// The next line; none when there are no more.

@@ -392,6 +392,9 @@ async fn nobody_sees_or_changes_what_belongs_to_another_person() {
     assert!(asked > 200, "{asked}");
     assert!(before > 50, "{before}");
     assert_eq!(anns_events(&house.rig).await, before, "nothing happened to what is hers");
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
+    let listed = bob.post("/a2a", list).await;
+    assert!(!listed["result"]["tasks"].as_array().unwrap().is_empty(), "his own are listed: {listed}");
     let approvals = ann.get("/api/approvals").await;
     assert_eq!(approvals["approvals"][0]["id"].as_str(), Some(&*anns.approvals[0]), "it still waits for her");
 }

@@ -21,6 +21,9 @@ use crate::signals::Interrupts;
 use crate::stdin_lines::{Line, StdinLines};
 use crate::transport::{Events, Transport};
 
+/// The file of the data directory with the lines that were typed.
+const HISTORY: &str = "chat_history";
+
 /// How many conversations `/list` shows.
 const LISTED: u32 = 20;
 
@@ -32,7 +35,8 @@ const HELP: &str = "\
 /approve       decide what waits for you
 /quit          leave; so does the end of input
 @name text     send a message to an agent
-A backslash at the end of a line continues it on the next one.
+A backslash at the end of a line continues it on the next one. The arrow keys edit the line and recall earlier ones; Ctrl-R
+searches them.
 Ctrl-C stops the request under way, and otherwise leaves.";
 
 pub(crate) async fn chat(config: &Config, args: &cli::Chat) -> Result<Exit, CliError> {
@@ -61,7 +65,8 @@ pub(crate) async fn console(
     }
     let events = transport.events(transport.last().await?).await?;
     let conversation = continued.map(|continued| continued.id);
-    let lines = StdinLines::start();
+    let history = config.data.join(HISTORY);
+    let lines = if is_terminal { StdinLines::edited(history) } else { StdinLines::start() };
     Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None }.run().await
 }
 
@@ -297,15 +302,13 @@ async fn read_line(lines: &mut StdinLines, is_terminal: bool) -> Option<Line> {
         return lines.next().await;
     }
     let mut whole = String::new();
-    out::prompt("> ");
     loop {
-        match lines.next().await? {
+        match lines.prompt_kept(if whole.is_empty() { "> " } else { "… " }).await? {
             Line::Garbled => return Some(Line::Garbled),
             Line::Text(text) => match text.strip_suffix('\\') {
                 Some(begun) => {
                     whole.push_str(begun);
                     whole.push('\n');
-                    out::prompt("… ");
                 }
                 None => return Some(Line::Text(whole + &text)),
             },

@@ -147,6 +147,36 @@ fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
 }
 
 #[test]
+fn at_a_terminal_lines_are_edited_and_recalled_in_the_next_chat() {
+    let home = Home::new();
+    let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
+    let start = || {
+        let mut command = home.command(&["chat"]);
+        model.set(&mut command);
+        let mut terminal = Terminal::start(command);
+        terminal.until("> ");
+        terminal
+    };
+    let mut first = start();
+    // Back over the l, an a before it, and the end again.
+    first.types("C\u{e9}s\u{7f}sr\u{1b}[D\u{1b}[D\u{1b}[D\u{5}!\r");
+    first.until("well");
+    first.until("> ");
+    first.types("not sent\u{3}");
+    assert_eq!(first.ends(), Some(130), "Ctrl-C at the prompt leaves");
+    assert_eq!(last_asked(&model), ["Césr!"]);
+    let mut second = start();
+    second.types("\u{1b}[A\u{1b}[H我: \r");
+    second.until("well");
+    second.until("> ");
+    second.types("\u{4}");
+    assert_eq!(second.ends(), Some(0), "Ctrl-D ends the input");
+    assert_eq!(last_asked(&model), ["我: Césr!"]);
+    let kept = std::fs::metadata(home.data().join("chat_history")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&kept.permissions()) & 0o777, 0o600);
+}
+
+#[test]
 fn what_waits_for_a_person_is_decided_in_a_chat() {
     let home = Home::new();
     home.write("polis.toml", "[[policy]]\ntool = \"write_file\"\nthen = \"ask\"\n");
