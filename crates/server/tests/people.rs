@@ -430,6 +430,7 @@ async fn a_person_sees_what_is_theirs_and_everyone_sees_everything() {
             assert!(told.iter().any(|told| told.contains(SECRET)), "{who} {path}: {told:?}");
         }
     }
+    assert_eq!(ann.get("/api/org").await["agents"], json!([]), "the agents below root are the owner's");
     let usage = ann.get("/api/usage").await;
     assert!(!usage["accounts"].as_array().unwrap().is_empty(), "{usage}");
 }
