@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::Event;
 
 /// The version that this code writes. Raise it, and add a step, with every change of the event format.
-pub const EVENT_VERSION: u32 = 3;
+pub const EVENT_VERSION: u32 = 4;
 
 /// One step per version: the first turns a body of version 1 into one of version 2, and so on.
-const STEPS: &[fn(Value) -> Value] = &[to_version_2, to_version_3];
+const STEPS: &[fn(Value) -> Value] = &[to_version_2, to_version_3, to_version_4];
 
 /// Why a stored event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,14 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     let old: Value = serde_json::from_slice(body)?;
     let new = steps.iter().skip(version as usize - 1).fold(old, |body, step| step(body));
     Ok(serde_json::from_value(new)?)
+}
+
+/// Before version 4 only crashes were dead-lettered.
+fn to_version_4(mut body: Value) -> Value {
+    if let Some(fields) = body.get_mut("messageDeadLettered").and_then(Value::as_object_mut) {
+        fields.insert("crashed".to_owned(), true.into());
+    }
+    body
 }
 
 /// Version 3 added conversations and the person who sent a message.
@@ -118,6 +126,15 @@ mod tests {
         ] {
             let expected: Event = serde_json::from_value(new).unwrap();
             assert_eq!(decode_event(1, old.to_string().as_bytes()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_of_an_older_version_is_a_crash() {
+        let fields = json!({ "agent": "kid", "task": "t", "turn": 7, "failure": { "code": "panicked", "message": "broken" } });
+        for (version, name) in [(1, "letterSetAside"), (2, "messageDeadLettered"), (3, "messageDeadLettered")] {
+            let read = decode_event(version, json!({ name: fields }).to_string().as_bytes()).unwrap();
+            assert!(matches!(read, Event::MessageDeadLettered { crashed: true, .. }), "{read:?}");
         }
     }
 
