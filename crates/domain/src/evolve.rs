@@ -402,8 +402,14 @@ impl Spine {
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
         let waits = turn.open.iter().any(|open| !open.own);
-        turn.has_unread_answers =
-            waits && (turn.has_unread_answers || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
+        // A turn acts on an answer before the others arrive if it takes them in the order of the log: answers of units and
+        // agents, and a person's decisions about calls of one reply.
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_));
+        let acts_at_once = match &ended.kind {
+            OpenKind::Unit(_) | OpenKind::Ask(_) => true,
+            kind => asks(kind) && turn.open.iter().any(|open| asks(&open.kind)),
+        };
+        turn.has_unread_answers = waits && (turn.has_unread_answers || acts_at_once);
         if !turn.is_parked() {
             self.reserve(&ended, Spent::minus);
         }

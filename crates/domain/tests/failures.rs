@@ -127,7 +127,9 @@ fn a_peer_that_sent_the_message_is_notified_and_not_the_parent() {
     let mut society = family();
     society.run(submit("b", "go"));
     society.send("b", "kid", "do it");
+    society.ends("b");
     assert_eq!(society.fails("kid").to.as_str(), "b");
+    assert_eq!(society.fails("b").to.as_str(), "root", "its parent, and not back to the one that failed first");
 }
 
 #[test]
