@@ -73,6 +73,9 @@ impl ProgrammedAgent {
     /// The name under which it is cast.
     pub const NAME: &'static str = "programmed";
 
+    /// What it answers to the notice of a failure.
+    pub const NOTED: &'static str = "noted";
+
     /// The most tokens that it lets a model write.
     pub const REPLY_TOKENS: u32 = 100;
 }
@@ -91,7 +94,7 @@ impl Agent for ProgrammedAgent {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         if turn.task().message.starts_with('`') {
             // The notice of a failure, which is no program.
-            return Ok(Response::new("noted"));
+            return Ok(Response::new(Self::NOTED));
         }
         let program: Program =
             serde_json::from_str(&turn.task().message).map_err(|error| Failure::new("no_program", error.to_string()))?;
