@@ -494,14 +494,16 @@ export type Conversations = {
 /** What a budget limits. */
 export type Counted = "tokens" | "cost" | "requests" | "time";
 
-/** A message that was given up because its turn crashed again and again. */
+/** A message that was given up: its turn crashed again and again, or failed while nobody waited for its result. */
 export type DeadLetter = {
   /** The receiver of the message. */
   agent: AgentId;
   /** When it was dead-lettered. */
   at: Timestamp;
-  /** The last crash. */
+  /** Why it failed, or the last crash. */
   failure: Failure;
+  /** Whether it needs no more attention: somebody waited for the result and got the failure, the agent has since ended a turn of the same request with a response, or the person has written about the request again. */
+  handled: boolean;
   /** The request that it belongs to. */
   task: TaskId;
   /** The turn that failed; its first event has the text. */
@@ -1047,7 +1049,9 @@ export type Event = {
   messageDeadLettered: {
     /** The receiver of the message. */
     agent: AgentId;
-    /** The last crash. */
+    /** Whether its code crashed, and did not just return a failure. */
+    crashed: boolean;
+    /** Why it failed, or the last crash. */
     failure: Failure;
     /** The request that it belongs to. */
     task: TaskId;
@@ -2008,7 +2012,7 @@ export type TaskState = {
   answer?: string | null;
   /** The agent that is busy with another request, which waits for a person: this one comes after it. */
   behind?: AgentId | null;
-  /** Why it failed or was cancelled. */
+  /** Why it failed or was cancelled, or why a part of it failed. */
   failure?: Failure | null;
   /** The request. */
   id: TaskId;
@@ -2019,7 +2023,7 @@ export type TaskState = {
 };
 
 /** The status of a request. */
-export type TaskStatus = "running" | "waiting" | "needs_person" | "done" | "failed" | "cancelled";
+export type TaskStatus = "running" | "waiting" | "needs_person" | "done" | "partial" | "failed" | "cancelled";
 
 /** Where a task comes from. */
 export type TaskType = "message" | "action";

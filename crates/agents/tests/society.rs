@@ -8,7 +8,7 @@ use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool};
 use polis_domain::{AgentId, Children, Effect, Event, MessageKind, Org, OrgStatus, Recorded, Role};
 use polis_engine::{Cast, Ports, Society};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelError, ModelRequest};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open};
 use serde_json::{Value, json};
 
@@ -409,4 +409,60 @@ async fn one_that_is_sent_away_by_its_role_survives_a_crash_after_every_commit()
     let calls = || vec![role("Worker"), agent("worker", "w1"), ("terminate_agent", json!({ "agentId": "worker" }))];
     let survived = crash::at_every_commit(&cast(), || scripted(calls()), &["go"]).await.unwrap();
     assert_eq!(survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentTerminated { .. })).count(), 1);
+}
+
+/// Root leaves a part to `kid` and does not wait; the model of `kid` refuses. Root's own model refuses the notice too if
+/// `root_fails`.
+fn unawaited(root_fails: bool) -> ScriptedModel {
+    let refused = || ScriptedReply::error(ModelError::Rejected { reason: "bad request".to_owned() });
+    let calls = [role("Writer"), agent("writer", "kid"), ("send_message", request("kid"))];
+    ScriptedModel::new(move |request| {
+        let done = results(request);
+        let last = request.messages.iter().rev().find_map(|message| match message {
+            ChatMessage::User { text, .. } => Some(text.to_string()),
+            ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+        });
+        let notice = last.filter(|text| text.starts_with("[from kid]"));
+        match (who(request), notice, calls.get(done.len())) {
+            // Root has answered by then, at any pace.
+            ("kid", ..) => refused().after(Duration::from_secs(60)),
+            (_, Some(_), _) if root_fails => refused(),
+            (_, Some(notice), _) => ScriptedReply::text(&notice),
+            (_, None, Some((tool, arguments))) => {
+                ScriptedReply::call(&format!("c{}", done.len()), tool, &arguments.to_string())
+            }
+            (_, None, None) => ScriptedReply::text("kid does it"),
+        }
+    })
+}
+
+/// What the person is told, in order.
+fn told(log: &[Recorded]) -> Vec<(String, String)> {
+    let envelopes = log.iter().filter_map(|recorded| recorded.event.envelope()).filter(|envelope| envelope.to.is_user());
+    let kind = |kind: &MessageKind| match kind {
+        MessageKind::Failure(failure) => failure.code.to_string(),
+        MessageKind::Answer => "answer".to_owned(),
+        MessageKind::Message => "message".to_owned(),
+    };
+    envelopes.map(|envelope| (kind(&envelope.kind), envelope.payload.text.to_string())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_fails_while_nobody_waits_is_reported_to_its_parent_whatever_crashes() {
+    let survived = crash::at_every_commit(&cast(), || unawaited(false), &["go"]).await.unwrap();
+    let told = told(&survived.log);
+    assert_eq!(told[0], ("answer".to_owned(), "kid does it".to_owned()));
+    assert_eq!((told.len(), &*told[1].0), (2, "answer"), "root answers about the failure: {told:?}");
+    let says = ["[from kid]", "`kid` failed:", "(model_rejected)", "It was asked: please"];
+    assert!(says.iter().all(|part| told[1].1.contains(part)), "{}", told[1].1);
+    let dead = survived.log.iter().filter(|recorded| matches!(recorded.event, Event::MessageDeadLettered { .. })).count();
+    assert_eq!(dead, 1, "in the log once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_person_gets_the_failure_when_the_parent_fails_on_it_too() {
+    let survived = crash::at_every_commit(&cast(), || unawaited(true), &["go"]).await.unwrap();
+    let told = told(&survived.log);
+    let kinds: Vec<_> = told.iter().map(|(kind, _)| &**kind).collect();
+    assert_eq!(kinds, ["answer", "model_rejected"], "{told:?}");
 }

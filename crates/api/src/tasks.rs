@@ -17,7 +17,7 @@ pub struct TaskState {
     /// The text that ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// Why it failed or was cancelled.
+    /// Why it failed or was cancelled, or why a part of it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The agent that is busy with another request, which waits for a person: this one comes after it.
@@ -47,6 +47,9 @@ pub enum TaskStatus {
     NeedsPerson,
     /// It was answered.
     Done,
+    /// It was answered, but a part of the work failed and was not done since: an agent failed at a message whose result nobody
+    /// waited for. `failure` says which agent and why.
+    Partial,
     /// It ended without an answer.
     Failed,
     /// A person cancelled it.
@@ -61,7 +64,7 @@ impl TaskStatus {
 
     /// Whether the request has ended.
     pub fn is_over(self) -> bool {
-        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+        matches!(self, Self::Done | Self::Partial | Self::Failed | Self::Cancelled)
     }
 }
 

@@ -410,7 +410,8 @@ pub enum Event {
         /// The turn that only waits.
         turn: TurnId,
     },
-    /// A message was given up because its turn crashed again and again. The agent goes on with its next one.
+    /// A message was given up: its turn crashed again and again, or failed while nobody waited for its result. The agent goes
+    /// on with its next one.
     MessageDeadLettered {
         /// The receiver of the message.
         agent: AgentId,
@@ -418,8 +419,10 @@ pub enum Event {
         task: TaskId,
         /// The turn that failed.
         turn: TurnId,
-        /// The last crash.
+        /// Why it failed, or the last crash.
         failure: Failure,
+        /// Whether its code crashed, and did not just return a failure.
+        crashed: bool,
     },
     /// A turn was parked until a person acts.
     TurnParked {

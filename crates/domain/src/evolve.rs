@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::catalogue::named_in;
-use crate::inbox::{Inbox, InboxEntry};
+use crate::inbox::{Cause, Inbox, InboxEntry};
 use crate::spine::{
     Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage, Turn,
     TurnState,
@@ -68,16 +68,15 @@ impl Spine {
             Event::AgentTerminated { agent } => self.terminate(agent, recorded.at),
             Event::MessageSent { envelope, by } => {
                 self.close_account(envelope);
-                // A message to the person that no turn sent is the report of a loop (see `decide::message::report_loop`).
                 if by.is_none()
-                    && envelope.to.is_user()
-                    && envelope.kind == MessageKind::Message
+                    && envelope.reports_loop()
                     && let Some(activity) = self.activities.get_mut(&envelope.task_id)
                 {
                     activity.is_reported = true;
                 }
                 if envelope.from.is_user() {
                     self.reusable.forget(&envelope.task_id);
+                    self.handle_dead_letters(&envelope.task_id, None);
                 }
                 self.touch_conversation(envelope, recorded);
                 self.receive(envelope);
@@ -149,12 +148,13 @@ impl Spine {
                     turn.revived = 0;
                 }
             }
-            Event::MessageDeadLettered { agent, task, turn, failure } => {
+            Event::MessageDeadLettered { agent, task, turn, failure, crashed } => {
                 if let Some(agent) = self.agents.get_mut(agent) {
-                    agent.dead_letters = agent.dead_letters.saturating_add(1);
+                    agent.dead_letters = agent.dead_letters.saturating_add(u8::from(*crashed));
                 }
                 let (agent, task, failure) = (agent.clone(), task.clone(), failure.clone());
-                self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at });
+                let handled = self.turns.get(turn).is_some_and(|turn| self.waiter(turn) != ReplyTo::Nobody);
+                self.dead_letters.push_back(DeadLetter { agent, task, turn: *turn, failure, at: recorded.at, handled });
                 if self.dead_letters.len() > MAX_DEAD_LETTERS {
                     self.dead_letters.pop_front();
                 }
@@ -326,12 +326,14 @@ impl Spine {
         if *origin != Origin::Inbox {
             self.begin_activity(&task.id);
         }
+        let mut cause = None;
         if let (Origin::Inbox, Some(owner)) = (origin, self.agents.get_mut(agent)) {
             owner.turn = Some(id);
             if let Some(inbox) = &mut owner.inbox
                 && let Some(due) = inbox.entries.pop_front()
             {
                 inbox.bytes -= due.bytes();
+                cause = Cause::of(&due);
             }
             owner.shrink_inbox();
         }
@@ -349,6 +351,7 @@ impl Spine {
             role: None,
             origin: *origin,
             reply_to: *reply_to,
+            cause,
             next: 0,
             open: Vec::new(),
             has_unread_answers: false,
@@ -400,8 +403,14 @@ impl Spine {
         let Some(place) = turn.open.iter().position(|open| open.n == id.n) else { return };
         let ended = turn.open.remove(place);
         let waits = turn.open.iter().any(|open| !open.own);
-        turn.has_unread_answers =
-            waits && (turn.has_unread_answers || matches!(ended.kind, OpenKind::Unit(_) | OpenKind::Ask(_)));
+        // A turn acts on an answer before the others arrive if it takes them in the order of the log: answers of units and
+        // agents, and a person's decisions about calls of one reply.
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Approval(_) | OpenKind::Question(_));
+        let acts_at_once = match &ended.kind {
+            OpenKind::Unit(_) | OpenKind::Ask(_) => true,
+            kind => asks(kind) && turn.open.iter().any(|open| asks(&open.kind)),
+        };
+        turn.has_unread_answers = waits && (turn.has_unread_answers || acts_at_once);
         if !turn.is_parked() {
             self.reserve(&ended, Spent::minus);
         }
@@ -534,13 +543,22 @@ impl Spine {
             }
             if agent.turn == Some(id) {
                 agent.turn = None;
-                agent.follow_up(next, turn.reply_to);
+                agent.follow_up(next, &turn);
                 next.iter().for_each(|task| self.begin_activity(&task.id));
             }
+        }
+        if *settlement == Settlement::Done && turn.origin == Origin::Inbox {
+            self.handle_dead_letters(&turn.task, Some(&turn.agent));
         }
         self.trails.turn_from(&turn.agent, &turn.task);
         self.trails.end_turn(id);
         self.end_activity(&turn.task);
+    }
+
+    /// Notes that the dead letters of a request, or of one agent for it, need no more attention.
+    fn handle_dead_letters(&mut self, task: &TaskId, agent: Option<&AgentId>) {
+        let of = |dead: &&mut DeadLetter| dead.task == *task && agent.is_none_or(|agent| dead.agent == *agent);
+        self.dead_letters.iter_mut().filter(of).for_each(|dead| dead.handled = true);
     }
 
     /// Updates the head of the thread that the event is recorded under.
@@ -620,8 +638,8 @@ impl Agent {
         }
     }
 
-    /// Queues follow-ups in order, before messages of other agents.
-    fn follow_up(&mut self, tasks: &[Task], reply_to: ReplyTo) {
+    /// Queues the follow-ups of a turn in order, before messages of other agents.
+    fn follow_up(&mut self, tasks: &[Task], turn: &Turn) {
         if tasks.is_empty() {
             return;
         }
@@ -629,8 +647,8 @@ impl Agent {
         let last = tasks.len() - 1;
         for (i, task) in tasks.iter().enumerate().rev() {
             // Only the last of the chain answers.
-            let reply_to = if i == last { reply_to } else { ReplyTo::Nobody };
-            let due = InboxEntry::FollowUp { task: task.clone(), reply_to };
+            let reply_to = if i == last { turn.reply_to } else { ReplyTo::Nobody };
+            let due = InboxEntry::FollowUp { task: task.clone(), reply_to, cause: turn.cause.clone() };
             inbox.bytes += due.bytes();
             inbox.entries.push_front(due);
         }

@@ -66,7 +66,7 @@ pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, PersonId, RoleId, Seq, SocietyId, TaskId,
     ThreadId, Timestamp, TurnId, mix, unique, unique_id,
 };
-pub use inbox::{Inbox, InboxEntry};
+pub use inbox::{Cause, Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use meta::{Meta, value_weight};
 pub use org::{Role, RoleLimits};

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::names;
 use crate::{
-    Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Conversation, Conversations, Digest, Effect, EffectClass,
-    EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, PersonId, Phase, ReadTool, ReplyTo,
-    Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId, Timestamp, Trails, TurnId,
-    Wanted,
+    Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Cause, Conversation, Conversations, Digest, Effect,
+    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, PersonId, Phase,
+    ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
+    Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
@@ -99,7 +99,7 @@ pub struct LastingApproval {
     pub reads: Vec<ReadTool>,
 }
 
-/// A message that was given up because its turn crashed again and again.
+/// A message that was given up: its turn crashed again and again, or failed while nobody waited for its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -110,10 +110,14 @@ pub struct DeadLetter {
     pub task: TaskId,
     /// The turn that failed; its first event has the text.
     pub turn: TurnId,
-    /// The last crash.
+    /// Why it failed, or the last crash.
     pub failure: Failure,
     /// When it was dead-lettered.
     pub at: Timestamp,
+    /// Whether it needs no more attention: somebody waited for the result and got the failure, the agent has since ended a turn
+    /// of the same request with a response, or the person has written about the request again.
+    #[serde(default)]
+    pub handled: bool,
 }
 
 /// The position of a plan in the log.
@@ -160,7 +164,7 @@ pub struct Agent {
     /// Its conversation, if a person talks to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Box<Conversation>>,
-    /// How many of its last tasks in a row were dead-lettered.
+    /// How many of its last tasks in a row crashed its code and were dead-lettered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dead_letters: u8,
     /// Whether an agent spawned it, and so chose its name.
@@ -313,6 +317,9 @@ pub struct Turn {
     pub origin: Origin,
     /// Who waits for its result.
     pub reply_to: ReplyTo,
+    /// The message of another agent that it goes back to, if nobody waits for its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Cause>>,
     /// The number of its next effect.
     pub next: u32,
     /// Its effects without a result.
@@ -570,11 +577,15 @@ impl Spine {
     /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
     /// terminated belongs where it belonged.
     pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
-        let parent = |id: &AgentId| match self.agents.get(id) {
+        self.with_ancestors(agent).last().unwrap_or(agent)
+    }
+
+    /// An agent and all above it, nearest first. Terminated agents stay where they were.
+    pub fn with_ancestors<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
+        std::iter::successors(Some(agent), |id| match self.agents.get(*id) {
             Some(agent) => agent.parent.as_ref(),
-            None => self.terminated.get(id).and_then(|terminated| terminated.parent.as_ref()),
-        };
-        std::iter::successors(Some(agent), |id| parent(id)).last().unwrap_or(agent)
+            None => self.terminated.get(*id)?.parent.as_ref(),
+        })
     }
 
     /// Whether an agent may write to another one for a request: within its own tree, to the agents below root if they belong to

@@ -299,6 +299,14 @@ pub struct Envelope {
     pub hops: u32,
 }
 
+impl Envelope {
+    /// Whether a message that no turn sent tells the person that messages between agents were blocked. The other messages of
+    /// this kind name a failure.
+    pub(crate) fn reports_loop(&self) -> bool {
+        self.to.is_user() && self.kind == MessageKind::Message && self.payload.meta.get(Payload::FAILURE).is_none()
+    }
+}
+
 /// The kind of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -326,6 +334,9 @@ pub struct Payload {
 impl Payload {
     /// The meta key of the person's own words, if the text contains more, such as an earlier conversation.
     pub const OWN_WORDS: &'static str = "ownWords";
+
+    /// The meta key of the failure that the person is notified of.
+    pub const FAILURE: &'static str = "failure";
 
     /// The part of the text that the person wrote.
     pub fn own_words(&self) -> &str {

@@ -44,8 +44,11 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     Ok(serde_json::from_value(new)?)
 }
 
-/// Version 4 added who made a decision, and whose agents a lasting approval covers.
-fn to_version_4(body: Value) -> Value {
+/// Version 4 added who made a decision, and whose agents a lasting approval covers. Before it only crashes were dead-lettered.
+fn to_version_4(mut body: Value) -> Value {
+    if let Some(fields) = body.get_mut("messageDeadLettered").and_then(Value::as_object_mut) {
+        fields.insert("crashed".to_owned(), true.into());
+    }
     body
 }
 
@@ -123,6 +126,15 @@ mod tests {
         ] {
             let expected: Event = serde_json::from_value(new).unwrap();
             assert_eq!(decode_event(1, old.to_string().as_bytes()).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_of_an_older_version_is_a_crash() {
+        let fields = json!({ "agent": "kid", "task": "t", "turn": 7, "failure": { "code": "panicked", "message": "broken" } });
+        for (version, name) in [(1, "letterSetAside"), (2, "messageDeadLettered"), (3, "messageDeadLettered")] {
+            let read = decode_event(version, json!({ name: fields }).to_string().as_bytes()).unwrap();
+            assert!(matches!(read, Event::MessageDeadLettered { crashed: true, .. }), "{read:?}");
         }
     }
 

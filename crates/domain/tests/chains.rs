@@ -82,7 +82,7 @@ impl Chains {
         if envelope.to.is_user() {
             if envelope.kind != MessageKind::Message {
                 self.calls.remove(&envelope.task_id);
-            } else if !is_written {
+            } else if !is_written && envelope.payload.meta.get(Payload::FAILURE).is_none() {
                 law!(self.reported.insert(envelope.task_id.clone()), "a loop of {} is reported twice", envelope.task_id);
             }
             return Ok(());

@@ -303,16 +303,16 @@ impl<'a> Chooser<'a> {
     }
 
     fn settle(&mut self) -> Option<Command> {
-        let turn = self.running()?;
+        let unawaited = self.spine.turns.iter().find(|(_, turn)| turn.reply_to == ReplyTo::Nobody && !turn.is_parked());
+        let turn = unawaited.filter(|_| self.one_in(2)).map(|(id, _)| *id).or_else(|| self.running())?;
         let open = &self.spine.turns[&turn];
         // Most handlers wait for what they asked before they return; units are left behind more often than is their share.
         let has_unit = open.open.iter().any(|open| matches!(open.kind, OpenKind::Unit(_)));
         if !open.open.is_empty() && !self.one_in(if has_unit { 2 } else { 4 }) {
             return None;
         }
-        if self.one_in(6) {
-            let failure = Failure::new("gave_up", "cannot do it");
-            return Some(Command::Settle { turn, result: TurnResult::Failed(failure) });
+        if self.one_in(if open.reply_to == ReplyTo::Nobody { 2 } else { 6 }) {
+            return Some(Command::Settle { turn, result: TurnResult::Failed(Failure::new("gave_up", "cannot do it")) });
         }
         let next = (0..[0, 0, 1, 2, 3][self.roll(5)]).map(|_| {
             let task = self.own_task(open);
@@ -449,7 +449,7 @@ impl<'a> Chooser<'a> {
         let thread = if self.one_in(25) { self.any_thread() } else { self.pick(&known).clone() };
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
-        match self.roll(19) {
+        match self.roll(23) {
             16 => {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }
@@ -483,7 +483,7 @@ impl<'a> Chooser<'a> {
                 let index = Some(index).filter(|index| index % 4 != 3);
                 Act::OpenSubThread { parent: thread, index, slot, child, settings, meta: meta.into(), held }
             }
-            12 | 13 => {
+            12 | 13 | 19.. => {
                 let to = match self.roll(4) {
                     0 => AgentId::user(),
                     1 => turn.agent.clone(),

@@ -65,6 +65,10 @@ pub(crate) struct Before {
     pub(crate) turns: BTreeMap<TurnId, (ThreadId, TaskId)>,
     pub(crate) owed_to_user: BTreeMap<TaskId, usize>,
     pub(crate) open: BTreeMap<EffectId, OpenEffect>,
+    /// The turns whose results nobody waits for, and their agents.
+    pub(crate) unawaited: BTreeMap<TurnId, AgentId>,
+    /// The requests whose messages between agents were blocked.
+    pub(crate) stopped: BTreeSet<TaskId>,
 }
 
 impl Before {
@@ -72,7 +76,10 @@ impl Before {
         let turns = spine.turns.iter().map(|(id, turn)| (*id, (turn.thread.clone(), turn.task.clone())));
         let open = spine.turns.iter().flat_map(|(id, turn)| turn.open.iter().map(|open| (*id, open.clone())));
         let open = open.map(|(turn, open)| (EffectId { turn, n: open.n }, open)).collect();
-        Self { turns: turns.collect(), owed_to_user: owed_to_user(spine), open }
+        let unawaited = spine.turns.iter().filter(|(_, turn)| is_unawaited(turn, spine));
+        let unawaited = unawaited.map(|(id, turn)| (*id, turn.agent.clone())).collect();
+        let stopped = spine.activities.iter().filter(|(_, activity)| activity.is_reported).map(|(id, _)| id.clone()).collect();
+        Self { turns: turns.collect(), owed_to_user: owed_to_user(spine), open, unawaited, stopped }
     }
 }
 
@@ -125,6 +132,10 @@ impl Past {
             ("a wait ends in its time, and a doubtful write is not repeated unasked", rightly_moved(before, command, events)),
             ("the last event of an effect is under its turn's own thread", journal(before, events)),
             ("the person is told once what came of each request", told_once(before, command, events, spine)),
+            (
+                "a failure that nobody waits for is a dead letter and is reported once",
+                unawaited_failures(before, events, spine),
+            ),
             ("what an open ask or unit waits for is under way exactly once", waits_are_held(spine)),
             ("a turn has no more effects open than allowed", few_effects(spine)),
             ("who is sent away and has nothing to do is gone", nobody_lingers(spine)),
@@ -388,7 +399,7 @@ impl Waiting {
             InboxEntry::Envelope(envelope) => {
                 self.envelope.as_ref() == Some(&envelope.id) && self.reply_to == envelope.reply_to
             }
-            InboxEntry::FollowUp { task, reply_to } => {
+            InboxEntry::FollowUp { task, reply_to, .. } => {
                 self.envelope.is_none() && self.task == *task && self.reply_to == *reply_to
             }
         }

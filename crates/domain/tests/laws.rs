@@ -317,3 +317,34 @@ pub(crate) fn calls_ask_while_they_run(spine: &Spine) -> Law {
     }
     Ok(())
 }
+
+/// Whether nobody waits for the result of a turn, nor for what its agent queued after it.
+pub(crate) fn is_unawaited(turn: &Turn, spine: &Spine) -> bool {
+    let entries = spine.agents[&turn.agent].inbox.iter().flat_map(|inbox| &inbox.entries);
+    let mut queued = entries.take_while(|due| matches!(due, InboxEntry::FollowUp { .. }));
+    turn.reply_to == ReplyTo::Nobody && queued.all(|due| due.reply_to() == ReplyTo::Nobody)
+}
+
+/// Each failed turn that nobody waits for is dead-lettered, and one message says so: to an agent that is not below the one that
+/// failed, or to the person. Nobody is notified once the person knows that the agents were stopped.
+pub(crate) fn unawaited_failures(before: &Before, events: &[Recorded], spine: &Spine) -> Law {
+    for recorded in events {
+        let Event::TurnSettled { turn, settlement: Settlement::Failed(failure), .. } = &recorded.event else { continue };
+        let Some(agent) = before.unawaited.get(turn) else { continue };
+        let dead = |recorded: &&Recorded| matches!(&recorded.event, Event::MessageDeadLettered { turn: given_up, .. } if given_up == turn);
+        law!(events.iter().filter(dead).count() == 1, "turn {turn} failed and is no dead letter");
+        let reports = |envelope: &&Envelope| {
+            let to_agent = envelope.kind == MessageKind::Failure(failure.clone());
+            let to_user = envelope.to.is_user() && envelope.payload.meta.get(Payload::FAILURE).is_some();
+            envelope.from == *agent && (to_agent || to_user)
+        };
+        let envelopes = events.iter().filter_map(|recorded| recorded.event.envelope());
+        let reports: Vec<_> = envelopes.map(|envelope| &**envelope).filter(reports).collect();
+        let is_stopped = before.stopped.contains(&before.turns[turn].1);
+        law!(reports.len() == usize::from(!is_stopped), "the failure of turn {turn} was reported {} times", reports.len());
+        let Some(report) = reports.first() else { continue };
+        let is_below = spine.with_ancestors(&report.to).any(|above| above == agent);
+        law!(!is_below, "the failure of {agent} was reported to {}, which is below it", report.to);
+    }
+    Ok(())
+}

@@ -10,6 +10,7 @@ mod chains;
 mod commands;
 mod conversations;
 mod effects;
+mod failures;
 mod flows;
 mod follow_ups;
 mod forks;

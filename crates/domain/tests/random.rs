@@ -47,6 +47,18 @@ fn names(event: &Event) -> Vec<String> {
         Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.is_some() => {
             vec![name, "answeredFromLog".to_owned()]
         }
+        Event::MessageDeadLettered { crashed, .. } => {
+            vec![name, if *crashed { "crashedLetter" } else { "failedLetter" }.to_owned()]
+        }
+        Event::MessageSent { envelope, by: None } if !envelope.from.is_user() => {
+            let notice = match (&envelope.kind, envelope.reply_to) {
+                (MessageKind::Failure(_), ReplyTo::User) => "noticeToTop",
+                (MessageKind::Failure(_), _) if !envelope.to.is_user() => "noticeToAgent",
+                (MessageKind::Message, _) if envelope.payload.meta.get(Payload::FAILURE).is_some() => "noticeToPerson",
+                _ => "",
+            };
+            vec![name, notice.to_owned()]
+        }
         _ => vec![name],
     }
 }
@@ -76,6 +88,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "phaseApplied suggestionDropped threadOpened threadLinked turnRested turnParked turnResumed turnSettled budgetsSet budgetGranted",
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
+        "turnCrashed turnRevived messageDeadLettered crashedLetter failedLetter noticeToAgent noticeToTop noticeToPerson",
         "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone conversationStarted conversationChanged",
     ];
     let refusals = [

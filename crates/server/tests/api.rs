@@ -151,3 +151,35 @@ async fn what_was_set_aside_is_listed_with_whose_it_was_and_why() {
     assert_eq!(dead["failure"]["code"], "panicked");
     assert_eq!(listed["deadLetters"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn a_request_with_a_failed_part_that_nobody_waited_for_is_partial() {
+    let rig = Rig::start().await;
+    rig.society.spawn("bob".into(), "worker".into(), "root".into()).await.unwrap();
+    let part = |op: Op| Op::Send("bob".into(), Program(vec![op]));
+    let (task, _) = rig.run(vec![part(Op::Fail("no_luck".into()))]).await;
+    let noted = |recorded: &polis_domain::Recorded| {
+        recorded.event.envelope().is_some_and(|envelope| envelope.to.is_user() && &*envelope.payload.text == "noted")
+    };
+    rig.until(noted).await;
+    let failure = json!({ "code": "no_luck", "message": "`bob` failed: as the program says" });
+    let status = async || rig.get(&format!("/api/tasks/{task}")).await.ok();
+    assert_eq!(status().await, json!({ "id": task, "status": "partial", "answer": "noted", "failure": failure }));
+    let listed = rig.get("/api/dead-letters").await.ok()["deadLetters"].clone();
+    let dead = &listed[0];
+    assert_eq!((listed.as_array().unwrap().len(), &dead["agent"], &dead["task"]), (1, &json!("bob"), &json!(task)));
+    assert_eq!((&dead["failure"]["code"], &dead["handled"]), (&json!("no_luck"), &json!(false)));
+
+    // Doing it again and better makes it good.
+    let again =
+        rig.society.send("root".into(), &Program(vec![part(Op::Think("x".into()))]).text(), Some(task.clone())).await.unwrap();
+    rig.society.answer(&again).await.unwrap();
+    rig.until(|recorded| {
+        recorded.seq > again.seq
+            && matches!(&recorded.event, Event::TurnSettled { .. })
+            && recorded.thread == Some("bob".into())
+    })
+    .await;
+    assert_eq!(status().await["status"], json!("done"));
+    assert_eq!(rig.get("/api/dead-letters").await.ok()["deadLetters"][0]["handled"], json!(true));
+}

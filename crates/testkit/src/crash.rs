@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Event, Outcome, Recorded, Seq, SocietyId, Spine};
+use polis_domain::{Effect, Event, Outcome, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{Cast, CommandError, Ports, Sent, Society};
 use polis_ports::{Log, LogError};
 
@@ -115,6 +115,13 @@ async fn live(society: &Society, log: &MemoryLog, requests: &[&str]) -> Result<(
         let answered = tokio::time::timeout(Duration::from_secs(86_400), society.answer(&sent)).await;
         answered.map_err(|_| format!("nobody answered `{request}`"))?.map_err(describe)?;
     }
+    // Agents may work on after the answer, where nobody waits for their results.
+    for _ in 0..3_600 {
+        if society.look(|spine| spine.turns.is_empty()).await.map_err(|error| error.to_string())? {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     society.stop(Duration::ZERO).await;
     let open = Spine::from_iter(&events(log)).turns.len();
     if open == 0 { Ok(()) } else { Err(format!("{open} turns are open in the end")) }
@@ -124,9 +131,17 @@ fn events(log: &MemoryLog) -> Vec<Recorded> {
     log.events(&"main".into()).iter().map(|recorded| Recorded::clone(recorded)).collect()
 }
 
-/// How often a model has answered.
+/// How often a model has answered or refused.
 fn replies(log: &[Recorded]) -> usize {
-    let is_reply = |recorded: &&Recorded| matches!(&recorded.event, Event::EffectEnded { outcome: Outcome::Reply(_), .. });
+    let asked = log.iter().filter_map(|recorded| match &recorded.event {
+        Event::EffectStarted { id, effect: Effect::Model { .. }, .. } => Some(*id),
+        _ => None,
+    });
+    let asked: BTreeSet<_> = asked.collect();
+    let is_reply = |recorded: &&Recorded| match &recorded.event {
+        Event::EffectEnded { id, outcome: Outcome::Reply(_) | Outcome::Failed(_), .. } => asked.contains(id),
+        _ => false,
+    };
     log.iter().filter(is_reply).count()
 }
 

@@ -32,6 +32,8 @@ pub enum Op {
         /// How long to wait.
         patience_ms: u64,
     },
+    /// Send another agent a program and do not wait for it.
+    Send(String, Program),
     /// Run programs in sub-threads, at once.
     Units(Vec<Program>),
     /// Let time pass.
@@ -71,6 +73,9 @@ impl ProgrammedAgent {
     /// The name under which it is cast.
     pub const NAME: &'static str = "programmed";
 
+    /// What it answers to the notice of a failure.
+    pub const NOTED: &'static str = "noted";
+
     /// The most tokens that it lets a model write.
     pub const REPLY_TOKENS: u32 = 100;
 }
@@ -87,6 +92,10 @@ impl Agent for ProgrammedAgent {
     }
 
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        if turn.task().message.starts_with('`') {
+            // The notice of a failure, which is no program.
+            return Ok(Response::new(Self::NOTED));
+        }
         let program: Program =
             serde_json::from_str(&turn.task().message).map_err(|error| Failure::new("no_program", error.to_string()))?;
         let mut words = Vec::new();
@@ -130,6 +139,10 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
         Op::Ask { agent, program, patience_ms } => {
             let answer = turn.ask(&AgentId::from(agent), &program.text(), Duration::from_millis(patience_ms)).await;
             format!("[{}]", answer.map_or_else(failed, |text| text.to_string()))
+        }
+        Op::Send(agent, program) => {
+            turn.send(&agent.into(), &program.text()).await?;
+            "sent".to_owned()
         }
         Op::Units(programs) => units(turn, programs).await?,
         Op::Sleep(ms) => {
@@ -208,6 +221,7 @@ pub fn expected(program: &Program) -> Result<String, String> {
             Op::Think(prompt) => format!("thought({prompt})"),
             Op::Call(calls) => calls.iter().map(|(tool, argument)| format!("{tool}({argument})")).collect::<Vec<_>>().join(","),
             Op::Ask { program, .. } => format!("[{}]", below(program)),
+            Op::Send(..) => "sent".to_owned(),
             Op::Units(programs) => {
                 programs.iter().map(|program| format!("{{{}}}", below(program))).collect::<Vec<_>>().join(" ")
             }

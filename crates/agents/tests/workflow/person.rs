@@ -212,3 +212,29 @@ async fn a_word_about_another_request_or_after_the_last_round_is_a_turn_of_its_o
     let late = bed.society.send("root".into(), "thanks", Some(first.task_id.clone())).await.unwrap();
     assert_eq!(&*bed.society.answer(&late).await.unwrap().payload.text, "a is 1 and b is 2.");
 }
+
+/// Todo `a` waits for an approval; `b`, and `c` after it, do not depend on it.
+#[tokio::test(start_paused = true)]
+async fn a_todo_that_waits_for_a_person_does_not_stop_those_that_do_not_depend_on_it() {
+    let todos = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 2, &[]), ("c", 3, &["b"]), ("d", 4, &["a"])])),
+        verifier: Arc::new(|_| verified("All seen.", &[("a", &["c1"]), ("b", &["c2"]), ("c", &["c3"]), ("d", &["c4"])])),
+        ..team()
+    };
+    let ruled = tools().ruled(|_, text| if text.contains("\"a\"") { Ruling::Ask(String::new()) } else { Ruling::Allow });
+    let bed = open_with(&todos, engine(), ruled).await;
+    let sent = bed.society.submit("a to d?").await.unwrap();
+    let results = || {
+        let events = bed.log.events(&"main".into());
+        let result = |event: &Event| match event {
+            Event::EffectEnded { outcome: Outcome::Result(result), .. } => Some(result.content.to_string()),
+            _ => None,
+        };
+        events.iter().filter_map(|recorded| result(&recorded.event)).collect::<Vec<_>>()
+    };
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(results(), ["2", "3"], "b and c are done, d waits for a");
+    rule(&bed, 0, Verdict::yes()).await;
+    assert_eq!(&*bed.society.answer(&sent).await.unwrap().payload.text, "All seen.");
+    assert_eq!(results(), ["2", "3", "1", "4"]);
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, EffectId, Envelope, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity, TaskId,
-    Turn, TurnId, Visibility,
+    AgentId, EffectId, Envelope, Failure, InboxEntry, MessageKind, OpenKind, Refusal, Seq, Spine, Stage, Target, TaskActivity,
+    TaskId, Turn, TurnId, Visibility,
 };
 use polis_engine::{CommandError, Sent};
 use polis_ports::ThreadRange;
@@ -45,7 +45,8 @@ impl Local {
         self.caller.needs(Scope::Read)?;
         let task = id.clone();
         let envelopes = self.envelopes(id).await;
-        let open = self.society.look(move |spine| open_task(spine, &task)).await?;
+        let look = move |spine: &Spine| (open_task(spine, &task), failed_part(spine, &task));
+        let (open, failed) = self.society.look(look).await?;
         // Whoever may not see the messages may not know that it is open.
         let open = open.filter(|_| envelopes.is_ok() || *self.society.visibility() == Visibility::Everything);
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
@@ -54,6 +55,13 @@ impl Local {
             (None, Some(ended)) => TaskState { id: id.clone(), ..ended },
             // A message that nobody has to answer.
             (None, None) => envelopes.map(|_| TaskState::new(id.clone(), TaskStatus::Done))?,
+        };
+        let state = match (state.status, failed) {
+            (TaskStatus::Done, Some(failure)) => {
+                let status = if state.answer.is_some() { TaskStatus::Partial } else { TaskStatus::Failed };
+                TaskState { status, failure: Some(failure), ..state }
+            }
+            _ => state,
         };
         Ok(TaskState { plans: self.plans_of(Some(id.clone())).await?, ..state })
     }
@@ -202,6 +210,12 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenTaskState> {
     let is_of_other = |turn: TurnId| spine.turns.get(&turn).is_some_and(|turn| turn.task != *task);
     let busy = queued.iter().filter(|(_, agent)| agent.turn.is_some_and(is_of_other)).map(|(id, _)| (*id).clone()).min();
     Some(OpenTaskState { status: TaskStatus::Waiting, behind: busy.filter(|_| needs_person(&before)) })
+}
+
+/// The newest failure of a part of a request that nobody waited for and that was not made good since.
+fn failed_part(spine: &Spine, task: &TaskId) -> Option<Failure> {
+    let dead = spine.dead_letters.iter().rfind(|dead| dead.task == *task && !dead.handled)?;
+    Some(Failure::new(dead.failure.code.clone(), format!("`{}` failed: {}", dead.agent, dead.failure.message)))
 }
 
 /// The agents with an open turn in their main threads. No other has anything in its inbox, and they are far fewer than all.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{ApprovalMode, Attach, TaskResult, Wait};
 use crate::config::Config;
 use crate::error::{CliError, Exit};
-use crate::follow::{ProgressOutput, RequestFollower, StreamedReply, conclude};
+use crate::follow::{ProgressOutput, RequestEnd, RequestFollower, StreamedReply, conclude};
 use crate::progress::Progress;
 use crate::purpose::Purpose;
 use crate::stdin_lines::StdinLines;
@@ -127,8 +127,28 @@ async fn replay(
         lines: None,
         progress: Progress::of(task.clone()),
     };
-    let ended = follow.read_to_its_end().await?;
-    conclude(config, task, ended, &mut follow.show)
+    let mut ended = follow.read_to_its_end().await?;
+    // An agent answers again when it hears later that a part of the work failed.
+    while !is_end_of(state, &ended) {
+        ended = follow.read_to_its_end().await?;
+    }
+    let exit = conclude(config, task, ended, &mut follow.show)?;
+    match (&state.failure, state.status) {
+        (Some(failure), TaskStatus::Partial) => {
+            out::note(&format!("polis: a part of the request failed: {failure}"));
+            Ok(Exit::Partly)
+        }
+        _ => Ok(exit),
+    }
+}
+
+/// Whether a request is in this state because it ended like this.
+fn is_end_of(state: &TaskState, ended: &RequestEnd) -> bool {
+    match ended {
+        RequestEnd::Answered(text, _) => state.answer.as_deref() == Some(&**text),
+        RequestEnd::Failed(failure) => state.answer.is_none() && state.failure.as_ref() == Some(failure),
+        RequestEnd::NeedsPerson(_) | RequestEnd::Stopped => true,
+    }
 }
 
 /// The messages that matter for following a request.

@@ -39,9 +39,10 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliErro
     for task in &tasks {
         out::line(&line(task, is_served))?;
     }
-    for DeadLetter { agent, task, turn, failure, at } in dead_letters {
+    for DeadLetter { agent, task, turn, failure, at, handled } in dead_letters {
         let when = describe::time(at);
-        out::line(&format!("{task}  {agent}  dead-lettered at {when}: {failure}; event {turn} has the message"))?;
+        let done = if handled { " (handled)" } else { "" };
+        out::line(&format!("{task}  {agent}  dead-lettered at {when}{done}: {failure}; event {turn} has the message"))?;
     }
     if plans.is_empty() {
         out::note("polis: no agent has a plan; short requests have none");

@@ -111,3 +111,35 @@ fn a_request_that_failed_is_reported_with_the_status_of_a_run() {
     home.polis(&["wait", &task]).ok();
     assert_eq!(home.polis(&["result", &task]).ok(), "back\n");
 }
+
+/// An agent leaves a part to another one and does not wait; the model refuses that one.
+#[test]
+fn a_failed_part_that_nobody_waited_for_is_reported_listed_and_not_called_done() {
+    let home = Home::new();
+    let mut calls = vec![
+        Reply::Call("send_message", json!({ "to": "kid", "text": "count the words" })),
+        Reply::Call("spawn_agent", json!({ "roleId": "counter", "agentId": "kid" })),
+        Reply::Call("create_role", json!({ "name": "Counter", "rolePrompt": "Count." })),
+    ];
+    let model = ModelServer::scripted(move |request| {
+        let messages = request["messages"].as_array().unwrap();
+        let is_kid = messages[0]["content"].to_string().contains("Your name here is `kid`");
+        let is_notice = messages.last().unwrap()["content"].to_string().contains("[from kid]");
+        Some(match (is_kid, is_notice) {
+            (true, _) => Reply::Refuse(400, "the model is on holiday"),
+            (false, true) => Reply::Say(&["kid could not do it"]),
+            (false, false) => calls.pop().unwrap_or(Reply::Say(&["kid is at it"])),
+        })
+    });
+    let served = home.serve_with(&[], |command| model.set(command));
+    let (task, _) = submit(&served, "count");
+    served.until(|recorded| recorded.event.envelope().is_some_and(|envelope| &*envelope.payload.text == "kid could not do it"));
+    let done = home.polis(&["result", &task]);
+    assert_eq!((done.code, &*done.stdout), (4, "kid could not do it\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("a part of the request failed: `kid` failed: "), "{}", done.stderr);
+    assert!(done.stderr.contains("on holiday") && done.stderr.contains("(model_rejected)"), "{}", done.stderr);
+    let state = served.get(&format!("/api/tasks/{task}")).1;
+    assert_eq!((&state["status"], &state["failure"]["code"]), (&json!("partial"), &json!("model_rejected")));
+    let listed = home.polis(&["tasks"]).ok();
+    assert!(listed.contains(&format!("{task}  kid  dead-lettered at ")), "{listed}");
+}

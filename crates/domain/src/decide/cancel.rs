@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::draft::Draft;
 use super::{message, pending};
 use crate::inbox::{Inbox, InboxEntry};
-use crate::spine::{Agent, Spine, Turn};
+use crate::spine::{Agent, Spine};
 use crate::{
     AgentId, Cleared, EffectId, Event, Failure, FailureCode, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo,
     Settlement, Target, TaskId, TurnId,
@@ -92,21 +92,12 @@ pub(super) fn below(spine: &Spine, target: &Target) -> Result<BTreeSet<TurnId>, 
             spine.turns.get(top).ok_or(Refusal::TurnNotOpen(*top))?;
             let mut turns = BTreeSet::from([*top]);
             for (id, turn) in spine.turns.range(top..) {
-                if matches!(waiter(spine, turn), ReplyTo::Effect(asked) if turns.contains(&asked.turn)) {
+                if matches!(spine.waiter(turn), ReplyTo::Effect(asked) if turns.contains(&asked.turn)) {
                     turns.insert(*id);
                 }
             }
             Ok(turns)
         }
-    }
-}
-
-/// Who finally waits for the work that a turn belongs to: follow-ups may come before the answer.
-fn waiter(spine: &Spine, turn: &Turn) -> ReplyTo {
-    let inbox = spine.agents.get(&turn.agent).and_then(|agent| agent.inbox.as_ref());
-    match (turn.reply_to, turn.origin, inbox) {
-        (ReplyTo::Nobody, Origin::Inbox, Some(inbox)) => inbox.chain(),
-        (reply_to, ..) => reply_to,
     }
 }
 

@@ -1,13 +1,9 @@
 //! Turns whose code panics or kills the process. They are retried with a delay and then dead-lettered, so that the messages
-//! behind them do not wait for ever. An agent with several dead letters in a row is parked until a person acts, and its
-//! parent is notified.
+//! behind them do not wait for ever. An agent with several dead letters in a row is parked until a person acts.
 
 use super::draft::Draft;
-use super::{message, turn};
-use crate::{
-    Envelope, Event, Failure, FailureCode, MessageKind, Origin, Payload, Refusal, ReplyTo, Timestamp, TurnId, TurnResult,
-    unique_id,
-};
+use super::turn;
+use crate::{Event, Failure, FailureCode, Refusal, Timestamp, TurnId};
 
 /// How often a turn that panics is run.
 const ATTEMPTS: u8 = 3;
@@ -33,7 +29,7 @@ pub(super) fn crash(draft: &mut Draft<'_>, id: TurnId, failure: Failure) -> Resu
         draft.push(Some(&thread), Event::TurnCrashed { turn: id, failure, until });
         return Ok(());
     }
-    dead_letter(draft, id, failure, ATTEMPTS)
+    turn::give_up(draft, id, failure, ATTEMPTS)
 }
 
 /// Counts one more process for every turn that is about to run, before it runs. Suspects are run one after another. A turn
@@ -42,7 +38,7 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
     let owed = || draft.spine.turns.iter().filter(|(_, turn)| turn.is_owed());
     if let Some(id) = owed().find(|(_, turn)| turn.revived >= PROCESSES).map(|(id, _)| *id) {
         let message = format!("{PROCESSES} processes have ended while they ran this, and it came no further");
-        return dead_letter(draft, id, Failure::new(FailureCode::EndsProcess, message), PROCESSES);
+        return turn::give_up(draft, id, Failure::new(FailureCode::EndsProcess, message), PROCESSES);
     }
     let mut suspects = 0;
     let mut revived = Vec::new();
@@ -54,39 +50,5 @@ pub(super) fn revive(draft: &mut Draft<'_>) -> Result<(), Refusal> {
         revived.push((turn.thread.clone(), Event::TurnRevived { turn: *id, until }));
     }
     revived.into_iter().for_each(|(thread, event)| draft.push(Some(&thread), event));
-    Ok(())
-}
-
-/// Gives up a turn that failed in every run, and lets its agent go on with its next message.
-fn dead_letter(draft: &mut Draft<'_>, id: TurnId, failure: Failure, attempts: u8) -> Result<(), Refusal> {
-    let broken = draft.turn(id)?;
-    let (agent, task, thread) = (broken.agent.clone(), broken.task.clone(), broken.thread.clone());
-    let (is_message, waits, hops) = (broken.origin == Origin::Inbox, broken.reply_to, broken.hops.saturating_add(1));
-    if is_message {
-        let (agent, failure) = (agent.clone(), failure.clone());
-        draft.push(Some(&thread), Event::MessageDeadLettered { agent, task: task.clone(), turn: id, failure });
-    }
-    let answer = format!("{failure}");
-    turn::settle(draft, id, TurnResult::Failed(failure))?;
-    let parent = draft.spine.agents.get(&agent).and_then(|state| state.parent.clone());
-    // A waiting caller was answered by the settlement.
-    if let (true, ReplyTo::Nobody, Some(parent)) = (is_message, waits, parent) {
-        let still = if draft.is_crashing(&agent) { "; it stands still now until a person acts" } else { "" };
-        let text =
-            format!("`{agent}` could not do what it was asked, {attempts} times: {answer}. The message is set aside{still}.");
-        let envelope = Envelope {
-            id: unique_id("msg", draft.spine.seed, draft.at, draft.next_draw()),
-            from: agent,
-            to: parent,
-            task_id: task,
-            kind: MessageKind::Message,
-            payload: Payload::text(text),
-            reply_to: ReplyTo::Nobody,
-            person: None,
-            hops,
-        };
-        // A parent that cannot take messages is not notified; the log has the event.
-        message::send_if_allowed(draft, envelope, Some(&thread));
-    }
     Ok(())
 }

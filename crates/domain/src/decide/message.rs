@@ -6,7 +6,7 @@ use super::check_name;
 use super::draft::Draft;
 use crate::inbox::InboxEntry;
 use crate::spine::Turn;
-use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Outcome, Refusal, ReplyTo, TaskId, ThreadId};
+use crate::{AgentId, EffectId, Envelope, Event, Failure, MessageKind, Outcome, Payload, Refusal, ReplyTo, TaskId, ThreadId};
 
 /// A message from outside. It goes directly into the receiver's inbox (R158).
 pub(super) fn send(draft: &mut Draft<'_>, envelope: Arc<Envelope>) -> Result<(), Refusal> {
@@ -169,7 +169,17 @@ pub(super) fn untaken_messages(draft: &Draft<'_>, turn: &Turn) -> Vec<Arc<Envelo
 
 /// Sends a message to the person about a task, with the usage so far.
 pub(super) fn send_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, text: Arc<str>) {
-    let mut payload = crate::Payload::text(text);
+    send_payload_to_user(draft, from, task, kind, Payload::text(text));
+}
+
+/// Notifies the person of a failure that does not end the request: others may still work on it.
+pub(super) fn notify_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, failure: &Failure, text: Arc<str>) {
+    let mut payload = Payload::text(text);
+    payload.meta.insert(Payload::FAILURE.to_owned(), serde_json::to_value(failure).unwrap_or_default());
+    send_payload_to_user(draft, from, task, MessageKind::Message, payload);
+}
+
+fn send_payload_to_user(draft: &mut Draft<'_>, from: &AgentId, task: &TaskId, kind: MessageKind, mut payload: Payload) {
     let spent = draft.spine.ledger.get(&crate::BudgetScope::Task(task.clone())).map(|account| account.spent);
     if let Some(usage) = spent.and_then(|spent| serde_json::to_value(spent).ok()) {
         payload.meta.insert("usage".to_owned(), usage);
@@ -198,7 +208,7 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
         to: unread.from.clone(),
         task_id: unread.task_id.clone(),
         kind: MessageKind::Failure(failure.clone()),
-        payload: crate::Payload::text(text),
+        payload: Payload::text(text),
         reply_to: ReplyTo::Nobody,
         person: None,
         hops: unread.hops.saturating_add(1),
@@ -206,12 +216,14 @@ pub(super) fn return_to_sender(draft: &mut Draft<'_>, unread: &Envelope, failure
     send_if_allowed(draft, envelope, None);
 }
 
-/// Delivers a message that `decide` itself writes, unless a limit is reached.
-pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) {
+/// Delivers a message that `decide` itself writes, unless a limit is reached or the receiver cannot take it; says which.
+pub(super) fn send_if_allowed(draft: &mut Draft<'_>, envelope: Envelope, sender: Option<&ThreadId>) -> bool {
     let fits = check(draft, &envelope).and_then(|()| check_activity(draft, &envelope.task_id, 0)).is_ok();
-    if fits && envelope.hops <= draft.spine.limits.hops {
+    let is_allowed = fits && envelope.hops <= draft.spine.limits.hops;
+    if is_allowed {
         deliver(draft, Arc::new(envelope), None, sender);
     }
+    is_allowed
 }
 
 /// Sends the result of a turn to the person or effect that waits for it.

@@ -1,7 +1,8 @@
 //! Deciding commands: each gives events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all. Files
-//! call only what is below them: act, conversation, crash, inquiry → effect, turn → terminate → cancel → pending, message, budget, org → draft.
+//! call only what is below them: act, conversation, crash, inquiry → effect, turn → terminate → cancel, report → pending, message,
+//! budget, org → draft.
 
 mod act;
 mod budget;
@@ -15,6 +16,7 @@ mod message;
 mod org;
 mod overlay;
 mod pending;
+mod report;
 mod terminate;
 mod turn;
 

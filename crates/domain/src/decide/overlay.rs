@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use crate::spine::{Pin, Spine};
 use crate::{
-    AgentId, Effect, EffectId, Envelope, Event, MessageId, MessageKind, MetaPath, Origin, Recorded, ReplyTo, RoleId,
-    Settlement, Spent, TaskId, ThreadId, TurnId,
+    AgentId, Effect, EffectId, Envelope, Event, MessageId, MetaPath, Origin, Recorded, ReplyTo, RoleId, Settlement, Spent,
+    TaskId, ThreadId, TurnId,
 };
 
 /// The touched entries of a draft.
@@ -124,13 +124,12 @@ impl Overlay {
                 self.touch_agent(spine, agent).termination = Some(Dismissal { detach: *detach, waiter: *waiter });
             }
             Event::AgentTerminated { agent } => self.touch_agent(spine, agent).is_terminated = true,
-            Event::MessageDeadLettered { agent, .. } => {
+            Event::MessageDeadLettered { agent, crashed, .. } => {
                 let agent = self.touch_agent(spine, agent);
-                agent.dead_letters = agent.dead_letters.saturating_add(1);
+                agent.dead_letters = agent.dead_letters.saturating_add(u8::from(*crashed));
             }
             Event::MessageSent { envelope, by } => {
-                // As in `evolve`: a message to the person that no turn sent is the report of a loop.
-                if by.is_none() && envelope.to.is_user() && envelope.kind == MessageKind::Message {
+                if by.is_none() && envelope.reports_loop() {
                     self.touch_task(&envelope.task_id).is_reported = true;
                 }
                 self.receive(spine, envelope);

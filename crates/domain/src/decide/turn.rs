@@ -3,13 +3,24 @@
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::{cancel, message, pending};
+use super::{cancel, message, pending, report};
 use crate::inbox::InboxEntry;
 use crate::spine::{OpenEffect, OpenKind, Turn};
 use crate::{Event, Failure, Origin, Refusal, ReplyTo, Settlement, TurnId, TurnResult};
 
-/// A turn's handler returned: answers the person or effect that waits, and starts the agent's next turn.
+/// A turn's handler returned.
 pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> Result<(), Refusal> {
+    end(draft, id, result, None)
+}
+
+/// Gives up a turn whose code crashed in each of `runs` runs.
+pub(super) fn give_up(draft: &mut Draft<'_>, id: TurnId, failure: Failure, runs: u8) -> Result<(), Refusal> {
+    end(draft, id, TurnResult::Failed(failure), Some(runs))
+}
+
+/// Ends a turn: answers the person or effect that waits, reports a failure that nobody waits for, and starts the agent's next
+/// turn.
+fn end(draft: &mut Draft<'_>, id: TurnId, result: TurnResult, crashes: Option<u8>) -> Result<(), Refusal> {
     let turn = draft.turn(id)?;
     let thread = turn.thread.clone();
     cancel_units(draft, turn)?;
@@ -19,12 +30,22 @@ pub(super) fn settle(draft: &mut Draft<'_>, id: TurnId, result: TurnResult) -> R
     };
     if let Err(failure) = &answer {
         cancel::fail_placeholders(draft, id, failure);
+        let is_awaited = draft.spine.waiter(turn) != ReplyTo::Nobody;
+        if turn.origin == Origin::Inbox && (!is_awaited || crashes.is_some()) {
+            let (agent, task, failure, crashed) = (turn.agent.clone(), turn.task.clone(), failure.clone(), crashes.is_some());
+            draft.push(Some(&thread), Event::MessageDeadLettered { agent, task, turn: id, failure, crashed });
+        }
+        // Before the turn is settled: with its last turn the counters of a request end, and its conversation is forgotten.
+        if !is_awaited {
+            report::report(draft, turn, failure, crashes.unwrap_or(1));
+        }
     }
     next.iter_mut().for_each(|task| task.hops = turn.hops);
     let goes_on = turn.origin == Origin::Inbox && !next.is_empty();
     let follow_up = next.first().map(|task| InboxEntry::FollowUp {
         task: task.clone(),
         reply_to: if next.len() == 1 { turn.reply_to } else { ReplyTo::Nobody },
+        cause: turn.cause.clone(),
     });
     let index = draft.length(&thread);
     let message = message.map(Arc::new);

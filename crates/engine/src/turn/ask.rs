@@ -98,7 +98,7 @@ impl Turn {
     /// A unit in a sub-thread, whose task already carries its addresses.
     pub(super) async fn placed(&mut self, path: &SubThreadPath, behaviour: Behaviour, task: Task) -> Result<Effect, Failure> {
         let thread = self.resolve(path).await?;
-        self.has_units = true;
+        self.has_parallel_waits = true;
         Ok(Effect::Unit { thread, behaviour, task })
     }
 
@@ -205,13 +205,18 @@ impl Turn {
         results.into_iter().flatten().collect()
     }
 
-    /// Waits for the next event of one of these. A turn with units tells the actor when it can only wait, so that its slot is
+    /// Waits for the next event of one of these. A turn with parallel waits tells the actor when it can only wait, so that its slot is
     /// freed.
     pub(super) async fn next_event_of(&mut self, entries: impl Iterator<Item = &Entry> + Clone) -> Arc<Recorded> {
         let wanted = |event: &Recorded| entries.clone().any(|entry| entry.is_about(event));
-        if !self.has_units {
+        if !self.has_parallel_waits {
             return self.unread.next(wanted).await;
         }
+        if let Some(event) = self.unread.take(wanted) {
+            return event;
+        }
+        // A report that is committed after the turn said that it rests would count as more to do.
+        self.committed_position().await;
         if let Some(event) = self.unread.take(wanted) {
             return event;
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Flow, Outcome, Ruling, Seq,
-    Source, ToolCall, amounts, canonical, names, targets,
+    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Flow, Outcome, Recorded,
+    Ruling, Seq, Source, ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
 use serde_json::Value;
@@ -162,7 +162,8 @@ impl Turn {
     ///    and `self.report` moves its time to now. The other way round, the time of the turn would go back.
     /// 4. **Wait** for running calls and for doubts that a person resolves, whichever comes first. Events for a running
     ///    call's host (answers to its own questions) are passed on. An event for a call that waits for approval is only kept:
-    ///    approvals are handled last, because `call_if_agreed` waits and would block the calls that are running.
+    ///    approvals are handled last, because `call_if_agreed` waits and would block the calls that are running. They are
+    ///    handled in the order in which the log has the decisions, which is the same in a second run.
     /// 5. **Annotate** results in the order of the calls, not in the order in which they arrived: loop detection must come to
     ///    the same result in a second run, where all of them arrive at once.
     ///
@@ -218,7 +219,8 @@ impl Turn {
                 Next::Await => doubtful += 1,
             }
         }
-        let asked: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].asks()).collect();
+        let mut asked: Vec<usize> = (0..entries.len()).filter(|place| entries[*place].asks()).collect();
+        self.has_parallel_waits |= asked.len() > 1;
         for (place, entry) in entries.iter().enumerate().filter(|(place, _)| !asked.contains(place)) {
             results[place] = self.result(entry).map(result_of);
         }
@@ -228,10 +230,11 @@ impl Turn {
             results[place] = Some(result);
         }
         while !running.is_empty() || doubtful > 0 {
+            let can_rest = running.is_empty();
             let (place, result) = tokio::select! {
                 biased;
                 Some(done) = running.next() => done,
-                event = self.unread.next(|event| entries.iter().any(|entry| entry.is_about(event))) => {
+                event = self.next_of_calls(&entries, can_rest) => {
                     let Some(place) = entries.iter().position(|entry| entry.is_about(&event)) else { continue };
                     if let Event::CallAnswered { id, .. } = &event.event {
                         hosts.iter().filter(|host| host.call() == id.call).for_each(|host| host.deliver(&event.event));
@@ -261,10 +264,34 @@ impl Turn {
         for (place, (entry, call)) in entries.iter().zip(&calls).enumerate().filter(|(place, _)| !asked.contains(place)) {
             results[place] = results[place].take().map(|result| self.annotate(entry, call, result));
         }
-        for place in asked {
+        while let Some(place) = self.next_decided(&mut entries, &mut asked).await {
             results[place] = Some(self.call_if_agreed(&entries[place], calls[place].clone()).await);
         }
         results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call has no result"))).collect()
+    }
+
+    /// Waits for the next event of these calls. Only a turn whose calls do not run can rest.
+    async fn next_of_calls(&mut self, entries: &[Entry], can_rest: bool) -> Arc<Recorded> {
+        if can_rest {
+            return self.next_event_of(entries.iter()).await;
+        }
+        self.unread.next(|event| entries.iter().any(|entry| entry.is_about(event))).await
+    }
+
+    /// Takes the call that is decided next out of `asked`, in the order of the log: a call is made as soon as a person agrees to
+    /// it, whatever the others wait for. None when nothing is left; the last one is returned before it is decided.
+    async fn next_decided(&mut self, entries: &mut [Entry], asked: &mut Vec<usize>) -> Option<usize> {
+        while asked.len() > 1 {
+            let decided = asked.iter().enumerate().filter_map(|(at, place)| Some((entries[*place].end()?, at))).min();
+            if let Some((_, at)) = decided {
+                return Some(asked.remove(at));
+            }
+            let event = self.next_event_of(asked.iter().map(|place| &entries[*place])).await;
+            if let Some(entry) = entries.iter_mut().find(|entry| entry.is_about(&event)) {
+                entry.events.push(event);
+            }
+        }
+        asked.pop()
     }
 
     /// Waits for a person's decision about a call. If they approve, makes it, with their arguments if they changed them.

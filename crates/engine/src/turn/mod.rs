@@ -129,8 +129,8 @@ pub struct Turn {
     registration: Arc<Registration>,
     /// What that code can reach; changes while a sub-thread agent runs inside this turn.
     scope: Arc<CodeScope>,
-    /// Whether it has run units or sent several requests: some may be open while it waits for others.
-    has_units: bool,
+    /// Whether it has run units, sent several requests or needed several approvals: some may be open while it acts on others.
+    has_parallel_waits: bool,
     /// The usage of its model calls so far.
     used: Usage,
     thread_cache: threads::ThreadCache,
@@ -211,7 +211,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         suggested: None,
         scope: registration.scope.clone(),
         registration: registration.clone(),
-        has_units: false,
+        has_parallel_waits: false,
         used: Usage::default(),
         thread_cache: threads::ThreadCache::default(),
         forwarded_meta: None,

@@ -39,7 +39,7 @@ impl Turn {
     /// Sends requests with one append and adds them to `requests`. Returns the id of each, in order, or why it was refused.
     pub async fn request(&mut self, requests: &mut Requests, asked: Vec<Request>) -> Vec<Result<EffectId, Failure>> {
         self.committed_position().await;
-        self.has_units = true;
+        self.has_parallel_waits = true;
         let mut effects = Vec::with_capacity(asked.len());
         for (n, Request { to, text, patience, meta }) in (self.n..).zip(asked) {
             let mut envelope = self.envelope(&to, &text, ReplyTo::Effect(EffectId { turn: self.start.id, n }));

@@ -130,14 +130,14 @@ async fn an_agent_that_keeps_breaking_down_stands_still_and_its_parent_is_told()
     let events = bed.events();
     let told = events.iter().filter(|recorded| {
         let envelope = recorded.event.envelope();
-        envelope.is_some_and(|envelope| envelope.to.as_str() == "root" && envelope.payload.text.contains("is set aside"))
+        envelope.is_some_and(|envelope| envelope.to.as_str() == "root" && envelope.payload.text.contains("is a dead letter"))
     });
     assert_eq!(told.count(), 3);
     let last = events
         .iter()
         .filter_map(|recorded| recorded.event.envelope().cloned())
         .rfind(|envelope| envelope.from.as_str() == "child");
-    assert!(last.unwrap().payload.text.contains("stands still"));
+    assert!(last.unwrap().payload.text.contains("is blocked until a person acts"));
 
     bed.society.resume(turn).await.unwrap();
     assert_eq!(bed.say("and now?").await.unwrap(), "ok: and now?");

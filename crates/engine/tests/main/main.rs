@@ -22,4 +22,5 @@ mod sub_threads;
 mod terminating;
 mod threads;
 mod turns;
+mod waits;
 mod watching;

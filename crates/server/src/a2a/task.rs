@@ -53,7 +53,8 @@ pub(super) async fn task_json(call: &Call, task: &TaskId, length: Option<usize>)
 pub(super) fn state(summary: &TaskSummary, envelopes: &Envelopes) -> &'static str {
     match summary.status {
         TaskStatus::NeedsPerson => "TASK_STATE_INPUT_REQUIRED",
-        TaskStatus::Done => "TASK_STATE_COMPLETED",
+        // A completed task stays completed: the protocol has no way back. The status message says what failed.
+        TaskStatus::Done | TaskStatus::Partial => "TASK_STATE_COMPLETED",
         TaskStatus::Failed => "TASK_STATE_FAILED",
         TaskStatus::Cancelled => "TASK_STATE_CANCELED",
         // It lies in an inbox.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polis_domain::{Account, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, Spine, TaskId};
+use polis_domain::{
+    Account, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, ReplyTo, Settlement, Spine, TaskId, TurnId,
+};
 
 use super::Plan;
 use crate::{ProgrammedAgent, expected};
@@ -21,6 +23,7 @@ pub fn check(
     one_answer_each(plan, log, accepted)?;
     first_come_first_served(log)?;
     no_budget_is_exceeded(log)?;
+    failures_are_reported(log)?;
     one_result_each(log)
 }
 
@@ -59,7 +62,8 @@ fn one_answer_each(plan: &Plan, log: &[Recorded], accepted: &BTreeMap<usize, (Me
     for (i, (_, task)) in accepted {
         let ends = |recorded: &&Recorded| {
             matches!(&recorded.event, Event::MessageSent { envelope, .. }
-            if envelope.task_id == *task && envelope.to.is_user() && envelope.kind != MessageKind::Message)
+            if envelope.task_id == *task && envelope.to.is_user() && envelope.kind != MessageKind::Message
+                && *envelope.payload.text != *ProgrammedAgent::NOTED)
         };
         let answers: Vec<_> = log.iter().filter(ends).filter_map(|recorded| recorded.event.envelope()).collect();
         let [answer] = answers.as_slice() else {
@@ -114,6 +118,30 @@ fn no_budget_is_exceeded(log: &[Recorded]) -> Result<(), String> {
             if over(spent.tokens, budget.tokens, granted.tokens, reply) {
                 return Err(format!("a budget is exceeded by more than one reply: {scope} at event {}", recorded.seq));
             }
+        }
+    }
+    Ok(())
+}
+
+/// A failure that nobody waits for is a dead letter, and one notice follows it.
+fn failures_are_reported(log: &[Recorded]) -> Result<(), String> {
+    let mut unawaited = BTreeMap::new();
+    for (recorded, next) in log.iter().zip(log.iter().skip(1).map(Some).chain([None])) {
+        match &recorded.event {
+            Event::TurnStarted { reply_to: ReplyTo::Nobody, agent, .. } => {
+                unawaited.insert(TurnId(recorded.seq), agent);
+            }
+            Event::MessageDeadLettered { turn, .. } => {
+                let notice = next.and_then(|next| next.event.envelope());
+                let agent = unawaited.remove(turn);
+                if agent.is_some() && notice.map(|notice| &notice.from) != agent {
+                    return Err(format!("nobody was notified that turn {turn} failed"));
+                }
+            }
+            Event::TurnSettled { turn, settlement: Settlement::Failed(_), .. } if unawaited.contains_key(turn) => {
+                return Err(format!("turn {turn} failed, nobody waited for it, and it is no dead letter"));
+            }
+            _ => {}
         }
     }
     Ok(())

@@ -104,13 +104,17 @@ impl Plan {
         }
     }
 
-    /// Has everybody make a helper, ask it, and send it away: idle, or with work that it does first.
+    /// Has everybody make a helper, ask it, and send it away: idle, or with work that it does first. Some leave it a part that
+    /// fails, and do not wait for it.
     fn hire(&mut self, rng: &mut SeededRng) {
         for (i, submission) in self.submissions.iter_mut().enumerate() {
             let helper = format!("helper{i}");
             let work = Program(vec![Op::Sleep(1 + rng.below(50)), Op::Call(vec![("mark".to_owned(), format!("h{i}"))])]);
             let asked = Op::Ask { agent: helper.clone(), program: work, patience_ms: 30 * 60 * 1_000 };
-            let hired = [Op::Spawn(helper.clone()), asked, Op::Terminate(helper, 60 * 60 * 1_000)];
+            let left = Op::Send(helper.clone(), Program(vec![Op::Fail("unheard".to_owned())]));
+            let left = rng.chance(50).then_some(left);
+            let (spawn, terminate) = (Op::Spawn(helper.clone()), Op::Terminate(helper, 60 * 60 * 1_000));
+            let hired = [spawn, asked].into_iter().chain(left).chain([terminate]);
             submission.program.0.splice(1..1, hired);
         }
     }
