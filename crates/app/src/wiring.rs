@@ -189,14 +189,12 @@ pub(crate) async fn open_for(
     let before = store.log.head(&config.society).await?;
     let Store { log, artifacts, .. } = store.clone();
     let live = watchers.unwrap_or_else(|| Arc::new(LocalLive::remembering()));
-    let ports = Ports {
-        log,
-        model: setup.model,
-        toolbox,
-        live: live.clone(),
-        clock: Arc::new(SystemClock),
-        artifacts: Arc::new(artifacts.clone()),
+    let model = match &telemetry {
+        Some(telemetry) => telemetry.observe(&config.society, setup.model),
+        None => setup.model,
     };
+    let ports =
+        Ports { log, model, toolbox, live: live.clone(), clock: Arc::new(SystemClock), artifacts: Arc::new(artifacts.clone()) };
     let id = config.society.clone();
     let society = match purpose {
         Purpose::Read => Society::open_read_only(id, ports).await?,

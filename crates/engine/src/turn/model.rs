@@ -144,6 +144,7 @@ impl Turn {
         models: Vec<Arc<str>>,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
+        request.effect = Some(entry.id);
         let permit = entry.declared().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
