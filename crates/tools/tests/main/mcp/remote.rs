@@ -174,12 +174,17 @@ impl Remote {
 
     fn answer(&self, seen: &Seen) -> Answer {
         let path = seen.path.split('?').next().unwrap_or_default();
-        match path {
-            path if path == self.metadata_path() => {
-                answer("200 OK", json!({ "resource": self.url(), "authorization_servers": [self.issuer()] }))
-            }
-            "/.well-known/oauth-authorization-server" if self.issuer() == self.base => self.describe(),
-            "/tenant1/.well-known/openid-configuration" if self.issuer() != self.base => self.describe(),
+        let issuer = self.issuer();
+        let tenant = issuer.strip_prefix(&self.base).unwrap_or_default();
+        if path == "/mcp" {
+            return self.mcp(seen);
+        }
+        if path == self.metadata_path() {
+            return answer("200 OK", json!({ "resource": self.url(), "authorization_servers": [issuer] }));
+        }
+        match path.strip_prefix(tenant).unwrap_or_default() {
+            "/.well-known/oauth-authorization-server" if tenant.is_empty() => self.describe(),
+            "/.well-known/openid-configuration" if !tenant.is_empty() => self.describe(),
             "/register" => {
                 let told: Value = serde_json::from_str(&seen.body).unwrap_or_default();
                 let client = json!({ "client_id": "polis-1", "client_secret": SECRET, "redirect_uris": told["redirect_uris"] });
@@ -187,7 +192,6 @@ impl Remote {
             }
             "/authorize" => authorize(&seen.path),
             "/token" => self.token(seen),
-            "/mcp" => self.mcp(seen),
             _ => empty("404 Not Found"),
         }
     }
@@ -206,9 +210,9 @@ impl Remote {
     }
 
     fn describe(&self) -> Answer {
-        let base = &self.base;
+        let base = self.issuer();
         let described = json!({
-            "issuer": self.issuer(),
+            "issuer": base,
             "authorization_endpoint": format!("{base}/authorize"),
             "token_endpoint": format!("{base}/token"),
             "registration_endpoint": format!("{base}/register"),
