@@ -53,7 +53,7 @@ pub(crate) async fn post(
     let (id, method, params) = match rpc::read(body)? {
         Ok(Incoming::Request { id, method, params }) => (id, method, params),
         // The protocol has no notifications to act on.
-        Ok(Incoming::Notification { .. } | Incoming::Answer) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(Incoming::Notification { .. } | Incoming::Answer { .. }) => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(fault) => return Ok(axum::Json(fault.answer(None)).into_response()),
     };
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok()).map(str::to_owned).or(asked.version);
