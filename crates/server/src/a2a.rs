@@ -120,8 +120,9 @@ impl Call {
         id.map(TaskId::from).ok_or_else(|| Fault::invalid("`id` must name a task"))
     }
 
+    /// How much of the history is wanted. JSON of protobuf may also have the names of the fields as the proto file has them.
     fn history_length(&self, from: &Map<String, Value>) -> Result<Option<usize>, Fault> {
-        match from.get("historyLength") {
+        match from.get("historyLength").or_else(|| from.get("history_length")) {
             None | Some(Value::Null) => Ok(None),
             Some(length) => match length.as_u64() {
                 Some(length) => Ok(Some(usize::try_from(length).unwrap_or(usize::MAX))),
