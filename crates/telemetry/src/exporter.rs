@@ -195,7 +195,7 @@ impl OtlpExporter {
         };
         if head.status.is_success() {
             // Whatever it says beyond that only tells what it did not want.
-            return Ok(answer.map(Into::into).unwrap_or_default());
+            return Ok(answer.unwrap_or_default());
         }
         let why = format!("it answered {}", head.status);
         // What is wrong with the batch does not get better; what is wrong with us or with it may.

@@ -181,11 +181,10 @@ pub(crate) fn rejected_spans(answer: &[u8]) -> Option<u64> {
         Field::Bytes(bytes) if field == 1 => Some(bytes),
         _ => None,
     });
-    let counted = fields(partial_success?)?.into_iter().find_map(|(field, value)| match value {
+    fields(partial_success?)?.into_iter().find_map(|(field, value)| match value {
         Field::Varint(number) if field == 1 => Some(number),
         _ => None,
-    });
-    counted
+    })
 }
 
 enum Field<'a> {
