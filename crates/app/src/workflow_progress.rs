@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn seen(team: &mut WorkflowProgress, action: &str, chunk: Value) -> Option<String> {
-        let chunk = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
+        let chunk = json!({ "task": "t", "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
                             "component": "planner-response", "chunk": chunk });
         team.line(&serde_json::from_value(chunk).unwrap())
     }
