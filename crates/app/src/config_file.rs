@@ -583,11 +583,12 @@ mod tests {
 
     #[test]
     fn mcp_servers_are_read_in_the_order_of_the_file() {
-        let text = "[mcp.time]\ncommand = \"uvx\"\nargs = [\"mcp-server-time\"]\ntrusted = true\ntimeout_seconds = 1.5\ntools.now.effect = \"read\"\n[mcp.a]\nurl = \"https://h/mcp\"\nheaders = { Authorization = \"Bearer ${KEY}\" }\nenabled = false\n";
+        let text = "[mcp.time]\ncommand = \"uvx\"\nargs = [\"mcp-server-time\"]\ntrusted = true\ntimeout_seconds = 1.5\nstart_wait_seconds = 0\ntools.now.effect = \"read\"\n[mcp.a]\nurl = \"https://h/mcp\"\nheaders = { Authorization = \"Bearer ${KEY}\" }\nenabled = false\n";
         let servers = parse(text, Path::new("x")).unwrap().servers;
         let names: Vec<_> = servers.iter().map(|server| (&*server.name, server.enabled, server.trusted)).collect();
         assert_eq!(names, [("time", true, true), ("a", false, false)]);
         assert_eq!(servers[0].timeout, std::time::Duration::from_millis(1_500));
+        assert_eq!(servers[0].start_wait, std::time::Duration::ZERO);
         assert_eq!(servers[0].effects["now"], polis_domain::EffectClass::Read);
         for (text, want) in [
             ("\n[mcp.x]\nargs = []\n", "line 2, column 6: the MCP server `x` needs a `command` or a `url`"),
@@ -598,6 +599,7 @@ mod tests {
             ("[mcp.x]\nurl = \"a\"\noauth.client_secret = \"${S}\"\n", "a `client_secret` without a `client_id`"),
             ("[mcp.x]\nurl = \"a\"\ncwd = \"b\"\n", "cannot have `args`, `env` or `cwd`"),
             ("[mcp.x]\ncommand = \"a\"\ntimeout_seconds = 0\n", "`timeout_seconds`"),
+            ("[mcp.x]\ncommand = \"a\"\nstart_wait_seconds = -1\n", "`start_wait_seconds`"),
             ("[mcp.x]\ncommand = \"a\"\ntools.y.effect = \"none\"\n", "line 3, column 18: unknown variant `none`"),
             ("[mcp.x]\ncomand = \"a\"\n", "line 2, column 1: unknown field `comand`"),
         ] {

@@ -194,7 +194,13 @@ impl RequestFollower<'_> {
     /// A step of a workflow: a line, or more of the answer.
     fn show_step(&mut self, seen: &LiveStep) -> Result<(), CliError> {
         let is_shown = matches!(self.show, ProgressOutput::Progress(_) | ProgressOutput::StreamedReply(_));
-        if !is_shown || !self.progress.has_member(&seen.thread) {
+        if !is_shown {
+            return Ok(());
+        }
+        if let Some(line) = self.progress.server_line(seen) {
+            return self.note(&line);
+        }
+        if !self.progress.has_member(&seen.thread) {
             return Ok(());
         }
         if let Some(line) = self.progress.seen(seen) {

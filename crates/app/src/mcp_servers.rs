@@ -47,6 +47,7 @@ pub(crate) struct McpServerSection {
     #[serde(default = "default_true")]
     outside: bool,
     timeout_seconds: Option<f64>,
+    start_wait_seconds: Option<f64>,
     #[serde(default)]
     tools: BTreeMap<String, McpToolEntry>,
     oauth: Option<OAuthSection>,
@@ -86,8 +87,7 @@ impl fmt::Debug for McpServerSection {
 impl McpServerSection {
     /// Its settings, or what is wrong with it.
     pub(crate) fn settings(self, name: &str) -> Result<ServerSettings, &'static str> {
-        let Self { command, args, env, cwd, url, headers, enabled, trusted, roots, outside, timeout_seconds, tools, oauth } =
-            self;
+        let Self { command, args, env, cwd, url, headers, enabled, trusted, roots, outside, tools, oauth, .. } = self;
         if name.trim().is_empty() {
             return Err("needs a name");
         }
@@ -99,10 +99,15 @@ impl McpServerSection {
             (Some(_), Some(_)) => return Err("has both a `command` and a `url`"),
             (None, None) => return Err("needs a `command` or a `url`"),
         };
-        let timeout = match timeout_seconds {
+        let timeout = match self.timeout_seconds {
             None => ServerSettings::TIMEOUT,
             Some(seconds) if seconds > 0.0 && seconds <= MAX_TIMEOUT_SECONDS => Duration::from_secs_f64(seconds),
             Some(_) => return Err("has a `timeout_seconds` that is not above 0 and at most 86400"),
+        };
+        let start_wait = match self.start_wait_seconds {
+            None => ServerSettings::START_WAIT,
+            Some(seconds) if (0.0..=MAX_TIMEOUT_SECONDS).contains(&seconds) => Duration::from_secs_f64(seconds),
+            Some(_) => return Err("has a `start_wait_seconds` that is not between 0 and 86400"),
         };
         let oauth = match (oauth, &transport) {
             (None, _) => OAuth::default(),
@@ -124,6 +129,7 @@ impl McpServerSection {
             enabled,
             trusted,
             timeout,
+            start_wait,
             effects,
             oauth,
             pure,

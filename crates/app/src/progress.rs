@@ -23,6 +23,8 @@ pub(crate) struct Progress {
     /// The units that run. Their failures are reported there.
     units: HashSet<EffectId>,
     workflow: WorkflowProgress,
+    /// What was shown about tool servers.
+    servers: HashSet<String>,
 }
 
 /// One line.
@@ -42,6 +44,7 @@ impl Progress {
             started_at: HashMap::new(),
             units: HashSet::new(),
             workflow: WorkflowProgress::default(),
+            servers: HashSet::new(),
         }
     }
 
@@ -74,6 +77,12 @@ impl Progress {
     /// A step of a workflow, if it is worth a line.
     pub(crate) fn seen(&mut self, seen: &LiveStep) -> Option<String> {
         self.workflow.line(seen)
+    }
+
+    /// What a step says about a tool server, once for each request.
+    pub(crate) fn server_line(&mut self, seen: &LiveStep) -> Option<String> {
+        let line = seen.server_line().filter(|_| seen.task == self.task)?;
+        self.servers.insert(line.clone()).then_some(line)
     }
 
     /// Whether a thread is one of a workflow that works on the request.

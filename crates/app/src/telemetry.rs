@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use polis_telemetry::{Settings, Telemetry};
+use polis_telemetry::{Protocol, Settings, Telemetry};
 use polis_tools::is_plain_http;
 use polis_tools::mcp::{variable_names, variables};
 use serde::Deserialize;
@@ -25,6 +25,7 @@ pub(crate) struct TelemetrySection {
     #[serde(default)]
     content: bool,
     service_name: Option<String>,
+    protocol: Option<String>,
 }
 
 /// Shows nothing: its values may be secret.
@@ -53,7 +54,7 @@ pub(crate) fn open(config: &Config) -> Result<Option<(String, Telemetry)>, CliEr
 }
 
 fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Option<Settings>, String> {
-    let TelemetrySection { endpoint, headers, content, service_name } = config.telemetry.clone();
+    let TelemetrySection { endpoint, headers, content, service_name, protocol: written } = config.telemetry.clone();
     let is_off = set("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true"));
     let Some(endpoint) = set("OTEL_EXPORTER_OTLP_ENDPOINT").or(endpoint).filter(|_| !is_off) else { return Ok(None) };
     let mut all = BTreeMap::new();
@@ -75,7 +76,17 @@ fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Opt
         Some(Ok(ms)) if ms > 0 => Duration::from_millis(ms),
         Some(_) => return Err("OTEL_METRIC_EXPORT_INTERVAL: write milliseconds, for example 15000".to_owned()),
     };
+    // The variable of one kind of telemetry wins over the one for all, which wins over the file.
+    let protocol = |signal: &'static str| {
+        let of_environment = [signal, "OTEL_EXPORTER_OTLP_PROTOCOL"].into_iter().find_map(|name| Some((name, set(name)?)));
+        let of_file = || Some(("[telemetry] protocol", written.clone()?));
+        let Some((place, name)) = of_environment.or_else(of_file) else { return Ok(Protocol::default()) };
+        Protocol::named(name.trim())
+            .ok_or_else(|| format!("{place}: `{name}` is not supported; write http/protobuf or http/json"))
+    };
     Ok(Some(Settings {
+        traces: protocol("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")?,
+        metrics: protocol("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL")?,
         endpoint: endpoint.trim().to_owned(),
         headers: all.into_iter().collect(),
         service_name: set("OTEL_SERVICE_NAME").or(service_name).unwrap_or_else(|| SERVICE.to_owned()),
@@ -132,6 +143,22 @@ mod tests {
         assert_eq!((read.endpoint.as_str(), read.service_name.as_str()), ("https://env", "mine"));
         assert_eq!(read.headers, [header("a", "Bearer z"), header("b", "y"), header("c", "1%")]);
         assert_eq!(read.metric_interval, Duration::from_millis(500));
+        assert_eq!((read.traces, read.metrics), (Protocol::Protobuf, Protocol::Protobuf), "what every collector takes");
+        let protocols = |file: Option<&str>, variables: &[(&str, &str)]| {
+            let mut config = config.clone();
+            config.telemetry.protocol = file.map(str::to_owned);
+            let set = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+            settings(&config, &set).map(|read| read.map(|read| (read.traces, read.metrics)).unwrap())
+        };
+        let (json, protobuf) = (Protocol::Json, Protocol::Protobuf);
+        assert_eq!(protocols(Some("http/json"), &[]), Ok((json, json)));
+        let of_all = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+        assert_eq!(protocols(Some("http/json"), &[of_all]), Ok((protobuf, protobuf)));
+        let of_traces = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", " http/json");
+        assert_eq!(protocols(None, &[of_all, of_traces]), Ok((json, protobuf)));
+        let said = protocols(None, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap_err();
+        assert_eq!(said, "OTEL_EXPORTER_OTLP_PROTOCOL: `grpc` is not supported; write http/protobuf or http/json");
+        assert!(protocols(Some("json"), &[]).unwrap_err().starts_with("[telemetry] protocol: `json` is not"));
         let off = |name: &str| if name == "OTEL_SDK_DISABLED" { Some("TRUE".to_owned()) } else { set(name) };
         assert!(settings(&config, &off).unwrap().is_none());
         config.telemetry.endpoint = Some("http://collector.example:4318".to_owned());

@@ -189,14 +189,12 @@ pub(crate) async fn open_for(
     let before = store.log.head(&config.society).await?;
     let Store { log, artifacts, .. } = store.clone();
     let live = watchers.unwrap_or_else(|| Arc::new(LocalLive::remembering()));
-    let ports = Ports {
-        log,
-        model: setup.model,
-        toolbox,
-        live: live.clone(),
-        clock: Arc::new(SystemClock),
-        artifacts: Arc::new(artifacts.clone()),
+    let model = match &telemetry {
+        Some(telemetry) => telemetry.observe(&config.society, setup.model),
+        None => setup.model,
     };
+    let ports =
+        Ports { log, model, toolbox, live: live.clone(), clock: Arc::new(SystemClock), artifacts: Arc::new(artifacts.clone()) };
     let id = config.society.clone();
     let society = match purpose {
         Purpose::Read => Society::open_read_only(id, ports).await?,
@@ -348,10 +346,14 @@ pub(crate) struct Tools {
     servers: Option<Arc<McpServers>>,
 }
 
+/// How long servers may start before the caller is told that they are waited for.
+const QUIET_WAIT: Duration = Duration::from_secs(10);
+
 impl Tools {
     /// Waits for slow servers, because the caller wants to know about each.
     pub(crate) async fn settled(&self) {
         let Some(servers) = &self.servers else { return };
+        servers.settled(QUIET_WAIT).await;
         let is_starting = |server: &ToolServer| server.state == ServerState::Starting;
         if servers.servers().iter().any(is_starting) {
             out::note("polis: waiting for servers that are still starting");
@@ -366,9 +368,6 @@ impl Tools {
         }
     }
 }
-
-/// How long to wait for servers before the society begins without those that are slow.
-const SERVERS_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
     let bad = |error: std::io::Error| {
@@ -398,7 +397,6 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
     let closed = closed.into_iter().chain([config.data.clone()]).collect();
     let options = McpOptions { closed, logins: Some(config.logins()), ..McpOptions::default() };
     let servers = McpServers::open(config.servers.iter().cloned(), options);
-    servers.settled(SERVERS_PATIENCE).await;
     let servers = Arc::new(servers);
     Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })
 }

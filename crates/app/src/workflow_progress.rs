@@ -3,7 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use polis_domain::{Event, Message, Recorded, ThreadId, Usage};
+use polis_domain::{Event, Message, Recorded, TaskId, ThreadId, Usage};
+use polis_ports::ToolServer;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -46,6 +47,7 @@ impl WorkflowAgent {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LiveStep {
+    pub(crate) task: TaskId,
     pub(crate) thread: ThreadId,
     action: String,
     component: Option<String>,
@@ -165,6 +167,16 @@ impl WorkflowProgress {
 }
 
 impl LiveStep {
+    /// What it says about a tool server, if it is about one.
+    pub(crate) fn server_line(&self) -> Option<String> {
+        let server = self.component.as_deref()?;
+        match &*self.action {
+            ToolServer::AWAITED => Some(format!("waiting for the MCP server {server}, which is still starting")),
+            ToolServer::MISSING => Some(format!("the tools of the MCP server {server} are missing; `polis tools` says why")),
+            _ => None,
+        }
+    }
+
     /// The change of the answer in this step, if any.
     pub(crate) fn answer(&self) -> Option<AnswerUpdate<'_>> {
         match (&*self.action, &self.chunk) {
@@ -219,7 +231,7 @@ mod tests {
     use super::*;
 
     fn seen(team: &mut WorkflowProgress, action: &str, chunk: Value) -> Option<String> {
-        let chunk = json!({ "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
+        let chunk = json!({ "task": "t", "thread": "sub_1", "path": "messages[1].meta._thread", "agentType": "planner", "action": action,
                             "component": "planner-response", "chunk": chunk });
         team.line(&serde_json::from_value(chunk).unwrap())
     }

@@ -96,6 +96,16 @@ impl Role {
         self.translations.get(language).unwrap_or(&self.prompt)
     }
 
+    /// Whether the role may allow a tool whose name begins like this. It need not be known which tools there are.
+    pub fn may_have_tool_beginning(&self, beginning: &str) -> bool {
+        self.tools.as_ref().is_none_or(|patterns| {
+            patterns.iter().any(|pattern| match pattern.split_once('*') {
+                Some((fixed, _)) => fixed.starts_with(beginning) || beginning.starts_with(fixed),
+                None => pattern.starts_with(beginning),
+            })
+        })
+    }
+
     /// Whether the role allows a tool.
     pub fn has_tool(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, tool)))

@@ -67,6 +67,19 @@ impl Wanted {
         *self == Self::Agreement
     }
 
+    /// The decision with the defaults of the form in the fields that the person left out. A default that the form itself does not
+    /// allow is left out too.
+    pub fn with_defaults(&self, mut verdict: Verdict) -> Verdict {
+        let (Self::Form { schema }, Some(Value::Object(filled))) = (self, &mut verdict.answer) else { return verdict };
+        for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let default = field.get("default").filter(|default| wrong_with(field, default).is_none());
+            if let (Some(default), false) = (default, filled.contains_key(name)) {
+                filled.insert(name.clone(), default.clone());
+            }
+        }
+        verdict
+    }
+
     /// Checks that a decision answers the question. Declining is always possible.
     pub fn check(&self, verdict: &Verdict) -> Result<(), String> {
         match (self, &verdict.answer) {
@@ -261,6 +274,42 @@ mod tests {
         ] {
             assert_eq!(wanted.check(&verdict).is_ok(), fits, "{wanted:?} {verdict:?}");
         }
+    }
+
+    #[test]
+    fn fields_that_are_left_out_get_their_defaults() {
+        let wanted = Wanted::Form {
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "default": "Ada" },
+                    "age": { "type": "integer", "default": 36 },
+                    "colour": { "type": "string", "enum": ["red", "blue"], "default": "blue" },
+                    "pets": { "type": "array", "items": { "enum": ["cat"] }, "default": ["cat"] },
+                    "size": { "type": "integer", "default": "large" },
+                    "note": { "type": "string" },
+                },
+                "required": ["name", "age"],
+            }),
+        };
+        let check = |answer: Option<Value>, want: Option<Value>| {
+            let verdict = wanted.with_defaults(Verdict { answer, ..Verdict::yes() });
+            assert_eq!(verdict.answer, want);
+        };
+        let all = json!({ "name": "Ada", "age": 36, "colour": "blue", "pets": ["cat"] });
+        check(Some(json!({})), Some(all.clone()));
+        check(
+            Some(json!({ "name": "Bob", "note": "" })),
+            Some({
+                let mut some = all;
+                (some["name"], some["note"]) = (json!("Bob"), json!(""));
+                some
+            }),
+        );
+        check(Some(json!("text")), Some(json!("text")));
+        check(None, None);
+        let words = Wanted::Text { options: Vec::new() };
+        assert_eq!(words.with_defaults(answered(json!({}))).answer, Some(json!({})));
     }
 
     #[test]

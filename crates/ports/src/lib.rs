@@ -26,7 +26,9 @@ pub use model::{
     estimate_tokens,
 };
 pub use schema::with_texts;
-pub use toolbox::{CallContext, Caller, Chosen, ServerState, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox};
+pub use toolbox::{
+    CallContext, Caller, Chosen, ServerState, ServerWait, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox,
+};
 
 /// An error of an underlying library, kept for diagnosis.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

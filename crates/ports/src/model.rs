@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
-use polis_domain::{CallResult, Digest, Digesting, EffectClass, Failure, Finish, Reply, Text, ToolCall, Usage};
+use polis_domain::{CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Reply, Text, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,6 +69,8 @@ pub struct ModelRequest {
     /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
     /// sent.
     pub aside: bool,
+    /// The model call of a turn that sends it, for observers. It is not sent.
+    pub effect: Option<EffectId>,
 }
 
 /// A request with one user message.

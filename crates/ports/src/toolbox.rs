@@ -52,10 +52,22 @@ pub trait Toolbox: Send + Sync {
     /// A failure that the model should read is a result with `is_error`; an `Err` means that the call was not started.
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
 
+    /// Waits while a server is being connected for the first time, as long as its settings allow for this purpose.
+    async fn wait_for_server(&self, _server: &str, _purpose: ServerWait) {}
+
     /// The servers that provide tools, and their state.
     fn servers(&self) -> Vec<ToolServer> {
         Vec::new()
     }
+}
+
+/// What a server is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerWait {
+    /// A turn begins that may be offered its tools.
+    Turn,
+    /// One of its tools is called.
+    Call,
 }
 
 /// Where a tool comes from.
@@ -94,6 +106,24 @@ pub struct ToolServer {
     pub trusted: bool,
     /// The names of its tools that can be called at present.
     pub tools: Vec<Arc<str>>,
+}
+
+impl ToolServer {
+    /// The action of a live step that says that a turn waits for this server; its component is the name of the server.
+    pub const AWAITED: &'static str = "waiting_for_server";
+
+    /// The action of a live step that says that a turn goes on without the tools of this server.
+    pub const MISSING: &'static str = "server_missing";
+
+    /// How the names of its tools begin.
+    pub fn tool_prefix(&self) -> String {
+        format!("{}__", self.name)
+    }
+
+    /// Why its tools cannot be called although it is enabled; none if they can.
+    pub fn missing(&self) -> Option<&str> {
+        matches!(self.state, ServerState::Starting | ServerState::Down).then_some(&*self.detail)
+    }
 }
 
 /// The state of a server connection.

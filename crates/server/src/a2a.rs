@@ -51,7 +51,7 @@ pub(crate) async fn post(
     let (id, method, params) = match rpc::read(body)? {
         Ok(Incoming::Request { id, method, params }) => (id, method, params),
         // The protocol has no notifications to act on.
-        Ok(Incoming::Notification { .. } | Incoming::Answer) => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Ok(Incoming::Notification { .. } | Incoming::Answer { .. }) => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(fault) => return Ok(axum::Json(fault.answer(None)).into_response()),
     };
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok()).map(str::to_owned).or(asked.version);
@@ -118,8 +118,9 @@ impl Call {
         id.map(TaskId::from).ok_or_else(|| Fault::invalid("`id` must name a task"))
     }
 
+    /// How much of the history is wanted. JSON of protobuf may also have the names of the fields as the proto file has them.
     fn history_length(&self, from: &Map<String, Value>) -> Result<Option<usize>, Fault> {
-        match from.get("historyLength") {
+        match from.get("historyLength").or_else(|| from.get("history_length")) {
             None | Some(Value::Null) => Ok(None),
             Some(length) => match length.as_u64() {
                 Some(length) => Ok(Some(usize::try_from(length).unwrap_or(usize::MAX))),

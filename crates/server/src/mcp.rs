@@ -2,6 +2,7 @@
 //! operations of `polis-api`. Two generations of the protocol are spoken: with `initialize`, and with everything in each
 //! request. Nothing is remembered between requests but which of them are under way.
 
+pub(crate) mod client_forms;
 mod elicitation;
 pub(crate) mod in_flight;
 mod protocol_version;
@@ -27,6 +28,7 @@ use crate::problem::Problem;
 use crate::rpc::{self, Fault, Incoming, METHOD_NOT_FOUND, PARSE_ERROR};
 use crate::state::SocietyState;
 use crate::task_follower::Peer;
+use client_forms::FormSender;
 use in_flight::InFlightRequest;
 use protocol_version::{NEWEST_WITH_SESSIONS, ProtocolEra, VERSIONS};
 
@@ -126,7 +128,10 @@ impl SocietyState {
                 }
                 return Reply::Nothing;
             }
-            Ok(Incoming::Answer) => return Reply::Nothing,
+            Ok(Incoming::Answer { id, message }) => {
+                self.client_forms.answer(session.as_deref(), &id, message);
+                return Reply::Nothing;
+            }
             Err(fault) => return Reply::one(StatusCode::BAD_REQUEST, fault.answer(None)),
         };
         let era = match ProtocolEra::of(&method, &params, client.headers) {
@@ -137,17 +142,25 @@ impl SocietyState {
         let takes_streams = client.headers.is_none_or(|headers| headers.get_all(ACCEPT).iter().any(accepts));
         let call = Call { peer: Peer { state: self.for_caller(&caller), caller }, era, method, params };
         if call.is_long() && takes_streams {
+            let forms_session = session.clone().filter(|session| !call.era.is_modern() && self.client_forms.has(session));
             let in_flight = self.in_flight.begin(session, &id);
-            return Reply::Stream(McpMessages::of(call, id, in_flight));
+            return Reply::Stream(McpMessages::of(call, id, in_flight, forms_session));
         }
         let starts_session = call.method == "initialize";
+        let fresh = starts_session.then(in_flight::fresh_name);
+        if let Some(fresh) = &fresh {
+            // On stdio the process is the session.
+            let session = session.unwrap_or_else(|| format!("{} {fresh}", call.peer.caller.name()));
+            let capabilities = call.params.get("capabilities").unwrap_or(&Value::Null);
+            self.client_forms.set(&session, protocol_version::has_forms(capabilities));
+        }
         let is_modern = call.era.is_modern();
-        let (status, message) = match call.answer(None, &InFlightRequest::default()).await {
+        let (status, message) = match call.answer(None, None, &InFlightRequest::default()).await {
             Ok(result) => (StatusCode::OK, rpc::done(&id, &result)),
             Err(fault) if fault.code == METHOD_NOT_FOUND && is_modern => (StatusCode::NOT_FOUND, fault.answer(Some(&id))),
             Err(fault) => (StatusCode::OK, fault.answer(Some(&id))),
         };
-        let session = (starts_session && status == StatusCode::OK).then(in_flight::fresh_name);
+        let session = fresh.filter(|_| status == StatusCode::OK);
         Reply::One { status, message, session }
     }
 }
@@ -166,7 +179,12 @@ impl Call {
         self.method == "tools/call" && tools::waits(&self.params)
     }
 
-    async fn answer(&self, progress: Option<Progress>, in_flight: &InFlightRequest) -> Result<Value, Fault> {
+    async fn answer(
+        &self,
+        progress: Option<Progress>,
+        forms: Option<&FormSender>,
+        in_flight: &InFlightRequest,
+    ) -> Result<Value, Fault> {
         let cached = |mut result: Value| {
             result["ttlMs"] = json!(0);
             result["cacheScope"] = json!("private");
@@ -182,7 +200,7 @@ impl Call {
                 "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
             })),
             ("tools/list", _) => cached(json!({ "tools": tools::list() })),
-            ("tools/call", _) => tools::call(self, progress, in_flight).await?,
+            ("tools/call", _) => tools::call(self, progress, forms, in_flight).await?,
             ("resources/list", _) => cached(resources::list(&self.peer, &self.params).await?),
             ("resources/templates/list", _) => cached(json!({ "resourceTemplates": resources::templates() })),
             ("resources/read", _) => cached(resources::read(&self.peer, &self.params, &self.era).await?),
@@ -245,12 +263,14 @@ impl McpMessages {
     }
 
     /// The answer to a call, which is worked out while it is waited for.
-    fn of(call: Call, id: Value, in_flight: InFlightRequest) -> Self {
+    fn of(call: Call, id: Value, in_flight: InFlightRequest, forms_session: Option<String>) -> Self {
         let (queue, notes) = mpsc::channel(QUEUED);
+        let forms = call.peer.state.client_forms.clone();
+        let forms = forms_session.map(|session| FormSender { forms, session, queue: queue.clone() });
         let token = call.params.get("_meta").and_then(|meta| meta.get("progressToken")).cloned();
         let progress = token.map(|token| Progress { token, count: 0, queue });
         let work = async move {
-            let answer = call.answer(progress, &in_flight).await;
+            let answer = call.answer(progress, forms.as_ref(), &in_flight).await;
             match answer {
                 _ if in_flight.is_cancelled() => None,
                 Ok(result) => Some(rpc::done(&id, &result)),

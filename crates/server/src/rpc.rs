@@ -19,8 +19,8 @@ pub(crate) enum Incoming {
     Request { id: Value, method: String, params: Map<String, Value> },
     /// A message without an answer.
     Notification { method: String, params: Map<String, Value> },
-    /// An answer to something that we never asked.
-    Answer,
+    /// An answer to something that we asked, with `result` or `error`.
+    Answer { id: Value, message: Map<String, Value> },
 }
 
 /// Why a request came to nothing.
@@ -79,7 +79,10 @@ impl Incoming {
         }
         let method = match message.remove("method") {
             Some(Value::String(method)) => method,
-            None if message.contains_key("result") || message.contains_key("error") => return Ok(Self::Answer),
+            None if message.contains_key("result") || message.contains_key("error") => {
+                let id = message.remove("id").unwrap_or_default();
+                return Ok(Self::Answer { id, message });
+            }
             _ => return Err(bad("`method` must be a text")),
         };
         let params = match message.remove("params") {
@@ -115,7 +118,8 @@ mod tests {
         assert_eq!(code(json!({ "jsonrpc": "2.0", "id": 1, "method": "a" })), Ok(asked));
         let told = Incoming::Notification { method: "a".into(), params };
         assert_eq!(code(json!({ "jsonrpc": "2.0", "method": "a", "params": null })), Ok(told));
-        assert_eq!(code(json!({ "jsonrpc": "2.0", "id": 1, "result": {} })), Ok(Incoming::Answer));
+        let answer = code(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+        assert!(matches!(answer, Ok(Incoming::Answer { id, message }) if id == json!(1) && message["result"] == json!({})));
         for bad in [
             json!([]),
             json!({ "id": 1, "method": "a" }),

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::a2a::task_index::TaskIndex;
+use crate::mcp::client_forms::ClientForms;
 use crate::mcp::in_flight::InFlightRequests;
 use crate::page_options::PageOptions;
 
@@ -34,6 +35,8 @@ pub struct SocietyState {
     pub(crate) conversing: Arc<tokio::sync::Mutex<()>>,
     /// The open requests of MCP clients.
     pub(crate) in_flight: Arc<InFlightRequests>,
+    /// The forms that MCP clients show.
+    pub(crate) client_forms: Arc<ClientForms>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
 }
@@ -61,6 +64,7 @@ impl SocietyState {
             reason: Arc::default(),
             conversing: Arc::default(),
             in_flight: Arc::default(),
+            client_forms: Arc::default(),
             a2a_tasks: Arc::default(),
         }
     }

@@ -77,8 +77,14 @@ async fn a_message_begins_a_task_that_is_told_until_it_is_over() {
     let id = &done["id"];
     assert_eq!(result(&rig, "GetTask", json!({ "id": id })).await, done);
     assert!(result(&rig, "GetTask", json!({ "id": id, "historyLength": 0 })).await.get("history").is_none());
-    let one = result(&rig, "GetTask", json!({ "id": id, "historyLength": 1 })).await;
-    assert_eq!(one["history"], json!([done["history"][1]]));
+    for name in ["historyLength", "history_length"] {
+        let one = result(&rig, "GetTask", json!({ "id": id, (name): 1 })).await;
+        assert_eq!(one["history"], json!([done["history"][1]]), "{name}");
+        assert_eq!(error(&rig, "GetTask", json!({ "id": id, (name): "all" })).await, -32602);
+    }
+    let mut short = message("m1", vec![Op::Think("hm".into())]);
+    short["configuration"] = json!({ "history_length": 0 });
+    assert!(result(&rig, "SendMessage", short).await["task"].get("history").is_none());
 
     let failed = result(&rig, "SendMessage", message("m2", vec![Op::Fail("bad_luck".into())])).await["task"].take();
     assert_eq!(failed["status"]["state"], json!("TASK_STATE_FAILED"));
@@ -88,6 +94,35 @@ async fn a_message_begins_a_task_that_is_told_until_it_is_over() {
     let mut more = message("m3", vec![]);
     more["message"]["taskId"] = id.clone();
     assert_eq!(error(&rig, "SendMessage", more).await, -32004);
+}
+
+#[tokio::test]
+async fn files_that_agents_make_for_a_task_are_artifacts_of_it() {
+    let draw = |_: &str, _: &polis_ports::CallContext| {
+        let artifact = polis_domain::Artifact::new(polis_domain::ArtifactId::new([7; 32]), "plan.png", "image/png", 3);
+        polis_domain::CallResult { artifacts: vec![artifact], ..polis_domain::CallResult::good("drawn") }
+    };
+    let tools = polis_testkit::ScriptedTools::new().with("draw", polis_domain::EffectClass::Write, draw);
+    let model = polis_testkit::ScriptedModel::new(|_| polis_testkit::ScriptedReply::text("a thought"));
+    let rig = Rig::on(std::sync::Arc::new(polis_testkit::MemoryLog::new()), model, tools).await;
+    let drawn = Program(vec![Op::Call(vec![("draw".into(), "{}".into())])]);
+    // Another agent makes it, and the answer does not mention it.
+    let asked = Op::Ask { agent: "helper".into(), program: drawn, patience_ms: 60_000 };
+    let ops = vec![Op::Spawn("helper".into()), asked];
+    let told = streamed(&ask(&rig, "SendStreamingMessage", message("m1", ops)).await);
+    let id = "07".repeat(32);
+    let url = format!("http://{}/api/artifacts/{id}", rig.address);
+    let file = json!({ "artifactId": id, "name": "plan.png", "parts": [{ "url": url, "filename": "plan.png", "mediaType": "image/png" }] });
+    let updates: Vec<_> = told.iter().filter_map(|it| it.get("artifactUpdate")).collect();
+    assert_eq!(updates.last().unwrap()["artifact"], file, "{told:?}");
+    let task = told[0]["task"]["id"].clone();
+    let got = result(&rig, "GetTask", json!({ "id": task })).await;
+    assert_eq!(got["artifacts"].as_array().unwrap()[1..], [file], "{got}");
+    let listed = result(&rig, "ListTasks", json!({ "includeArtifacts": true })).await;
+    assert_eq!(listed["tasks"][0]["artifacts"], got["artifacts"]);
+    // A later task does not have it.
+    let other = result(&rig, "SendMessage", message("m2", vec![Op::Say("hello".into())])).await["task"].take();
+    assert_eq!(other["artifacts"].as_array().unwrap().len(), 1, "{other}");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The society as an MCP server, in both generations of the protocol.
 
+use http_body_util::BodyExt;
 use polis_domain::Event;
 use polis_server::{Scope, Security, Token, TokenFile};
 use polis_testkit::{Op, Program};
@@ -206,6 +207,123 @@ async fn a_client_with_forms_is_asked_and_nothing_is_submitted_twice() {
     forged["requestState"] = json!("of nobody");
     let refused = last(&new(&rig, "tools/call", forged).await);
     assert!(refused["result"]["content"][0]["text"].as_str().unwrap().ends_with("(unknown_task)"), "{refused}");
+}
+
+/// A client of the older generation that shows forms.
+struct FormClient<'a> {
+    rig: &'a Rig,
+    session: String,
+}
+
+/// The stream of a call of it.
+struct CallStream {
+    body: hyper::body::Incoming,
+    text: String,
+}
+
+impl<'a> FormClient<'a> {
+    async fn initialize(rig: &'a Rig, capabilities: Value) -> Self {
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": {} });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        let reply = rig.post("/mcp", message).await;
+        Self { rig, session: reply.headers["mcp-session-id"].to_str().unwrap().to_owned() }
+    }
+
+    async fn send(&self, session: &str, message: Value) -> hyper::Response<hyper::body::Incoming> {
+        let bearer = format!("Bearer {TOKEN}");
+        let accept = ("accept", "application/json, text/event-stream");
+        let headers = [("content-type", "application/json"), accept, ("authorization", &*bearer), ("mcp-session-id", session)];
+        send(self.rig.address, "POST", "/mcp", &headers, message.to_string().into_bytes()).await
+    }
+
+    async fn submit(&self, ops: Vec<Op>) -> CallStream {
+        let params = json!({ "name": "submit", "arguments": { "text": program(ops) } });
+        let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
+        CallStream { body: self.send(&self.session, call).await.into_body(), text: String::new() }
+    }
+
+    async fn answer(&self, session: &str, id: &Value, response: Value) {
+        let mut message = json!({ "jsonrpc": "2.0", "id": id });
+        message.as_object_mut().unwrap().extend(response.as_object().unwrap().clone());
+        assert_eq!(self.send(session, message).await.status(), 202);
+    }
+}
+
+impl CallStream {
+    async fn next(&mut self) -> Value {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let data = event.lines().find_map(|line| line.strip_prefix("data: ")).map(str::to_owned);
+                self.text = rest.to_owned();
+                match data {
+                    Some(data) => return serde_json::from_str(&data).unwrap(),
+                    None => continue,
+                }
+            }
+            let frame = self.body.frame().await.expect("the stream goes on").unwrap();
+            self.text.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_the_older_generation_with_forms_is_asked_within_its_call() {
+    let rig = Rig::start().await;
+    let client = FormClient::initialize(&rig, json!({ "elicitation": {} })).await;
+    let ops = vec![Op::Approve("first?".into()), Op::Approve("second?".into()), Op::Approve("third?".into())];
+    let mut call = client.submit(ops).await;
+    let accept = |content: Value| json!({ "result": { "action": "accept", "content": content } });
+    for (question, response) in
+        [("first?", accept(json!({ "approved": true }))), ("second?", json!({ "result": { "action": "decline" } }))]
+    {
+        let asked = call.next().await;
+        assert_eq!(asked["method"], json!("elicitation/create"), "{asked}");
+        let params = &asked["params"];
+        assert!(params["message"].as_str().unwrap().starts_with(question), "{asked}");
+        assert_eq!((&params["requestedSchema"]["type"], params.get("mode")), (&json!("object"), None));
+        // Answers of others, and to other questions, count for nothing.
+        client.answer("other-session", &asked["id"], accept(json!({ "approved": false }))).await;
+        client.answer(&client.session, &json!("other"), accept(json!({ "approved": false }))).await;
+        client.answer(&client.session, &asked["id"], response).await;
+    }
+    // The third one is decided elsewhere: the form is withdrawn.
+    let asked = call.next().await;
+    let waiting = rig.get("/api/approvals").await.ok();
+    let id = waiting["approvals"][0]["id"].as_str().unwrap().to_owned();
+    rig.post(&format!("/api/approvals/{id}"), json!({ "approved": true })).await.ok();
+    let withdrawn = call.next().await;
+    assert_eq!((&withdrawn["method"], &withdrawn["params"]["requestId"]), (&json!("notifications/cancelled"), &asked["id"]));
+    let result = call.next().await;
+    assert_eq!((&result["id"], &result["result"]["structuredContent"]["status"]), (&json!(7), &json!("done")), "{result}");
+    let answer = &result["result"]["structuredContent"]["answer"];
+    assert_eq!(answer, &json!("approved denied:the person declined approved"));
+}
+
+#[tokio::test]
+async fn a_form_that_is_dismissed_or_not_understood_leaves_the_decision_open() {
+    let rig = Rig::start().await;
+    let client = FormClient::initialize(&rig, json!({ "elicitation": { "form": {} } })).await;
+    let not_understood = json!({ "error": { "code": -32601, "message": "what?" } });
+    for response in [json!({ "result": { "action": "cancel" } }), not_understood] {
+        let mut call = client.submit(vec![Op::Approve("really?".into())]).await;
+        let asked = call.next().await;
+        client.answer(&client.session, &asked["id"], response).await;
+        let told = call.next().await["result"]["structuredContent"].take();
+        assert_eq!((&told["status"], &told["approvals"][0]["question"]), (&json!("needs_person"), &json!("really?")));
+        rig.post(&format!("/api/approvals/{}", told["approvals"][0]["id"].as_str().unwrap()), json!({ "approved": true }))
+            .await
+            .ok();
+    }
+    // A client that shows only pages, or nothing, is not sent a form.
+    for capabilities in [json!({}), json!({ "elicitation": { "url": {} } })] {
+        let client = FormClient::initialize(&rig, capabilities).await;
+        let told = client.submit(vec![Op::Approve("really?".into())]).await.next().await["result"].take();
+        let told = &told["structuredContent"];
+        assert_eq!(told["status"], json!("needs_person"), "{told}");
+        rig.post(&format!("/api/approvals/{}", told["approvals"][0]["id"].as_str().unwrap()), json!({ "approved": true }))
+            .await
+            .ok();
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,11 @@ use polis_http::{
 use serde_json::{Value, json};
 
 use crate::Settings;
-use crate::otlp::Attributes;
+use crate::otlp::{Attributes, Metric, Protocol, Span};
+use crate::protobuf::{self, Message};
+
+/// The name of the instrumentation scope.
+const SCOPE: &str = "polis";
 
 /// How long a collector may take, from the connection to the end of its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,12 +41,52 @@ pub(crate) enum ExportError {
 /// Sends telemetry to the collector.
 pub(crate) struct OtlpExporter {
     client: HttpClient,
-    traces: Uri,
-    metrics: Uri,
+    traces: Signal,
+    metrics: Signal,
+}
+
+/// Where one kind of telemetry goes, and how it is written.
+struct Signal {
+    uri: Uri,
+    protocol: Protocol,
     headers: HeaderMap,
-    /// Who we are, as JSON.
-    resource: String,
-    scope: String,
+    /// Who we are, as it is sent.
+    resource: Vec<u8>,
+    scope: Vec<u8>,
+    /// The names of the nested lists in JSON, outermost first.
+    lists: [&'static str; 3],
+}
+
+impl Signal {
+    /// The request that carries these items.
+    fn body(&self, items: &[Vec<u8>]) -> Vec<u8> {
+        let Self { resource, scope, lists: [outer, middle, inner], .. } = self;
+        match self.protocol {
+            Protocol::Json => {
+                let mut body = Vec::new();
+                body.extend(format!(r#"{{"{outer}":[{{"resource":"#).bytes());
+                body.extend(resource);
+                body.extend(format!(r#","{middle}":[{{"scope":"#).bytes());
+                body.extend(scope);
+                body.extend(format!(r#","{inner}":["#).bytes());
+                body.extend(items.join(&b','));
+                body.extend(b"]}]}]}");
+                body
+            }
+            // The messages of traces and metrics have the same field numbers.
+            Protocol::Protobuf => {
+                let mut message = Message::default();
+                message.message(1, |whole| {
+                    whole.bytes(1, resource);
+                    whole.message(2, |scoped| {
+                        scoped.bytes(1, scope);
+                        items.iter().for_each(|item| scoped.bytes(2, item));
+                    });
+                });
+                message.into_bytes()
+            }
+        }
+    }
 }
 
 impl OtlpExporter {
@@ -63,7 +107,7 @@ impl OtlpExporter {
             let is_http = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
             if is_http && uri.query().is_none() { Ok(uri) } else { Err(bad()) }
         };
-        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let mut headers = HeaderMap::new();
         for (name, value) in &settings.headers {
             let unfit = || BadCollector(format!("the header `{name}` of the collector cannot be sent"));
             let name = HeaderName::try_from(name.trim()).map_err(|_| unfit())?;
@@ -71,51 +115,78 @@ impl OtlpExporter {
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let resource = Attributes::default()
-            .with("service.name", settings.service_name.as_str())
-            .with("service.version", settings.service_version.as_str());
+        let signal = |path: &str, protocol: Protocol, lists| {
+            let attributes = Attributes::default()
+                .with("service.name", settings.service_name.as_str())
+                .with("service.version", settings.service_version.as_str());
+            let (resource, scope, content_type) = match protocol {
+                Protocol::Json => {
+                    let scope = json!({ "name": SCOPE, "version": settings.service_version });
+                    (json!({ "attributes": attributes }).to_string().into(), scope.to_string().into(), "application/json")
+                }
+                Protocol::Protobuf => {
+                    let (mut resource, mut scope) = (Message::default(), Message::default());
+                    resource.attributes(1, &attributes);
+                    scope.text(1, SCOPE);
+                    scope.text(2, &settings.service_version);
+                    (resource.into_bytes(), scope.into_bytes(), "application/x-protobuf")
+                }
+            };
+            let mut headers = headers.clone();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+            Ok(Signal { uri: address(path)?, protocol, headers, resource, scope, lists })
+        };
         Ok(Self {
             client: HttpClient::new(HttpOptions { timeouts: TIMEOUTS, max_idle_per_host: 2, ..HttpOptions::from_env() }),
-            traces: address("/v1/traces")?,
-            metrics: address("/v1/metrics")?,
-            headers,
-            resource: json!({ "attributes": resource }).to_string(),
-            scope: json!({ "name": "polis", "version": settings.service_version }).to_string(),
+            traces: signal("/v1/traces", settings.traces, ["resourceSpans", "scopeSpans", "spans"])?,
+            metrics: signal("/v1/metrics", settings.metrics, ["resourceMetrics", "scopeMetrics", "metrics"])?,
         })
     }
 
-    /// Sends spans; how many of them the collector did not want.
-    pub(crate) async fn spans(&self, spans: &[String]) -> Result<u64, ExportError> {
-        let Self { resource, scope, .. } = self;
-        let spans = spans.join(",");
-        let body =
-            format!(r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#);
-        let answer = self.send(&self.traces, body).await?;
-        let rejected = &answer["partialSuccess"]["rejectedSpans"];
-        Ok(rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0))
+    /// A span as it is sent.
+    pub(crate) fn encode(&self, span: &Span) -> Vec<u8> {
+        match self.traces.protocol {
+            Protocol::Json => serde_json::to_vec(span).expect("a span is plain data"),
+            Protocol::Protobuf => protobuf::span(span),
+        }
     }
 
-    /// Sends metrics: a list, as JSON.
-    pub(crate) async fn metrics(&self, metrics: &str) -> Result<(), ExportError> {
-        let Self { resource, scope, .. } = self;
-        let body = format!(
-            r#"{{"resourceMetrics":[{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":{metrics}}}]}}]}}"#
-        );
-        self.send(&self.metrics, body).await.map(drop)
+    /// Sends encoded spans; how many of them the collector did not want.
+    pub(crate) async fn spans(&self, spans: &[Vec<u8>]) -> Result<u64, ExportError> {
+        let answer = self.send(&self.traces, spans).await?;
+        let rejected = match self.traces.protocol {
+            Protocol::Protobuf => protobuf::rejected_spans(&answer),
+            Protocol::Json => serde_json::from_slice::<Value>(&answer).ok().and_then(|answer| {
+                let rejected = &answer["partialSuccess"]["rejectedSpans"];
+                rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok())
+            }),
+        };
+        Ok(rejected.unwrap_or(0))
     }
 
-    /// Sends nothing, to see whether somebody takes it.
+    /// Sends metrics.
+    pub(crate) async fn metrics(&self, metrics: &[Metric]) -> Result<(), ExportError> {
+        let encode = |metric: &Metric| match self.metrics.protocol {
+            Protocol::Json => serde_json::to_vec(metric).expect("metrics are plain data"),
+            Protocol::Protobuf => protobuf::metric(metric),
+        };
+        self.send(&self.metrics, &metrics.iter().map(encode).collect::<Vec<_>>()).await.map(drop)
+    }
+
+    /// Sends nothing, to see whether the collector accepts it.
     pub(crate) async fn check(&self) -> Result<(), String> {
-        match self.send(&self.traces, r#"{"resourceSpans":[]}"#.to_owned()).await {
+        match self.send(&self.traces, &[]).await {
             Ok(_) => Ok(()),
             Err(ExportError::Refused(why) | ExportError::Later { why, .. }) => Err(why),
         }
     }
 
-    async fn send(&self, to: &Uri, body: String) -> Result<Value, ExportError> {
+    /// Sends items; what the collector answered.
+    async fn send(&self, to: &Signal, items: &[Vec<u8>]) -> Result<Vec<u8>, ExportError> {
         let later = |why: String| ExportError::Later { why, after: None };
-        let mut request = Request::new(body.into());
-        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (Method::POST, to.clone(), self.headers.clone());
+        let mut request = Request::new(to.body(items).into());
+        *request.method_mut() = Method::POST;
+        (*request.uri_mut(), *request.headers_mut()) = (to.uri.clone(), to.headers.clone());
         let response = self.client.send(request).await.map_err(|error| later(error.to_string()))?;
         let (head, body) = response.into_parts();
         let answer = match body.read(MAX_ANSWER_BYTES).await {
@@ -124,7 +195,7 @@ impl OtlpExporter {
         };
         if head.status.is_success() {
             // Whatever it says beyond that only tells what it did not want.
-            return Ok(answer.ok().and_then(|answer| serde_json::from_slice(&answer).ok()).unwrap_or_default());
+            return Ok(answer.unwrap_or_default());
         }
         let why = format!("it answered {}", head.status);
         // What is wrong with the batch does not get better; what is wrong with us or with it may.
@@ -149,11 +220,13 @@ mod tests {
                 service_name: "polis".to_owned(),
                 service_version: "1".to_owned(),
                 content: false,
+                traces: Protocol::default(),
+                metrics: Protocol::default(),
                 metric_interval: Settings::METRIC_INTERVAL,
                 folder: "x".into(),
             };
             assert!(!format!("{settings:?}").contains("secret"), "{settings:?}");
-            OtlpExporter::new(&settings).map(|post| post.traces.to_string()).map_err(|error| error.to_string())
+            OtlpExporter::new(&settings).map(|exporter| exporter.traces.uri.to_string()).map_err(|error| error.to_string())
         };
         let fine = ("authorization", "Bearer secret");
         assert_eq!(check("http://127.0.0.1:4318/", fine), Ok("http://127.0.0.1:4318/v1/traces".to_owned()));

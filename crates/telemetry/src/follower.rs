@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use polis_domain::{Event, Recorded, Seq, SocietyId, ThreadId};
 use polis_engine::{Society, SystemClock, Watch};
-use polis_ports::{Clock, Log, LogError, ThreadRange};
+use polis_ports::{Clock, Log, LogError, Model, ThreadRange};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::Settings;
+use crate::agent_tree::AgentTree;
 use crate::exporter::{BadCollector, ExportError, OtlpExporter};
 use crate::ids::Ids;
 use crate::meters::Meters;
+use crate::requests::{ObservedModel, Requests};
 use crate::sent_position::SentPosition;
 use crate::tracer::{self, FinishedSpan, Tracer};
 
@@ -44,6 +46,8 @@ pub struct Telemetry(Arc<Shared>);
 struct Shared {
     settings: Settings,
     exporter: OtlpExporter,
+    /// What models were asked, if spans carry content.
+    asked: Arc<Requests>,
     /// Whether it was logged that the collector does not answer.
     is_reported: AtomicBool,
     dropped: AtomicU64,
@@ -59,7 +63,16 @@ impl Telemetry {
     /// Telemetry for this collector. Nothing is sent yet.
     pub fn new(settings: Settings) -> Result<Self, BadCollector> {
         let exporter = OtlpExporter::new(&settings)?;
-        Ok(Self(Arc::new(Shared { settings, exporter, is_reported: AtomicBool::new(false), dropped: AtomicU64::new(0) })))
+        let (asked, is_reported, dropped) = Default::default();
+        Ok(Self(Arc::new(Shared { settings, exporter, asked, is_reported, dropped })))
+    }
+
+    /// The model of a society, whose spans show what it is asked if they carry content.
+    pub fn observe(&self, society: &SocietyId, model: Arc<dyn Model>) -> Arc<dyn Model> {
+        if !self.0.settings.content {
+            return model;
+        }
+        Arc::new(ObservedModel { model, society: society.clone(), requests: self.0.asked.clone() })
     }
 
     /// Whether the collector answers; why not, if it does not.
@@ -74,9 +87,9 @@ impl Telemetry {
         let name = id.clone();
         let looked = society.look(move |spine| {
             let tasks: Vec<_> = spine.activities.keys().map(polis_domain::TaskId::thread).collect();
-            (Ids::of(name, spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
+            (Ids::of(name, spine), AgentTree::of(spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
         });
-        let (ids, tasks, turn) = looked.await.ok()?;
+        let (ids, tree, tasks, turn) = looked.await.ok()?;
         let folder = &self.0.settings.folder;
         let place = match SentPosition::read(folder, &id) {
             Some(place) if place.seed == ids.seed() => place,
@@ -91,7 +104,7 @@ impl Telemetry {
         let follower = Follower {
             shared: self.0.clone(),
             watch: society.watch(place.from),
-            tracer: Tracer::new(ids, id.as_str(), self.0.settings.content),
+            tracer: Tracer::new(ids, tree, self.0.settings.content, self.0.asked.clone()),
             meters: Meters::new(id.as_str(), now),
             seen: place.from,
             sent: place.sent,
@@ -142,7 +155,8 @@ struct Follower {
     seen: Seq,
     /// Whatever ended up to here was sent before.
     sent: Seq,
-    batch: Vec<String>,
+    /// Encoded spans.
+    batch: Vec<Vec<u8>>,
     bytes: usize,
     /// How long was waited last, if the collector takes nothing.
     pause: Option<Duration>,
@@ -209,13 +223,14 @@ impl Follower {
     async fn take(&mut self, recorded: &Recorded) {
         self.seen = recorded.seq;
         let finished = trace(&mut self.tracer, &*self.log, &self.id, recorded).await;
-        for FinishedSpan { json, chat } in finished {
+        for FinishedSpan { span, chat } in finished {
             if let Some(chat) = chat.filter(|_| recorded.seq > self.opened) {
                 self.meters.count(&chat);
             }
             if recorded.seq > self.sent {
-                self.bytes += json.len();
-                self.batch.push(json);
+                let span = self.shared.exporter.encode(&span);
+                self.bytes += span.len();
+                self.batch.push(span);
             }
         }
         let before = self.seen.0.saturating_sub(MOST_BEHIND);
@@ -254,7 +269,7 @@ impl Follower {
 
     /// Sends the metrics. They are sums, so what is not taken now is part of what is sent next.
     async fn measure(&mut self) {
-        let metrics = self.meters.json(SystemClock.now(), self.tracer.open_counts());
+        let metrics = self.meters.metrics(SystemClock.now(), self.tracer.open_counts());
         match self.shared.exporter.metrics(&metrics).await {
             Ok(()) => {}
             Err(ExportError::Refused(why) | ExportError::Later { why, .. }) => {

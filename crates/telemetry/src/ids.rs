@@ -16,6 +16,10 @@ impl Ids {
         Self { society, seed: spine.seed, eras: spine.eras.to_vec() }
     }
 
+    pub(crate) fn society(&self) -> &SocietyId {
+        &self.society
+    }
+
     /// The seed that holds now; another one after each fork.
     pub(crate) fn seed(&self) -> u64 {
         self.seed

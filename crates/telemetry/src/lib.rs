@@ -1,13 +1,16 @@
-//! Turns a society's events into OpenTelemetry spans and metrics and sends them by OTLP over HTTP, as JSON (D17). The log is the
+//! Turns a society's events into OpenTelemetry spans and metrics and sends them by OTLP over HTTP, as protobuf or JSON (D17). The log is the
 //! trace: nothing is measured in the engine, and whatever was not sent can be made again from the log.
 //!
 //! It knows the domain, the ports and how to watch a society; it knows nothing of servers and programs.
 
+mod agent_tree;
 mod exporter;
 mod follower;
 mod ids;
 mod meters;
 mod otlp;
+mod protobuf;
+mod requests;
 mod sent_position;
 mod spans;
 mod tracer;
@@ -18,6 +21,7 @@ use std::time::Duration;
 
 pub use exporter::BadCollector;
 pub use follower::{FollowHandle, Telemetry};
+pub use otlp::Protocol;
 
 /// Where telemetry goes, and what it says.
 #[derive(Clone)]
@@ -32,6 +36,10 @@ pub struct Settings {
     pub service_version: String,
     /// Whether spans carry what was said: requests, replies, arguments and results.
     pub content: bool,
+    /// How spans are written.
+    pub traces: Protocol,
+    /// How metrics are written.
+    pub metrics: Protocol,
     /// How often metrics are sent.
     pub metric_interval: Duration,
     /// The folder that says how far each society's spans were sent.

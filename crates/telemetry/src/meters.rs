@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use polis_domain::Timestamp;
-use serde::Serialize;
 
-use crate::otlp::{Attributes, nanos, usd};
+use crate::otlp::{Attributes, Data, Metric, MetricValue, Point, nanos, usd};
 use crate::spans::ModelCall;
 
 /// The steps that the conventions want.
@@ -75,51 +74,6 @@ struct Histogram {
     sum: f64,
 }
 
-#[derive(Serialize)]
-struct Metric {
-    name: &'static str,
-    unit: &'static str,
-    description: &'static str,
-    #[serde(flatten)]
-    data: Data,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-enum Data {
-    Sum { aggregation_temporality: u8, is_monotonic: bool, data_points: Vec<Point> },
-    Gauge { data_points: Vec<Point> },
-    Histogram { aggregation_temporality: u8, data_points: Vec<Point> },
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Point {
-    attributes: Attributes,
-    start_time_unix_nano: String,
-    time_unix_nano: String,
-    #[serde(flatten)]
-    value: MetricValue,
-}
-
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-enum MetricValue {
-    Int { as_int: String },
-    Double { as_double: f64 },
-    Histogram { count: String, sum: f64, bucket_counts: Vec<String>, explicit_bounds: &'static [f64] },
-}
-
-impl Data {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Sum { data_points, .. } | Self::Gauge { data_points } | Self::Histogram { data_points, .. } => {
-                data_points.is_empty()
-            }
-        }
-    }
-}
-
 impl Histogram {
     fn add(&mut self, value: f64, bounds: &[f64; 14]) {
         self.counts[bounds.partition_point(|bound| *bound < value)] += 1;
@@ -128,8 +82,7 @@ impl Histogram {
     }
 
     fn figure(&self, explicit_bounds: &'static [f64]) -> MetricValue {
-        let bucket_counts = self.counts.iter().map(ToString::to_string).collect();
-        MetricValue::Histogram { count: self.count.to_string(), sum: self.sum, bucket_counts, explicit_bounds }
+        MetricValue::Histogram { count: self.count, sum: self.sum, bucket_counts: self.counts.to_vec(), explicit_bounds }
     }
 }
 
@@ -162,8 +115,8 @@ impl Meters {
         account.cost_nanos += chat.cost_nanos;
     }
 
-    /// The metrics as they are sent, with the requests and turns that are under way.
-    pub(crate) fn json(&self, now: Timestamp, (requests, turns): (usize, usize)) -> String {
+    /// All metrics, with the requests and turns that are under way.
+    pub(crate) fn metrics(&self, now: Timestamp, (requests, turns): (usize, usize)) -> Vec<Metric> {
         let point = |attributes: Attributes, value| Point {
             attributes: attributes.with("polis.society", self.society.as_str()),
             start_time_unix_nano: nanos(self.since),
@@ -191,14 +144,14 @@ impl Meters {
         for (agent, account) in &self.agents {
             let of = || Attributes::default().with("polis.agent", agent.as_str());
             for (which, count) in [("input", account.input), ("output", account.output)] {
-                counted.push(point(of().with("gen_ai.token.type", which), MetricValue::Int { as_int: count.to_string() }));
+                counted.push(point(of().with("gen_ai.token.type", which), MetricValue::Int { as_int: count }));
             }
             cost.push(point(of(), MetricValue::Double { as_double: usd(account.cost_nanos) }));
         }
         let sum = |data_points| Data::Sum { aggregation_temporality: CUMULATIVE, is_monotonic: true, data_points };
         let histogram = |data_points| Data::Histogram { aggregation_temporality: CUMULATIVE, data_points };
         let gauge = |count: usize| Data::Gauge {
-            data_points: vec![point(Attributes::default(), MetricValue::Int { as_int: count.to_string() })],
+            data_points: vec![point(Attributes::default(), MetricValue::Int { as_int: count as u64 })],
         };
         let metrics = [
             ("gen_ai.client.token.usage", "{token}", "Tokens of model calls.", histogram(tokens)),
@@ -208,8 +161,7 @@ impl Meters {
             ("polis.requests.active", "{request}", "Open requests.", gauge(requests)),
             ("polis.turns.active", "{turn}", "Turns under way.", gauge(turns)),
         ];
-        let filled = metrics.into_iter().filter(|(.., data)| !data.is_empty());
-        let filled: Vec<_> = filled.map(|(name, unit, description, data)| Metric { name, unit, description, data }).collect();
-        serde_json::to_string(&filled).expect("metrics are plain data")
+        let filled = metrics.into_iter().filter(|(.., data)| !data.points().is_empty());
+        filled.map(|(name, unit, description, data)| Metric { name, unit, description, data }).collect()
     }
 }

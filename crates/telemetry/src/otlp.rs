@@ -1,7 +1,29 @@
-//! The words of OTLP in JSON: ids in hexadecimal, enums as numbers, 64-bit integers as text.
+//! The messages of OTLP. Serialised as they are they are OTLP's JSON: ids in hexadecimal, enums as numbers, 64-bit integers as
+//! text. `protobuf.rs` writes the same messages as protobuf.
 
 use polis_domain::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+
+/// How the messages are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// `http/protobuf`, which every collector takes.
+    #[default]
+    Protobuf,
+    /// `http/json`.
+    Json,
+}
+
+impl Protocol {
+    /// The protocol of this name, as `OTEL_EXPORTER_OTLP_PROTOCOL` has it.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "http/protobuf" => Some(Self::Protobuf),
+            "http/json" => Some(Self::Json),
+            _ => None,
+        }
+    }
+}
 
 /// What a span is to its neighbours.
 pub(crate) const INTERNAL: u8 = 1;
@@ -20,8 +42,10 @@ pub(crate) struct Span {
     pub(crate) parent_span_id: Option<String>,
     pub(crate) name: String,
     pub(crate) kind: u8,
-    pub(crate) start_time_unix_nano: String,
-    pub(crate) end_time_unix_nano: String,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) start_time_unix_nano: u64,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) end_time_unix_nano: u64,
     pub(crate) attributes: Attributes,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<SpanEvent>,
@@ -32,7 +56,8 @@ pub(crate) struct Span {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SpanEvent {
-    pub(crate) time_unix_nano: String,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) time_unix_nano: u64,
     pub(crate) name: &'static str,
     pub(crate) attributes: Attributes,
 }
@@ -41,9 +66,9 @@ pub(crate) struct SpanEvent {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<u8>,
+    pub(crate) code: Option<u8>,
     #[serde(skip_serializing_if = "String::is_empty")]
-    message: String,
+    pub(crate) message: String,
 }
 
 impl Status {
@@ -54,12 +79,12 @@ impl Status {
 
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Attributes(Vec<Attribute>);
+pub(crate) struct Attributes(pub(crate) Vec<Attribute>);
 
 #[derive(Debug, Clone, Serialize)]
-struct Attribute {
-    key: &'static str,
-    value: Value,
+pub(crate) struct Attribute {
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,9 +93,8 @@ pub(crate) enum Value {
     Text(String),
     #[serde(rename = "boolValue")]
     Bool(bool),
-    /// As text.
-    #[serde(rename = "intValue")]
-    Int(String),
+    #[serde(rename = "intValue", serialize_with = "as_text")]
+    Int(u64),
     #[serde(rename = "doubleValue")]
     Double(f64),
     #[serde(rename = "arrayValue")]
@@ -117,7 +141,7 @@ impl From<String> for Value {
 
 impl From<u64> for Value {
     fn from(number: u64) -> Self {
-        Self::Int(number.to_string())
+        Self::Int(number)
     }
 }
 
@@ -133,12 +157,78 @@ impl From<bool> for Value {
     }
 }
 
-/// Nanoseconds since 1970, as text.
-pub(crate) fn nanos(at: Timestamp) -> String {
-    (u128::from(at.0) * 1_000_000).to_string()
+/// One metric with all its data points.
+#[derive(Debug, Serialize)]
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) description: &'static str,
+    #[serde(flatten)]
+    pub(crate) data: Data,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(crate) enum Data {
+    Sum { aggregation_temporality: u8, is_monotonic: bool, data_points: Vec<Point> },
+    Gauge { data_points: Vec<Point> },
+    Histogram { aggregation_temporality: u8, data_points: Vec<Point> },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Point {
+    pub(crate) attributes: Attributes,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) start_time_unix_nano: u64,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) time_unix_nano: u64,
+    #[serde(flatten)]
+    pub(crate) value: MetricValue,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub(crate) enum MetricValue {
+    Int {
+        #[serde(serialize_with = "as_text")]
+        as_int: u64,
+    },
+    Double {
+        as_double: f64,
+    },
+    Histogram {
+        #[serde(serialize_with = "as_text")]
+        count: u64,
+        sum: f64,
+        #[serde(serialize_with = "all_as_text")]
+        bucket_counts: Vec<u64>,
+        explicit_bounds: &'static [f64],
+    },
+}
+
+impl Data {
+    pub(crate) fn points(&self) -> &[Point] {
+        match self {
+            Self::Sum { data_points, .. } | Self::Gauge { data_points } | Self::Histogram { data_points, .. } => data_points,
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn nanos(at: Timestamp) -> u64 {
+    at.0.saturating_mul(1_000_000)
 }
 
 /// US dollars.
 pub(crate) fn usd(cost_nanos: u64) -> f64 {
     cost_nanos as f64 / 1e9
+}
+
+fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+fn all_as_text<S: Serializer>(numbers: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(numbers.iter().map(u64::to_string))
 }

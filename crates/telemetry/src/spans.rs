@@ -1,7 +1,8 @@
 //! What a span says of an effect: its name and attributes by the GenAI conventions, and how it ended.
 
 use polis_domain::{
-    Answer, Attempt, Call, Effect, EffectClass, Failure, Finish, Inquiry, Outcome, Reply, Settlement, Spent, Usage, Verdict,
+    Answer, Attempt, Call, Effect, EffectClass, Failure, Finish, Inquiry, Outcome, Reply, Settlement, Spent, ToolCall, Usage,
+    Verdict,
 };
 use serde_json::json;
 
@@ -81,9 +82,16 @@ impl SpanStart {
         }
     }
 
-    pub(crate) fn of_inquiry(inquiry: &Inquiry) -> Self {
+    pub(crate) fn of_inquiry(inquiry: &Inquiry, content: bool) -> Self {
         match inquiry {
-            Inquiry::Model { model, .. } => Self::chat(model),
+            // The log has the end of the prompt, which is what a person sees.
+            Inquiry::Model { model, prompt, .. } => {
+                let mut start = Self::chat(model);
+                if content {
+                    start.attributes.set("gen_ai.input.messages", message("user", prompt));
+                }
+                start
+            }
             Inquiry::Person { .. } => {
                 Self { name: "approval".to_owned(), kind: INTERNAL, attributes: Attributes::default(), model: None }
             }
@@ -155,7 +163,7 @@ impl SpanEnd {
             .with("gen_ai.usage.output_tokens", output_tokens)
             .with_some("gen_ai.usage.cache_read.input_tokens", some(cached_tokens))
             .with_some("gen_ai.usage.cache_creation.input_tokens", some(cache_write_tokens))
-            .with_some("polis.usage.reasoning_tokens", some(reasoning_tokens))
+            .with_some("gen_ai.usage.reasoning.output_tokens", some(reasoning_tokens))
             .with("gen_ai.response.finish_reasons", reasons)
             .with_some("gen_ai.output.messages", content.then(|| output_message(reply)));
         let reply_usage = ReplyUsage { model: reply.model.to_string(), usage: reply.usage };
@@ -210,12 +218,17 @@ pub(crate) fn message(role: &str, text: &str) -> String {
 
 fn output_message(reply: &Reply) -> String {
     let text = (!reply.text.is_empty()).then(|| json!({ "type": "text", "content": cut(&reply.text) }));
-    let calls = reply
-        .tool_calls
-        .iter()
-        .map(|call| json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": cut(&call.arguments) }));
-    let parts: Vec<_> = text.into_iter().chain(calls).collect();
+    let reasoning = (!reply.reasoning.is_empty()).then(|| json!({ "type": "reasoning", "content": cut(&reply.reasoning) }));
+    let parts: Vec<_> = reasoning.into_iter().chain(text).chain(reply.tool_calls.iter().map(tool_call)).collect();
     json!([{ "role": "assistant", "parts": parts, "finish_reason": finish(&reply.finish) }]).to_string()
+}
+
+/// A call that a model wrote; its arguments as an object if they are JSON and not too long.
+pub(crate) fn tool_call(call: &ToolCall) -> serde_json::Value {
+    let parsed = Some(&*call.arguments).filter(|text| text.len() <= MAX_CONTENT_BYTES);
+    let parsed = parsed.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let arguments = parsed.unwrap_or_else(|| cut(&call.arguments).into());
+    json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments })
 }
 
 fn tool(call: &Call, content: bool) -> Attributes {
@@ -244,7 +257,7 @@ fn finish(finish: &Finish) -> &str {
     }
 }
 
-fn cut(text: &str) -> String {
+pub(crate) fn cut(text: &str) -> String {
     match text.len() <= MAX_CONTENT_BYTES {
         true => text.to_owned(),
         false => format!("{}…", &text[..text.floor_char_boundary(MAX_CONTENT_BYTES)]),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use polis_domain::{
     AgentId, Effect, EffectId, Envelope, Event, Failure, InquiryId, MessageKind, MetaPath, Origin, Recorded, ReplyTo, Seq,
-    Spent, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId, Usage,
+    SocietyId, Spent, SubThreadPath, TaskId, ThreadId, Timestamp, TurnId, Usage,
 };
 
+use crate::agent_tree::AgentTree;
 use crate::ids::Ids;
 use crate::otlp::{Attributes, INTERNAL, SERVER, Span, SpanEvent, nanos, usd};
+use crate::requests::Requests;
 use crate::spans::{self, ModelCall, SpanEnd, SpanStart};
 
 /// Most things that a span says have happened within it.
@@ -22,8 +24,11 @@ const MAX_PLACES: usize = 16_384;
 #[derive(Debug)]
 pub(crate) struct Tracer {
     ids: Ids,
-    society: Arc<str>,
+    society: SocietyId,
     content: bool,
+    tree: AgentTree,
+    /// What models were asked, if spans carry content.
+    asked: Arc<Requests>,
     requests: BTreeMap<TaskId, Request>,
     turns: BTreeMap<TurnId, Turn>,
     places: HashMap<ThreadId, SubThreadPlace>,
@@ -33,8 +38,7 @@ pub(crate) struct Tracer {
 /// A span that has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct FinishedSpan {
-    /// As it is sent.
-    pub(crate) json: String,
+    pub(crate) span: Span,
     /// What it was, if it was a model call.
     pub(crate) chat: Option<ModelCall>,
 }
@@ -61,6 +65,8 @@ struct OpenSpan {
 #[derive(Debug)]
 struct Request {
     seq: Seq,
+    /// The conversation that it was asked in.
+    conversation: AgentId,
     span: OpenSpan,
     totals: Totals,
 }
@@ -96,9 +102,9 @@ struct Totals {
 }
 
 impl Tracer {
-    pub(crate) fn new(ids: Ids, society: &str, content: bool) -> Self {
+    pub(crate) fn new(ids: Ids, tree: AgentTree, content: bool, asked: Arc<Requests>) -> Self {
         let (requests, turns, places, done) = Default::default();
-        Self { ids, society: society.into(), content, requests, turns, places, done }
+        Self { society: ids.society().clone(), ids, content, tree, asked, requests, turns, places, done }
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -165,6 +171,7 @@ impl Tracer {
                     self.learn(child.clone(), SubThreadPlace { parent, index: *index, slot: slot.clone() });
                 }
             }
+            Event::AgentSpawned { agent, parent: Some(parent), .. } => self.tree.spawned(agent, parent),
             Event::TurnStarted { .. } => self.turn_started(recorded),
             Event::EffectStarted { id, effect, .. } => self.effect_started(*id, at, effect),
             Event::EffectRetried { id, attempt, spent } => {
@@ -188,14 +195,14 @@ impl Tracer {
                 }
             }
             Event::CallInquired { id, inquiry, .. } => {
-                let ids = self.ids.clone();
+                let (ids, content) = (self.ids.clone(), self.content);
                 if let Some(open_effect) = self.open_effect(*id) {
                     let span = OpenSpan {
                         since: at,
                         trace: open_effect.span.trace.clone(),
                         id: ids.inquiry(InquiryId { call: *id, seq }),
                         parent: Some(open_effect.span.id.clone()),
-                        beginning: SpanStart::of_inquiry(inquiry),
+                        beginning: SpanStart::of_inquiry(inquiry, content),
                         events: Vec::new(),
                     };
                     open_effect.inquiries.insert(seq, span);
@@ -229,14 +236,15 @@ impl Tracer {
             return request.span.note(at, "message", Attributes::default());
         }
         let agent = envelope.to.as_str();
+        let conversation = self.tree.top(&envelope.to).clone();
         let attributes = Attributes::default()
-            .with("polis.society", &*self.society)
+            .with("polis.society", self.society.as_str())
             .with("polis.task", task.as_str())
             .with("polis.agent", agent)
             .with("polis.thread", agent)
             .with("polis.path", "")
             .with("gen_ai.agent.name", agent)
-            .with("gen_ai.conversation.id", agent)
+            .with("gen_ai.conversation.id", conversation.as_str())
             .with_some("gen_ai.input.messages", self.content.then(|| spans::message("user", &envelope.payload.text)));
         let span = OpenSpan {
             since: at,
@@ -246,7 +254,7 @@ impl Tracer {
             beginning: SpanStart { name: format!("request {agent}"), kind: SERVER, attributes, model: None },
             events: Vec::new(),
         };
-        self.requests.insert(task.clone(), Request { seq, span, totals: Totals::default() });
+        self.requests.insert(task.clone(), Request { seq, conversation, span, totals: Totals::default() });
     }
 
     fn request_ended(&mut self, at: Timestamp, envelope: &Envelope) {
@@ -259,7 +267,7 @@ impl Tracer {
             ending.attributes.set("gen_ai.output.messages", spans::message("assistant", &envelope.payload.text));
         }
         ending.attributes = ending.attributes.and(&totals.attributes());
-        self.done.push(FinishedSpan { json: span.end(at, &Attributes::default(), ending), chat: None });
+        self.done.push(FinishedSpan { span: span.end(at, &Attributes::default(), ending), chat: None });
     }
 
     fn turn_started(&mut self, recorded: &Recorded) {
@@ -267,13 +275,18 @@ impl Tracer {
         let turn = TurnId(recorded.seq);
         let thread = recorded.thread.clone().unwrap_or_else(|| agent.main_thread());
         let path = self.address(agent, &thread).unwrap_or_default();
+        // A shared agent works in many conversations, so the request decides.
+        let conversation = match self.requests.get(&task.id) {
+            Some(request) => &request.conversation,
+            None => self.tree.top(agent),
+        };
         let about = Attributes::default()
-            .with("polis.society", &*self.society)
+            .with("polis.society", self.society.as_str())
             .with("polis.task", task.id.as_str())
             .with("polis.agent", agent.as_str())
             .with("polis.thread", thread.as_str())
             .with("polis.path", path.to_string())
-            .with("gen_ai.conversation.id", thread.as_str());
+            .with("gen_ai.conversation.id", conversation.as_str());
         let asker = match (origin, reply_to) {
             (Origin::Unit(effect), _) | (Origin::Inbox, ReplyTo::Effect(effect)) => Some(*effect),
             (Origin::Inbox, ReplyTo::Nobody | ReplyTo::User) => None,
@@ -327,7 +340,11 @@ impl Tracer {
         for (_, span) in open_effect.inquiries {
             self.finish(id.turn, span, at, gone(), Spent::default());
         }
-        self.finish(id.turn, open_effect.span, at, ending, spent.plus(open_effect.spent));
+        let mut span = open_effect.span;
+        if self.content && span.beginning.model.is_some() {
+            span.beginning.attributes = span.beginning.attributes.and(&self.asked.take(&self.society, id));
+        }
+        self.finish(id.turn, span, at, ending, spent.plus(open_effect.spent));
     }
 
     fn turn_settled(&mut self, turn: TurnId, at: Timestamp, mut ending: SpanEnd) {
@@ -338,7 +355,7 @@ impl Tracer {
         }
         let Some(Turn { span, about, totals, .. }) = self.turns.remove(&turn) else { return };
         ending.attributes = ending.attributes.and(&totals.attributes());
-        self.done.push(FinishedSpan { json: span.end(at, &about, ending), chat: None });
+        self.done.push(FinishedSpan { span: span.end(at, &about, ending), chat: None });
     }
 
     /// Ends a span of a turn's effect.
@@ -374,7 +391,7 @@ impl Tracer {
                 seconds: at.0.saturating_sub(span.since.0) as f64 / 1e3,
             });
         }
-        self.done.push(FinishedSpan { json: span.end(at, &about, ending), chat });
+        self.done.push(FinishedSpan { span: span.end(at, &about, ending), chat });
     }
 
     /// Counts something for a turn and for its request.
@@ -419,11 +436,10 @@ impl OpenSpan {
         }
     }
 
-    /// The span as it is sent.
-    fn end(self, at: Timestamp, about: &Attributes, ending: SpanEnd) -> String {
+    fn end(self, at: Timestamp, about: &Attributes, ending: SpanEnd) -> Span {
         let SpanStart { name, kind, attributes, .. } = self.beginning;
         let attributes = attributes.and(about).and(&ending.attributes).with_some("error.type", ending.error);
-        let span = Span {
+        Span {
             trace_id: self.trace,
             span_id: self.id,
             parent_span_id: self.parent,
@@ -434,8 +450,7 @@ impl OpenSpan {
             attributes,
             events: self.events,
             status: ending.status,
-        };
-        serde_json::to_string(&span).expect("a span is plain data")
+        }
     }
 }
 
@@ -450,9 +465,10 @@ impl Totals {
     }
 
     fn attributes(self) -> Attributes {
+        // Not `gen_ai.usage`: collectors add that up over all spans of a trace.
         Attributes::default()
-            .with("gen_ai.usage.input_tokens", self.usage.input_tokens)
-            .with("gen_ai.usage.output_tokens", self.usage.output_tokens)
+            .with("polis.input_tokens", self.usage.input_tokens)
+            .with("polis.output_tokens", self.usage.output_tokens)
             .with("polis.cost_usd", usd(self.cost_nanos))
             .with("polis.model_calls", self.models)
             .with("polis.tool_calls", self.tools)

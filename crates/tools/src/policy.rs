@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Failure, Flow, Ruling, fits as matches};
-use polis_ports::{CallContext, Caller, ServerState, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{
+    CallContext, Caller, ServerState, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
+};
 use serde_json::{Map, Value};
 
 use crate::results::arguments as read;
@@ -194,6 +196,10 @@ impl Toolbox for PolicyToolbox {
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         self.toolbox.call(tool, arguments, context).await
+    }
+
+    async fn wait_for_server(&self, server: &str, purpose: ServerWait) {
+        self.toolbox.wait_for_server(server, purpose).await;
     }
 
     fn servers(&self) -> Vec<ToolServer> {

@@ -24,23 +24,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     assert!(before.contains(hint), "{before}");
     assert!(!home.data().exists(), "looking makes nothing");
 
-    let mut command = home.command(&["tools", "login", "remote"]);
-    let mut child = command.env("POLIS_LOG", "trace").spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    let address = loop {
-        let mut line = String::new();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "{said}");
-        said.push_str(&line);
-        if line.starts_with("http://") {
-            break line.trim().to_owned();
-        }
-    };
-    let agreed = visit(&address);
-    visit(&agreed);
-    stderr.read_to_string(&mut said).unwrap();
-    let done = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8(done.stdout).unwrap(), "logged in at remote\n", "{said}");
+    let said = log_in(&home);
     assert!(said.contains("polis: open this in your browser to log in to remote:"), "{said}");
     assert!(is_clean(&said), "{said}");
 
@@ -71,6 +55,37 @@ fn a_login_that_is_refused_or_cannot_be_had_says_why() {
     let program = home.polis(&["tools", "login", "here"]);
     assert!(program.stderr.contains("it has no login"), "{}", program.stderr);
     program.fails(1, "login_failed");
+}
+
+#[test]
+fn a_server_that_hides_its_metadata_is_found_by_the_login_itself() {
+    let (home, remote) = (Home::new(), Remote::hidden());
+    home.write("polis.toml", &format!("[mcp.remote]\nurl = \"{}\"\n", remote.url()));
+    log_in(&home);
+    let after = home.polis(&["tools"]).ok();
+    assert!(after.contains("server remote: connected, 6 tools; remote 1\n"), "{after}");
+}
+
+/// Logs in at the server `remote` as a person does, with a browser; what was said on stderr.
+fn log_in(home: &Home) -> String {
+    let mut command = home.command(&["tools", "login", "remote"]);
+    let mut child = command.env("POLIS_LOG", "trace").spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "{said}");
+        said.push_str(&line);
+        if line.starts_with("http://") {
+            break line.trim().to_owned();
+        }
+    };
+    let agreed = visit(&address);
+    visit(&agreed);
+    stderr.read_to_string(&mut said).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "logged in at remote\n", "{said}");
+    said
 }
 
 fn is_clean(text: &str) -> bool {

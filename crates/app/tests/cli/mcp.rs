@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{KEY, ModelServer, Reply};
-use super::support::Home;
+use super::support::{Done, Home};
 
 /// Answers each line that asks for something, in a few words; `words` counts what it was called with.
 const SERVER: &str = r#"#!/bin/sh
@@ -37,6 +37,33 @@ fn an_agent_calls_a_tool_of_a_server_and_the_server_sees_no_key() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let log = home.polis(&["log", "--json"]).ok();
     assert!(log.contains("the word is oak unknown") && !log.contains(KEY), "{log}");
+}
+
+#[test]
+fn a_server_that_starts_slowly_is_waited_for_and_one_that_does_not_is_named_as_missing() {
+    let home = home();
+    home.write("slow.sh", &format!("sleep 1\n{}", SERVER.trim_start_matches("#!/bin/sh\n")));
+    let run = |settings: &str, replies| {
+        home.write("polis.toml", settings);
+        let model = ModelServer::start(replies);
+        let mut command = home.command(&["run", "--approve", "all", "a word, please"]);
+        model.set(&mut command);
+        let done = Done::from(command.output().unwrap());
+        let asked = model.requests.lock().unwrap()[0].1.to_string();
+        (done.stderr.clone(), done.ok(), asked)
+    };
+    let (told, answer, asked) =
+        run(&SETTINGS.replace("server.sh", "slow.sh"), vec![Reply::Call("shell__words", json!({})), Reply::Repeat]);
+    assert!(told.contains("· waiting for the MCP server shell, which is still starting"), "{told}");
+    assert!(answer.contains("the word is oak") && asked.contains("shell__words"), "{answer}");
+    assert!(!told.contains("missing") && !asked.contains("[Tools]"), "{told}");
+
+    home.write("never.sh", "sleep 600\n");
+    let never = format!("{}start_wait_seconds = 0.1\n", SETTINGS.replace("server.sh", "never.sh"));
+    let (told, _, asked) = run(&never, vec![Reply::Say(&["no word"])]);
+    let missing = "· the tools of the MCP server shell are missing; `polis tools` says why";
+    assert_eq!(told.matches(missing).count(), 1, "{told}");
+    assert!(asked.contains("[Tools] The tools of these MCP servers are missing at present: `shell` (starting)"), "{asked}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Collector {
     }
 
     fn set(&self, command: &mut Command) {
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", self.url());
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", self.url()).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
     }
 
     /// All spans so far, in the order in which they came.
@@ -89,9 +89,9 @@ fn operations(spans: &[Value], operation: &str) -> usize {
     spans.iter().filter(|span| attribute(span, "gen_ai.operation.name").as_deref() == Some(operation)).count()
 }
 
-fn tokens(span: &Value) -> u64 {
-    let keys = ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"];
-    keys.iter().map(|key| attribute(span, key).unwrap().parse::<u64>().unwrap()).sum()
+fn tokens(span: &Value, prefix: &str) -> u64 {
+    let keys = ["input_tokens", "output_tokens"].map(|key| format!("{prefix}.{key}"));
+    keys.iter().filter_map(|key| attribute(span, key)?.parse::<u64>().ok()).sum()
 }
 
 /// The one span that stands in no other; every other one's parent is there.
@@ -113,7 +113,10 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
     let collector = Collector::start();
     home.write(
         "polis.toml",
-        &format!("[telemetry]\nendpoint = \"{}\"\nheaders = {{ X-Key = \"k ${{COLLECTOR_KEY}}\" }}\n", collector.url()),
+        &format!(
+            "[telemetry]\nendpoint = \"{}\"\nprotocol = \"http/json\"\nheaders = {{ X-Key = \"k ${{COLLECTOR_KEY}}\" }}\n",
+            collector.url()
+        ),
     );
     let mut command =
         home.command(&["run", "--conversation", "root", "--strategy", "workflow", "read NOTES.md; what is 15% of 240"]);
@@ -133,9 +136,9 @@ fn a_workflow_arrives_as_one_tree_with_the_calls_and_tokens_that_polis_itself_co
     let usage: Value = serde_json::from_str(&usage).unwrap();
     let society = usage["accounts"].as_array().unwrap().iter().find(|account| account["scope"] == "society").unwrap();
     let spent = society["spent"]["tokens"].as_u64().unwrap();
-    let chats = spans.iter().filter(|span| attribute(span, "gen_ai.operation.name").as_deref() == Some("chat"));
     assert!(spent > 0);
-    assert_eq!((chats.map(tokens).sum::<u64>(), tokens(request)), (spent, spent));
+    let counted = spans.iter().map(|span| tokens(span, "gen_ai.usage")).sum::<u64>();
+    assert_eq!((counted, tokens(request, "polis")), (spent, spent), "over all spans each token is counted once");
     let nested = "messages[1].meta._thread.messages[0].meta._thread";
     let inner =
         spans.iter().find(|span| span["name"] == "turn root" && attribute(span, "polis.path").as_deref() == Some(nested));
@@ -184,6 +187,30 @@ fn without_a_collector_the_answer_comes_all_the_same_and_the_spans_later() {
     assert!(Done::from(doctor.output().unwrap()).ok().contains("which answers"));
     let mut bad = home.command(&["run", "x"]);
     Done::from(bad.env("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318").output().unwrap()).fails(2, "bad_telemetry");
+}
+
+#[test]
+fn with_content_a_chat_span_has_the_request_of_its_conversation() {
+    let home = Home::new();
+    let collector = Collector::start();
+    home.write(
+        "polis.toml",
+        &format!("[telemetry]\nendpoint = \"{}\"\nprotocol = \"http/json\"\ncontent = true\n", collector.url()),
+    );
+    home.polis(&["run", "what is 2 + 3?"]).ok();
+    let spans = collector.spans();
+    let chat = spans.iter().find(|span| attribute(span, "gen_ai.operation.name").as_deref() == Some("chat")).unwrap();
+    let read = |key: &str| serde_json::from_str::<Value>(&attribute(chat, key).unwrap()).unwrap();
+    let messages = read("gen_ai.input.messages");
+    let last = messages.as_array().unwrap().last().unwrap();
+    assert_eq!((&last["role"], &last["parts"][0]["type"]), (&json!("user"), &json!("text")));
+    assert!(last["parts"][0]["content"].as_str().unwrap().contains("what is 2 + 3?"), "{last}");
+    assert_eq!(read("gen_ai.system_instructions")[0]["type"], "text");
+    let tools = read("gen_ai.tool.definitions");
+    assert!(tools.as_array().unwrap().iter().any(|tool| tool["name"] == "read_file" && tool["type"] == "function"));
+    let conversation = attribute(chat, "gen_ai.conversation.id").unwrap();
+    assert_eq!(attribute(root(&spans), "polis.agent"), Some(conversation.clone()));
+    assert_ne!(conversation, "root", "a new request is a conversation of its own");
 }
 
 #[test]

@@ -373,6 +373,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>, id: EffectId, resolution: Resolutio
             draft.conclude(id, Outcome::Verdict(verdict));
         }
         (OpenEffect { kind: OpenKind::Question(wanted), .. }, Resolution::Outcome(Outcome::Verdict(verdict))) => {
+            let verdict = wanted.with_defaults(verdict);
             check_answer(draft, wanted, &verdict)?;
             draft.conclude(id, Outcome::Verdict(verdict));
         }

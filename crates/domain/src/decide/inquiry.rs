@@ -51,9 +51,11 @@ pub(super) fn inquire(draft: &mut Draft<'_>, id: EffectId, by: std::sync::Arc<st
 /// Records the answer to a question, or that it is void.
 pub(super) fn answer(draft: &mut Draft<'_>, id: InquiryId, answer: Answer, spent: Option<Spent>) -> Result<(), Refusal> {
     let open = draft.spine.inquiries.get(&id).ok_or(Refusal::NotAsked(id))?;
-    let answer = match answer {
-        Answer::Verdict(verdict) => Answer::Verdict(Verdict { by: draft.person.clone(), ..verdict }),
-        other => other,
+    let answer = match (open, answer) {
+        (OpenInquiry::Person { wanted, .. }, Answer::Verdict(verdict)) => {
+            Answer::Verdict(wanted.with_defaults(Verdict { by: draft.person.clone(), ..verdict }))
+        }
+        (_, answer) => answer,
     };
     match (open, &answer) {
         (OpenInquiry::Person { wanted, about }, Answer::Verdict(verdict)) => {

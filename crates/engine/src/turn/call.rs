@@ -25,6 +25,7 @@ const WORDS: usize = 1_000;
 impl Turn {
     /// Calls one tool, also one that is hidden from models. A failure is an error result.
     pub async fn call_tool(&mut self, call: ToolCall) -> CallResult {
+        Box::pin(self.wait_for_called_servers(std::iter::once(&*call.name))).await;
         let call = self.call_of(&call, &self.offer().all);
         self.call_in_order(vec![call]).await.pop().unwrap_or_else(|| refused("the call was not made"))
     }
@@ -32,6 +33,7 @@ impl Turn {
     /// Makes the calls of a model reply: exactly one result for each call, in order (D22). Tools that are hidden from models
     /// are unknown.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+        Box::pin(self.wait_for_called_servers(calls.iter().map(|call| &*call.name))).await;
         let tools = self.offer().tools;
         let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
         self.call_in_order(calls).await

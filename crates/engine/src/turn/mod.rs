@@ -21,6 +21,7 @@ mod request;
 mod respond;
 mod retry;
 mod reuse;
+mod servers;
 mod society;
 mod steer;
 mod step_sink;
@@ -218,6 +219,8 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         repeats: None,
         start,
     };
+    // Boxed, because few turns wait.
+    Box::pin(turn.wait_for_offered_servers()).await;
     let responded = registration.run(&mut turn).await;
     let result = match responded {
         Ok(response) => turn.result_of(response).await,

@@ -144,6 +144,7 @@ impl Turn {
         models: Vec<Arc<str>>,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
+        request.effect = Some(entry.id);
         let permit = entry.declared().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.max_tokens.get_or_insert(REPLY_TOKENS);
@@ -164,8 +165,9 @@ impl Turn {
         loop {
             request.model = attempts.model();
             let window = port.window(&request.model);
-            request.system =
-                with_notes(&system, permit.as_ref(), window.map(|window| seen.saturating_mul(100) / window.max(1)));
+            let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
+            let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
+            request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);
             let began = self.start.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
@@ -246,8 +248,8 @@ impl Turn {
 /// How full the context window must be, in percent, before the agent is warned.
 const NEARLY_FULL: u64 = 80;
 
-/// The system prompt, with warnings added when a budget or the context window is nearly used up (D11).
-fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>) -> Text {
+/// The system prompt, with warnings added when a budget or the context window is nearly used up (D11), or tools are missing.
+fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Option<String>) -> Text {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
@@ -257,6 +259,7 @@ fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>)
     if let Some(percent) = seen_percent.filter(|percent| *percent >= NEARLY_FULL) {
         notes.push(format!("[Context] This conversation fills about {percent} % of what you can see at once. Be brief."));
     }
+    notes.extend(missing);
     if notes.is_empty() {
         return system.clone();
     }

@@ -17,6 +17,7 @@ mod phases;
 mod policy;
 mod properties;
 mod requests;
+mod servers;
 mod society;
 mod sub_threads;
 mod terminating;

@@ -54,7 +54,11 @@ impl Toolbox for Asking {
         let host = context.host.clone().unwrap();
         match tool {
             "poll" | "poll_once" => {
-                let wanted = Wanted::Form { schema: json!({ "properties": { "name": { "type": "string" } } }) };
+                let mut schema = json!({ "properties": { "name": { "type": "string" } } });
+                if arguments.contains("default") {
+                    schema = json!({ "properties": { "name": { "type": "string", "default": "Eve" } }, "required": ["name"] });
+                }
+                let wanted = Wanted::Form { schema };
                 let said = host.ask_person("s", Question { text: arguments.to_owned(), wanted, patience_ms: None }).await;
                 let told = match said {
                     Some(Verdict { approved: true, answer: Some(answer), .. }) => format!("filled {answer}"),
@@ -174,6 +178,25 @@ async fn a_running_call_asks_the_person_and_goes_on_with_the_answer() {
     let asked = events.iter().filter(|it| matches!(&it.event, Event::CallInquired { by, .. } if &**by == "s")).count();
     let answered = events.iter().filter(|it| matches!(it.event, Event::CallAnswered { .. })).count();
     assert_eq!((asked, answered), (3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_leaves_out_of_a_form_has_its_default_in_the_log() {
+    let bed = Bed::new();
+    let society = open(&bed, Ruling::Allow).await;
+    let sent = submit(&society, vec![call("poll", "default")]).await;
+    let id = inquiry(&society).await;
+    society.reply(id, Some(Verdict { answer: Some(json!({})), ..Verdict::yes() })).await.unwrap();
+    assert_eq!(answer(&society, &sent).await.unwrap(), r#"filled {"name":"Eve"}"#);
+    let log = bed.events();
+    let answers: Vec<_> = log
+        .iter()
+        .filter_map(|recorded| match &recorded.event {
+            Event::CallAnswered { answer: Answer::Verdict(verdict), .. } => verdict.answer.clone(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answers, [json!({ "name": "Eve" })]);
 }
 
 /// The process ends while a call waits for the person: a read asks anew, a write is in doubt.

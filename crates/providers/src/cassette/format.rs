@@ -125,8 +125,19 @@ impl RecordedRequest {
 
 impl From<&ModelRequest> for RecordedRequest {
     fn from(request: &ModelRequest) -> Self {
-        let ModelRequest { model, system, messages, tools, temperature, max_tokens, format, effort, asker: _, aside: _ } =
-            request;
+        let ModelRequest {
+            model,
+            system,
+            messages,
+            tools,
+            temperature,
+            max_tokens,
+            format,
+            effort,
+            asker: _,
+            aside: _,
+            effect: _,
+        } = request;
         let offered = tools.iter().map(|tool| RecordedTool {
             name: tool.name.clone(),
             description: tool.description.clone(),

@@ -62,6 +62,7 @@ fn full() -> ModelRequest {
         format: Some(Arc::new(Format { name: "shape".to_owned(), schema: json!({ "type": "object" }) })),
         effort: Some(Effort::Low),
         asker: "root".into(),
+        effect: None,
         aside: false,
     }
 }

@@ -244,7 +244,7 @@ impl TaskStream {
                 for update in self.follow.drain().await? {
                     self.on_update(update);
                 }
-                let mut made = artifacts(&self.call, &summary, &envelopes);
+                let mut made = artifacts(&self.call, &self.task, &summary, &envelopes).await?;
                 if let Some(last) = summary.answer.as_ref().and_then(|answer| self.answer.end(answer)) {
                     self.push_chunk(&last, true);
                     made.retain(|artifact| artifact["artifactId"] != ANSWER);

@@ -37,7 +37,7 @@ pub(super) async fn task_json(call: &Call, task: &TaskId, length: Option<usize>)
     let envelopes = envelopes(call, task).await?;
     let context = context_of(&envelopes, task);
     let mut json = json!({ "id": task.as_str(), "contextId": context, "status": status(&summary, &envelopes, task) });
-    let artifacts = artifacts(call, &summary, &envelopes);
+    let artifacts = artifacts(call, task, &summary, &envelopes).await.map_err(|problem| fault(&problem))?;
     if !artifacts.is_empty() {
         json["artifacts"] = json!(artifacts);
     }
@@ -101,12 +101,30 @@ fn answer_hint(approval: &Approval) -> &'static str {
     }
 }
 
-/// Its artifacts: the answer, and the files made for it.
-pub(super) fn artifacts(call: &Call, summary: &TaskSummary, envelopes: &Envelopes) -> Vec<Value> {
+/// Its artifacts: the answer, and the files that agents made for it, whether or not they are attached to the answer.
+pub(super) async fn artifacts(
+    call: &Call,
+    task: &TaskId,
+    summary: &TaskSummary,
+    envelopes: &Envelopes,
+) -> Result<Vec<Value>, Problem> {
     let answer =
         summary.answer.iter().map(|answer| json!({ "artifactId": ANSWER, "name": ANSWER, "parts": [{ "text": answer }] }));
-    let made = envelopes.iter().filter(|(_, envelope)| envelope.to.is_user());
-    let made = made.flat_map(|(_, envelope)| Artifact::attached(&envelope.payload.meta));
+    let attached = envelopes.iter().filter(|(_, envelope)| envelope.to.is_user());
+    let mut made: Vec<_> = attached.flat_map(|(_, envelope)| Artifact::attached(&envelope.payload.meta)).collect();
+    let (task, first) = (task.clone(), envelopes.first().map(|(recorded, _)| recorded.seq).unwrap_or_default());
+    let look = call.peer.state.society.look(move |spine| {
+        let entries = spine.artifacts.entries();
+        // The list is in the order of the log, and may be long.
+        let later = &entries[entries.partition_point(|entry| entry.seq < first)..];
+        let own = later.iter().filter(|entry| entry.task.as_ref() == Some(&task) && entry.agent.is_some());
+        own.map(|entry| entry.artifact.clone()).collect::<Vec<_>>()
+    });
+    for artifact in look.await? {
+        if !made.contains(&artifact) {
+            made.push(artifact);
+        }
+    }
     let file = |artifact: Artifact| {
         let url = format!("{}/api/artifacts/{}", call.base.0, artifact.id);
         json!({
@@ -115,5 +133,5 @@ pub(super) fn artifacts(call: &Call, summary: &TaskSummary, envelopes: &Envelope
             "parts": [{ "url": url, "filename": &*artifact.name, "mediaType": &*artifact.media_type }],
         })
     };
-    answer.chain(made.map(file)).collect()
+    Ok(answer.chain(made.into_iter().map(file)).collect())
 }

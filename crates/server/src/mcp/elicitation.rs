@@ -23,15 +23,21 @@ pub(super) fn is_declined(params: &Map<String, Value>) -> bool {
 /// What was decided about each thing that waits.
 pub(super) fn decisions(approvals: &[Approval], params: &Map<String, Value>) -> Result<Vec<(String, Decision)>, Problem> {
     let Some(responses) = params.get("inputResponses").and_then(Value::as_object) else { return Ok(Vec::new()) };
-    let decided = |approval: &Approval| Some((approval.id.clone(), request(approval, responses.get(&approval.id)?)?));
-    let read = |(id, request)| {
-        let decision = Decision::try_from(request).map_err(|why| Problem::bad_request("bad_arguments", why))?;
-        Ok((id, decision))
+    let responded = approvals.iter().filter_map(|approval| Some((approval, responses.get(&approval.id)?)));
+    let decided = |(approval, response): (&Approval, &Value)| {
+        let decision = decision(approval, response).transpose()?;
+        Some(decision.map(|decision| (approval.id.clone(), decision)))
     };
-    approvals.iter().filter_map(decided).map(read).collect()
+    responded.filter_map(decided).collect()
 }
 
-fn form(approval: &Approval) -> Value {
+/// What was decided about one thing; none where the person did not want to decide.
+pub(super) fn decision(approval: &Approval, response: &Value) -> Result<Option<Decision>, Problem> {
+    let decided = request(approval, response).map(Decision::try_from).transpose();
+    decided.map_err(|why| Problem::bad_request("bad_arguments", why))
+}
+
+pub(super) fn form(approval: &Approval) -> Value {
     let yes = json!({ "approved": { "type": "boolean", "title": "Agreed?" }, "reason": { "type": "string", "title": "Why" } });
     let object =
         |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });

@@ -25,7 +25,7 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 /// A generation, with what its client can do.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ProtocolEra {
-    /// It begins with `initialize`. What a client can do is not remembered, so nothing is asked of it.
+    /// It begins with `initialize`, which says what the client can do.
     Sessions,
     /// Each request is self-contained.
     Modern { capabilities: Value },
@@ -75,11 +75,9 @@ impl ProtocolEra {
         matches!(self, Self::Modern { .. })
     }
 
-    /// Whether a person behind the client can be shown a form.
+    /// Whether the answer to a call may be a form that the client shows before it calls again.
     pub(super) fn shows_forms(&self) -> bool {
-        let Self::Modern { capabilities } = self else { return false };
-        let elicitation = capabilities.get("elicitation").and_then(Value::as_object);
-        elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
+        matches!(self, Self::Modern { capabilities } if has_forms(capabilities))
     }
 
     /// A result as the generation has it.
@@ -93,6 +91,12 @@ impl ProtocolEra {
         }
         result
     }
+}
+
+/// Whether a client with these capabilities shows forms.
+pub(super) fn has_forms(capabilities: &Value) -> bool {
+    let elicitation = capabilities.get("elicitation").and_then(Value::as_object);
+    elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
 }
 
 fn unsupported(version: &str) -> Fault {

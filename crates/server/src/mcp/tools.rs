@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use polis_api::{Accepted, ApiError, Cancel, Decision, DecisionRequest, Paging, Send, Submit, TaskStatus};
+use polis_api::{Accepted, ApiError, Approval, Cancel, Decision, DecisionRequest, Paging, Send, Submit, TaskStatus};
 use polis_domain::{Seq, TaskId};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
+use super::client_forms::FormSender;
 use super::in_flight::InFlightRequest;
 use super::{Call, Progress, elicitation};
 use crate::caller::Scope;
@@ -176,7 +177,12 @@ pub(super) fn waits(params: &Map<String, Value>) -> bool {
     }
 }
 
-pub(super) async fn call(call: &Call, progress: Option<Progress>, in_flight: &InFlightRequest) -> Result<Value, Fault> {
+pub(super) async fn call(
+    call: &Call,
+    progress: Option<Progress>,
+    forms: Option<&FormSender>,
+    in_flight: &InFlightRequest,
+) -> Result<Value, Fault> {
     let name = call.params.get("name").and_then(Value::as_str).ok_or_else(|| Fault::invalid("`name` is missing"))?;
     let mut arguments = match call.params.get("arguments") {
         None | Some(Value::Null) => Map::new(),
@@ -191,7 +197,7 @@ pub(super) async fn call(call: &Call, progress: Option<Progress>, in_flight: &In
             None => return Ok(error_result(&format!("`{WAIT}` must be a number from 0 to {LONGEST_WAIT} (bad_arguments)"))),
         },
     };
-    let mut waiting = CallWait { peer: &call.peer, max_wait: Duration::from_secs_f64(wait), progress, in_flight };
+    let mut waiting = CallWait { peer: &call.peer, max_wait: Duration::from_secs_f64(wait), progress, forms, in_flight };
     let done = match name {
         "submit" | "send" | "status" if call.params.contains_key("requestState") => again(call, name, waiting).await,
         "submit" => match read(arguments) {
@@ -242,11 +248,7 @@ async fn again(call: &Call, name: &str, mut waiting: CallWait<'_>) -> Result<(Ta
     // It must be there, whatever the client made of it.
     let summary = call.peer.summary(&task).await?;
     for (id, decision) in elicitation::decisions(&summary.approvals, &call.params)? {
-        match call.peer.api().resolve(&id, decision).await {
-            Err(error) if error.code() != "not_open" => return Err(error.into()),
-            // Somebody else has answered it meanwhile, which is as good.
-            Ok(_) | Err(_) => {}
-        }
+        resolve(&call.peer, &id, decision).await?;
     }
     let own = (name != "status").then_some(Seq(0));
     waiting.end(&task, own).await
@@ -257,6 +259,8 @@ struct CallWait<'a> {
     peer: &'a Peer,
     max_wait: Duration,
     progress: Option<Progress>,
+    /// Shows forms within the call, if the client takes them.
+    forms: Option<&'a FormSender>,
     in_flight: &'a InFlightRequest,
 }
 
@@ -266,8 +270,7 @@ impl CallWait<'_> {
         let Accepted { task_id: task, seq, .. } = accepted?;
         if is_new {
             let peer = self.peer.with_read_scope();
-            let mut own =
-                CallWait { peer: &peer, max_wait: self.max_wait, progress: self.progress.take(), in_flight: self.in_flight };
+            let mut own = CallWait { peer: &peer, progress: self.progress.take(), ..*self };
             return own.end(&task, Some(seq)).await;
         }
         self.end(&task, None).await
@@ -284,15 +287,35 @@ impl CallWait<'_> {
         let mut follow = TaskFollower::new(self.peer, task, head).await?;
         // The progress of a new request is reported from its first step on, even if it is already over.
         let mut summary = if is_new && !self.max_wait.is_zero() { TaskSummary::running() } else { follow.summary().await? };
-        let deadline = Instant::now() + self.max_wait;
-        while !summary.has_stopped() {
+        let mut deadline = Instant::now() + self.max_wait;
+        // What the person would not decide in a form.
+        let mut declined = Vec::new();
+        loop {
+            if summary.needs_person() {
+                let shown = summary.approvals.iter().find(|approval| !declined.contains(&approval.id));
+                let (Some(forms), Some(approval)) = (self.forms, shown) else { break };
+                let began = Instant::now();
+                match self.decide(forms, approval, &mut follow).await? {
+                    FormOutcome::Decided => {}
+                    FormOutcome::Declined => declined.push(approval.id.clone()),
+                    FormOutcome::Cancelled => {
+                        self.cancel(task, started_at).await?;
+                        break;
+                    }
+                    FormOutcome::Late => break,
+                }
+                // A person's time is not the society's.
+                deadline += began.elapsed();
+                summary = follow.summary().await?;
+                continue;
+            }
+            if summary.has_stopped() {
+                break;
+            }
             let update = tokio::select! {
                 biased;
                 () = self.in_flight.cancelled() => {
-                    if started_at.is_some() {
-                        let reason = "the MCP client cancelled its request".to_owned();
-                        self.peer.api().cancel(task, Cancel { reason, turn: None }).await?;
-                    }
+                    self.cancel(task, started_at).await?;
                     break;
                 }
                 update = follow.next() => update?,
@@ -318,6 +341,62 @@ impl CallWait<'_> {
             }
         }
         Ok((task.clone(), summary))
+    }
+
+    /// Cancels the request that the call has started, if it has.
+    async fn cancel(&self, task: &TaskId, started_at: Option<Seq>) -> Result<(), Problem> {
+        if started_at.is_some() {
+            let reason = "the MCP client cancelled its request".to_owned();
+            self.peer.api().cancel(task, Cancel { reason, turn: None }).await?;
+        }
+        Ok(())
+    }
+
+    /// Has the client show a form until the person has answered it, or it was decided elsewhere.
+    async fn decide(&self, forms: &FormSender, approval: &Approval, follow: &mut TaskFollower) -> Result<FormOutcome, Problem> {
+        let mut open = forms.show(&elicitation::form(approval)).await;
+        let latest = Instant::now() + Duration::from_secs_f64(LONGEST_WAIT);
+        let response = loop {
+            tokio::select! {
+                biased;
+                () = self.in_flight.cancelled() => return Ok(FormOutcome::Cancelled),
+                response = open.answered() => break response,
+                update = follow.next() => match update? {
+                    TaskUpdate::Ended => return Ok(FormOutcome::Late),
+                    TaskUpdate::Changed => {
+                        let waits = follow.summary().await?.approvals.iter().any(|other| other.id == approval.id);
+                        if !waits {
+                            return Ok(FormOutcome::Decided);
+                        }
+                    }
+                    _ => {}
+                },
+                () = tokio::time::sleep_until(latest) => return Ok(FormOutcome::Late),
+            }
+        };
+        let Some(decision) = elicitation::decision(approval, &response)? else { return Ok(FormOutcome::Declined) };
+        resolve(self.peer, &approval.id, decision).await?;
+        Ok(FormOutcome::Decided)
+    }
+}
+
+/// What became of a form.
+enum FormOutcome {
+    /// The person has decided, here or elsewhere.
+    Decided,
+    /// They would not decide; they are not asked once more.
+    Declined,
+    /// The client no longer waits for the call.
+    Cancelled,
+    /// Nothing was said for too long, or the society stops.
+    Late,
+}
+
+/// Passes on a decision. That somebody else has decided meanwhile is as good.
+async fn resolve(peer: &Peer, id: &str, decision: Decision) -> Result<(), Problem> {
+    match peer.api().resolve(id, decision).await {
+        Err(error) if error.code() != "not_open" => Err(error.into()),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use polis_domain::{CallResult, EffectClass, Recorded, Usage};
-use polis_engine::{Cast, Options, Ports, Turn, TurnTool};
-use polis_ports::{ModelError, ToolSpec};
+use polis_domain::{CallResult, EffectClass, EffectId, Recorded, Usage};
+use polis_engine::{Cast, ConversationStart, Options, Ports, Turn, TurnTool};
+use polis_ports::{ChatMessage, Image, ModelError, ModelRequest, ToolSpec};
 use polis_testkit::{ManualClock, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::otlp::Protocol;
+use crate::protobuf::decode;
 
 /// A tool that the turn does itself: it asks the helper.
 struct Relay;
@@ -82,13 +84,22 @@ async fn ids(society: &Society) -> Ids {
     society.look(move |spine| Ids::of(name, spine)).await.unwrap()
 }
 
+async fn tracer(society: &Society, content: bool) -> Tracer {
+    let tree = society.look(AgentTree::of).await.unwrap();
+    Tracer::new(ids(society).await, tree, content, Arc::default())
+}
+
+fn json(span: &FinishedSpan) -> String {
+    serde_json::to_string(&span.span).unwrap()
+}
+
 /// The spans of the whole log, or of what ended after `sent` when only what came after `from` is read.
 async fn spans(society: &Society, content: bool, from: Seq, sent: Seq) -> Vec<String> {
-    let mut tracer = Tracer::new(ids(society).await, "main", content);
+    let mut tracer = tracer(society, content).await;
     let mut spans = Vec::new();
     for recorded in log_of(society).await.iter().filter(|recorded| recorded.seq > from) {
         let finished = trace(&mut tracer, &**society.log(), society.id(), recorded).await;
-        spans.extend(finished.into_iter().filter(|_| recorded.seq > sent).map(|span| span.json));
+        spans.extend(finished.iter().filter(|_| recorded.seq > sent).map(json));
     }
     spans
 }
@@ -169,7 +180,11 @@ async fn a_request_is_one_tree_of_turns_calls_and_agents() {
     assert_eq!(of("execute_tool look", "gen_ai.tool.name"), ["look"]);
     assert_eq!(of("invoke_agent helper", "gen_ai.operation.name"), ["invoke_agent"]);
     assert_eq!(of("chat", "gen_ai.usage.input_tokens"), ["7", "7", "7"]);
-    assert_eq!(of("request root", "gen_ai.usage.output_tokens"), ["9"]);
+    // Collectors add up `gen_ai.usage` over all spans, so only model calls have it.
+    let with_usage = spans.iter().filter(|span| span["attributes"].to_string().contains("gen_ai.usage"));
+    assert!(with_usage.clone().count() == 3 && with_usage.into_iter().all(|span| text(span, "name") == "chat"));
+    assert_eq!(of("request root", "polis.input_tokens"), ["21"]);
+    assert_eq!(of("request root", "polis.output_tokens"), ["9"]);
     assert_eq!(of("request root", "polis.cost_usd"), ["6e-6"]);
     assert_eq!(
         (of("request root", "polis.model_calls"), of("request root", "polis.tool_calls")),
@@ -230,11 +245,10 @@ async fn wherever_it_is_cut_the_rest_is_made_again_with_the_same_spans() {
     let whole = spans(&society, true, Seq(0), Seq(0)).await;
     let log = log_of(&society).await;
     for cut in 0..=log.len() {
-        let mut tracer = Tracer::new(ids(&society).await, "main", true);
+        let mut tracer = tracer(&society, true).await;
         let mut spans_sent = Vec::new();
         for recorded in &log[..cut] {
-            spans_sent
-                .extend(trace(&mut tracer, &**society.log(), society.id(), recorded).await.into_iter().map(|span| span.json));
+            spans_sent.extend(trace(&mut tracer, &**society.log(), society.id(), recorded).await.iter().map(json));
         }
         let sent = log[..cut].last().map_or(Seq(0), |recorded| recorded.seq);
         let from = tracer.oldest().map_or(sent, |oldest| Seq(oldest.0 - 1));
@@ -273,6 +287,202 @@ async fn what_was_said_is_told_only_where_somebody_wants_it() {
     assert!(spans_sent.contains("a secret of mine"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn all_spans_of_a_request_name_its_conversation() {
+    let society = society().await;
+    ask(&society, vec![Op::Spawn("helper".to_owned())]).await;
+    let asked = Program(vec![Op::Ask {
+        agent: "helper".to_owned(),
+        program: Program(vec![think("asked"), Op::Spawn("grandchild".to_owned())]),
+        patience_ms: 60_000,
+    }]);
+    let talk = society.start_conversation(ConversationStart::default()).await.unwrap();
+    let sent = society.send(talk.clone(), &asked.text(), None).await.unwrap();
+    society.answer(&sent).await.unwrap();
+    let sent = society.send("grandchild".into(), &Program(vec![think("directly")]).text(), None).await.unwrap();
+    society.answer(&sent).await.unwrap();
+    let spans = all(&society).await;
+    let of = |task: Option<String>| {
+        let mut found: Vec<_> = spans
+            .iter()
+            .filter(|span| attribute(span, "polis.task") == task)
+            .map(|span| (text(span, "name").to_owned(), attribute(span, "gen_ai.conversation.id").unwrap()))
+            .collect();
+        found.sort();
+        found
+    };
+    let task = |name: &str| attribute(spans.iter().find(|span| text(span, "name") == name).unwrap(), "polis.task");
+    let want = |conversation: &str, names: &[&str]| {
+        names.iter().map(|name| ((*name).to_owned(), conversation.to_owned())).collect::<Vec<_>>()
+    };
+    assert_eq!(of(task("request root")), want("root", &["request root", "turn root"]));
+    let (request, turn) = (format!("request {talk}"), format!("turn {talk}"));
+    let mut names = ["chat", "invoke_agent helper", &request, "turn helper", &turn];
+    names.sort_unstable();
+    assert_eq!(of(task(&request)), want(talk.as_str(), &names), "also of the agent that all share");
+    assert_eq!(of(task("request grandchild")), want("root", &["chat", "request grandchild", "turn grandchild"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_content_a_chat_span_has_what_the_model_was_asked() {
+    let society_id: SocietyId = "main".into();
+    let asked = Arc::new(Requests::default());
+    let model = ObservedModel {
+        model: Arc::new(ScriptedModel::new(|_| ScriptedReply::text("fine"))),
+        society: society_id.clone(),
+        requests: asked.clone(),
+    };
+    let call = |arguments: &str| polis_domain::ToolCall { id: "c1".into(), name: "look".into(), arguments: arguments.into() };
+    let effect = EffectId { turn: polis_domain::TurnId(Seq(7)), n: 1 };
+    let look = ToolSpec {
+        name: "look".into(),
+        description: "Looks.".to_owned(),
+        parameters: serde_json::json!({ "type": "object" }),
+        class: EffectClass::Read,
+        volatile: false,
+    };
+    let mut assistant = ChatMessage::assistant("let me see");
+    if let ChatMessage::Assistant { reasoning, tool_calls, .. } = &mut assistant {
+        (*reasoning, *tool_calls) = ("hm".into(), vec![call(r#"{"path":"a"}"#), call("torn {")]);
+    }
+    let request = ModelRequest {
+        system: "be brief".into(),
+        messages: vec![
+            ChatMessage::user("x".repeat(70_000)),
+            ChatMessage::User {
+                text: "hello".into(),
+                images: vec![
+                    Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
+                    Image::Url("https://h/i.png".into()),
+                ],
+            },
+            assistant,
+            ChatMessage::Tool { call_id: "c1".into(), name: "look".into(), content: "seen".into(), is_error: false },
+            ChatMessage::user("y".repeat(60_000)),
+        ],
+        tools: [look].into(),
+        effect: Some(effect),
+        ..ModelRequest::default()
+    };
+    // A second attempt replaces the first.
+    let _ = model.stream(ModelRequest { system: "first".into(), ..request.clone() }).await.unwrap();
+    let _ = model.stream(request.clone()).await.unwrap();
+    assert!(asked.take(&"other".into(), effect).0.is_empty());
+    let span = serde_json::json!({ "attributes": asked.take(&society_id, effect) });
+    assert!(asked.take(&society_id, effect).0.is_empty(), "it is held for one span");
+    let read = |key: &str| serde_json::from_str::<Value>(&attribute(&span, key).unwrap()).unwrap();
+    assert_eq!(read("gen_ai.system_instructions"), serde_json::json!([{ "type": "text", "content": "be brief" }]));
+    let definition =
+        serde_json::json!({ "type": "function", "name": "look", "description": "Looks.", "parameters": { "type": "object" } });
+    assert_eq!(read("gen_ai.tool.definitions"), serde_json::json!([definition]));
+    let messages = read("gen_ai.input.messages");
+    // Each text is cut, so that the first message fits too.
+    assert_eq!((messages.as_array().unwrap().len(), attribute(&span, "polis.input.messages_omitted")), (5, None));
+    assert_eq!(messages[0]["parts"][0]["content"].as_str().unwrap().chars().count(), (16 << 10) + 1);
+    let image = |more: Value| {
+        let mut part = serde_json::json!({ "modality": "image" });
+        part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        part
+    };
+    assert_eq!(
+        messages[1]["parts"],
+        serde_json::json!([
+            { "type": "text", "content": "hello" },
+            image(serde_json::json!({ "type": "blob", "mime_type": "image/png", "content": "" })),
+            image(serde_json::json!({ "type": "uri", "uri": "https://h/i.png" })),
+        ])
+    );
+    assert_eq!(
+        messages[2],
+        serde_json::json!({ "role": "assistant", "parts": [
+            { "type": "reasoning", "content": "hm" },
+            { "type": "text", "content": "let me see" },
+            { "type": "tool_call", "id": "c1", "name": "look", "arguments": { "path": "a" } },
+            { "type": "tool_call", "id": "c1", "name": "look", "arguments": "torn {" },
+        ] })
+    );
+    let response = serde_json::json!({ "type": "tool_call_response", "id": "c1", "response": "seen" });
+    assert_eq!(messages[3], serde_json::json!({ "role": "tool", "parts": [response] }));
+
+    // Of a long conversation the newest messages are there; of many requests the newest ones.
+    let long = (0..10).map(|n| ChatMessage::user(format!("{n}{}", "z".repeat(15_000)))).collect();
+    let long = ModelRequest { messages: long, ..request };
+    for n in 0..300 {
+        let _ = model.stream(ModelRequest { effect: Some(EffectId { n, ..effect }), ..long.clone() }).await.unwrap();
+    }
+    let span = serde_json::json!({ "attributes": asked.take(&society_id, EffectId { n: 299, ..effect }) });
+    let messages: Value = serde_json::from_str(&attribute(&span, "gen_ai.input.messages").unwrap()).unwrap();
+    assert_eq!(messages.as_array().unwrap().len(), 4);
+    assert!(messages[3]["parts"][0]["content"].as_str().unwrap().starts_with("9z"));
+    assert_eq!(attribute(&span, "polis.input.messages_omitted").as_deref(), Some("6"));
+    assert!(asked.take(&society_id, EffectId { n: 0, ..effect }).0.is_empty(), "the memory for it is bounded");
+}
+
+/// Without empty lists, which protobuf does not have.
+fn without_empty_lists(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|_, value| value.as_array().is_none_or(|list| !list.is_empty()));
+            object.values_mut().for_each(without_empty_lists);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_empty_lists),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn both_protocols_carry_the_same_spans_and_metrics() {
+    let mut bodies = Vec::new();
+    let society = society().await;
+    let opened = society.log().head(society.id()).await.unwrap();
+    ask(&society, everything()).await;
+    ask(&society, vec![think("twice"), Op::Fail("broken".to_owned())]).await;
+    for protocol in [Protocol::Json, Protocol::Protobuf] {
+        let (endpoint, requests) = collector(vec![200, 200]).await;
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { content: true, traces: protocol, metrics: protocol, ..settings(endpoint, folder.path()) };
+        Telemetry::new(settings).unwrap().follow(&society, opened).await.unwrap().finish().await;
+        let mut requests = requests.lock().unwrap().clone();
+        assert_eq!(requests.iter().map(|(to, _)| to.as_str()).collect::<Vec<_>>(), ["/v1/traces", "/v1/metrics"]);
+        for (_, body) in &mut requests {
+            without_empty_lists(body);
+        }
+        bodies.push(requests);
+    }
+    let spans = |n: usize| bodies[n][0].1.clone();
+    assert!(spans(0).to_string().contains("a cable") && spans(0).to_string().contains("broken"));
+    assert_eq!(spans(0), spans(1));
+    // The metrics have the time at which they were sent.
+    let metrics = |n: usize| {
+        let mut metrics = bodies[n][1].1["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].clone();
+        for metric in metrics.as_array_mut().unwrap() {
+            for data in ["sum", "gauge", "histogram"] {
+                let points = metric.get_mut(data).and_then(|data| data["dataPoints"].as_array_mut());
+                for point in points.into_iter().flatten() {
+                    (point["startTimeUnixNano"], point["timeUnixNano"]) = (Value::Null, Value::Null);
+                }
+            }
+        }
+        metrics
+    };
+    assert_eq!(metrics(0).as_array().unwrap().len(), 6);
+    assert_eq!(metrics(0), metrics(1));
+}
+
+fn settings(endpoint: String, folder: &Path) -> Settings {
+    Settings {
+        endpoint,
+        headers: Vec::new(),
+        service_name: "polis".to_owned(),
+        service_version: "1".to_owned(),
+        content: false,
+        traces: Protocol::Json,
+        metrics: Protocol::Json,
+        metric_interval: Settings::METRIC_INTERVAL,
+        folder: folder.join("telemetry"),
+    }
+}
+
 /// A collector that answers each request with the next status; the bodies that it heard, by their address.
 async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -288,11 +498,14 @@ async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)
                 let count = stream.read(&mut some).await.unwrap();
                 assert!(count > 0, "the request breaks off");
                 all.extend_from_slice(&some[..count]);
-                let request = String::from_utf8_lossy(&all).into_owned();
-                let Some((head, body)) = request.split_once("\r\n\r\n") else { continue };
+                let Some(end) = all.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
+                let (head, body) = (str::from_utf8(&all[..end]).unwrap(), &all[end + 4..]);
                 let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
                 if body.len() >= length.unwrap() {
-                    break (head.split(' ').nth(1).unwrap().to_owned(), serde_json::from_str(body).unwrap());
+                    let to = head.split(' ').nth(1).unwrap().to_owned();
+                    let is_protobuf = head.contains("content-type: application/x-protobuf");
+                    let body = if is_protobuf { decode::request(&to, body) } else { serde_json::from_slice(body).unwrap() };
+                    break (to, body);
                 }
             };
             bodies.lock().unwrap().push(body);
@@ -308,16 +521,7 @@ async fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
     let society = society().await;
     let (endpoint, requests) = collector(vec![503, 200, 200, 400, 200]).await;
     let folder = tempfile::tempdir().unwrap();
-    let telemetry = Telemetry::new(Settings {
-        endpoint,
-        headers: Vec::new(),
-        service_name: "polis".to_owned(),
-        service_version: "1".to_owned(),
-        content: false,
-        metric_interval: Settings::METRIC_INTERVAL,
-        folder: folder.path().join("telemetry"),
-    })
-    .unwrap();
+    let telemetry = Telemetry::new(settings(endpoint, folder.path())).unwrap();
     let opened = society.log().head(society.id()).await.unwrap();
     let first = telemetry.follow(&society, opened).await.unwrap();
     ask(&society, vec![think("one")]).await;

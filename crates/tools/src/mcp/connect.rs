@@ -109,7 +109,7 @@ async fn once(
         }
         ServerTransport::Http { url, headers } => {
             let (secret_url, secret_header) = (url.contains("${"), secret_header(headers));
-            let (url, headers) = (variables(url)?, named(&all(headers)?)?);
+            let (url, headers) = (variables(url)?, custom_headers(headers)?);
             if is_plain_http(&url) && (secret_url || secret_header.is_some()) {
                 let what = secret_header.map_or_else(|| "the variables in it".to_owned(), |name| format!("the header {name}"));
                 return Err(
@@ -166,8 +166,10 @@ fn secret_header(headers: &BTreeMap<String, String>) -> Option<String> {
     headers.iter().find(|(name, value)| is_secret(name, value)).map(|(name, _)| name.clone())
 }
 
-fn named(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+/// The headers that the operator has set, as they are sent.
+pub(super) fn custom_headers(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let one = |(name, value): (&String, &String)| {
+        let value = variables(value)?;
         let header = HeaderName::try_from(name).map_err(|_| format!("`{name}` is no name of a header"))?;
         let mut value =
             HeaderValue::try_from(value).map_err(|_| format!("the header {name} has a value that cannot be sent"))?;

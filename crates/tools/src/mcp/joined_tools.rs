@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Flow, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
 
 use super::servers::McpServers;
 
@@ -77,6 +77,10 @@ impl Toolbox for JoinedTools {
             return self.own.call(tool, arguments, context).await;
         }
         self.servers.call(tool, arguments, context).await
+    }
+
+    async fn wait_for_server(&self, server: &str, purpose: ServerWait) {
+        self.servers.wait_for_server(server, purpose).await;
     }
 
     fn servers(&self) -> Vec<ToolServer> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::CallResult;
-use polis_ports::{Artifacts, CallContext, ServerState, ToolError};
+use polis_ports::{Artifacts, CallContext, ServerState, ServerWait, ToolError};
 use rmcp::model::{CallToolRequestParams, ClientRequest, ErrorCode, PingRequest, SubscriptionFilter};
 use rmcp::service::{PeerRequestOptions, Subscription};
 use rmcp::{Peer, RoleClient, ServiceError};
@@ -41,6 +41,8 @@ pub(super) struct Server {
     pub(super) settings: ServerSettings,
     pub(super) client: McpClientHandler,
     pub(super) state: watch::Sender<State>,
+    /// When the first connection began.
+    opened: Instant,
     slots: Semaphore,
     /// Somebody waited for it in vain.
     suspicion: Notify,
@@ -99,6 +101,7 @@ impl Server {
             settings,
             client,
             state: watch::Sender::new(state),
+            opened: Instant::now(),
             slots: Semaphore::new(MAX_CALLS),
             suspicion: Notify::new(),
             login,
@@ -110,6 +113,17 @@ impl Server {
         match &*self.state.borrow() {
             State::Connected(connection) => Ok(connection.clone()),
             state => Err(format!("the server `{}` is not connected: {}", self.settings.name, state.summary().1)),
+        }
+    }
+
+    /// Waits for the end of the first connection attempt, which has a limit of its own; a turn waits no longer than the settings
+    /// say.
+    pub(super) async fn started(&self, purpose: ServerWait) {
+        let mut state = self.state.subscribe();
+        let started = state.wait_for(|state| !matches!(state, State::Starting));
+        match purpose {
+            ServerWait::Call => drop(started.await),
+            ServerWait::Turn => drop(tokio::time::timeout_at(self.opened + self.settings.start_wait, started).await),
         }
     }
 
@@ -211,6 +225,14 @@ impl Server {
         }
     }
 
+    /// Changes the state. The change is counted before anybody who waits for the state can look at the tools.
+    fn publish(&self, state: State, changed: &(dyn Fn() + Send + Sync)) {
+        self.state.send_modify(|current| {
+            *current = state;
+            changed();
+        });
+    }
+
     /// Keeps it running until `stop`. `changed` is called whenever its tools are no longer the same.
     pub(super) async fn supervise(&self, options: &McpOptions, stop: &CancellationToken, changed: &(dyn Fn() + Send + Sync)) {
         let mut pause = options.first_pause;
@@ -219,8 +241,7 @@ impl Server {
             let mut process = None;
             let why = self.live(options, &mut process, stop, changed).await;
             let why: String = why.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
-            self.state.send_replace(State::Down(why.as_str().into()));
-            changed();
+            self.publish(State::Down(why.as_str().into()), changed);
             let last_stderr_line = process.as_ref().map(Process::last_stderr_line).unwrap_or_default();
             if let Some(process) = process {
                 process.close().await;
@@ -238,8 +259,7 @@ impl Server {
             let was_well = began.elapsed() > options.longest_pause + pause;
             pause = next_pause(pause, was_well, options);
         }
-        self.state.send_replace(State::Closed);
-        changed();
+        self.publish(State::Closed, changed);
     }
 
     /// One life of the connection; says why it ended.
@@ -273,8 +293,7 @@ impl Server {
             Err(_) => return format!("it was not ready after {} s", options.start_timeout.as_secs_f32()),
         };
         let locked = connection.locked.clone();
-        self.state.send_replace(State::Connected(Arc::new(connection)));
-        changed();
+        self.publish(State::Connected(Arc::new(connection)), changed);
         let (peer, end) = (session.peer().clone(), session.cancellation_token());
         let mut ended = std::pin::pin!(session.waiting());
         let why = tokio::select! {
@@ -313,8 +332,7 @@ impl Server {
             tokio::time::sleep(BREATH).await;
             match tokio::time::timeout(options.start_timeout, self.listed(peer, locked.clone())).await {
                 Ok(Ok(connection)) => {
-                    self.state.send_replace(State::Connected(Arc::new(connection)));
-                    changed();
+                    self.publish(State::Connected(Arc::new(connection)), changed);
                 }
                 Ok(Err(error)) => tracing::warn!(server = self.settings.name, "the new list of tools cannot be read: {error}"),
                 Err(_) => return "its new list of tools never ended".to_owned(),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow, ReadTool, Ruling, targets};
-use polis_ports::{CallContext, Caller, NoArtifacts, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{
+    CallContext, Caller, NoArtifacts, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
+};
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
@@ -309,6 +311,12 @@ impl Toolbox for McpServers {
         match self.find(tool) {
             Some((server, found)) => server.call(&found.name, found.action, text, context).await,
             None => Err(self.absent(tool)),
+        }
+    }
+
+    async fn wait_for_server(&self, server: &str, purpose: ServerWait) {
+        if let Ok(server) = self.server(server) {
+            server.started(purpose).await;
         }
     }
 

@@ -23,6 +23,8 @@ pub struct ServerSettings {
     pub trusted: bool,
     /// How long a call may stay without a sign of life.
     pub timeout: Duration,
+    /// How long after its start a turn waits for its tools.
+    pub start_wait: Duration,
     /// What the operator says of single tools, by the server's own names.
     pub effects: BTreeMap<String, EffectClass>,
     /// How we introduce ourselves when a person logs in there.
@@ -99,6 +101,9 @@ impl ServerSettings {
     /// How long a call may stay without a sign of life when nobody says otherwise.
     pub const TIMEOUT: Duration = Duration::from_secs(60);
 
+    /// How long after its start a turn waits for its tools when nobody says otherwise.
+    pub const START_WAIT: Duration = Duration::from_secs(30);
+
     /// A server that is used, not trusted, with the usual time-out.
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let (name, timeout, effects) = (name.into(), Self::TIMEOUT, BTreeMap::new());
@@ -108,6 +113,7 @@ impl ServerSettings {
             enabled: true,
             trusted: false,
             timeout,
+            start_wait: Self::START_WAIT,
             effects,
             oauth: OAuth::default(),
             pure: BTreeSet::new(),

@@ -3,18 +3,27 @@
 use std::path::Path;
 use std::time::Duration;
 
+use polis_http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use polis_http::{Bytes, HeaderValue, Method, Request, StatusCode};
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
 use url::Url;
 
 use super::auth_client::{config, manager};
 use super::login_file::{Client, LoginFile, Record};
 use super::redirect::RedirectListener;
-use crate::is_plain_http;
+use crate::mcp::connect::custom_headers;
 use crate::mcp::servers::McpError;
 use crate::mcp::settings::{ServerSettings, ServerTransport, variables};
+use crate::{http_client, is_plain_http};
 
 /// How long a person may take.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long a server may take to say what it wants.
+const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A request that changes nothing, whoever answers it.
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
 /// The name that a person reads where the login is given.
 const NAME: &str = "Polis";
@@ -74,7 +83,11 @@ async fn begin(settings: &ServerSettings, url: &str, login_file: &LoginFile) -> 
     let redirect = RedirectListener::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
     let (mut manager, credentials_store) = (manager(url).await?, InMemoryCredentialStore::new());
     manager.set_credential_store(credentials_store.clone());
-    let resolved = manager.resolve_metadata_from_challenge(before.challenge.as_deref()).await.map_err(describe)?;
+    let challenge = match &before.challenge {
+        Some(challenge) => Some(challenge.clone()),
+        None => challenge_of(settings, url).await,
+    };
+    let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await.map_err(describe)?;
     manager.set_metadata(resolved.metadata.clone());
     let scopes = if oauth.scopes.is_empty() { scopes_to_request(&manager, &before, url).await } else { oauth.scopes.clone() };
     let all: Vec<&str> = scopes.iter().map(String::as_str).collect();
@@ -100,6 +113,22 @@ async fn begin(settings: &ServerSettings, url: &str, login_file: &LoginFile) -> 
     let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
     let state = state.ok_or("the address of the login has no state")?;
     Ok(PendingLogin { manager, credentials_store, redirect, client, login_file: login_file.clone(), address, state })
+}
+
+/// What the server says to a request without a login. Some servers say only to a `POST` where their metadata is, and the library
+/// asks by `GET`. None if it says nothing of a login; then the usual places are tried.
+async fn challenge_of(settings: &ServerSettings, url: &str) -> Option<String> {
+    let ServerTransport::Http { headers, .. } = &settings.transport else { return None };
+    let mut request = Request::new(Bytes::from_static(PING.as_bytes()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = url.parse().ok()?;
+    request.headers_mut().extend(custom_headers(headers).ok()?);
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let answer = tokio::time::timeout(CHALLENGE_TIMEOUT, http_client::client().send(request)).await.ok()?.ok()?;
+    let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    let challenges = challenges.collect::<Vec<_>>().join(", ");
+    (answer.status() == StatusCode::UNAUTHORIZED && !challenges.is_empty()).then_some(challenges)
 }
 
 /// The scopes that the server asks for, plus those already granted if it only wants more.

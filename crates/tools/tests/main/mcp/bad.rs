@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use polis_ports::{ServerState, Toolbox};
-use polis_tools::mcp::{McpOptions, ServerSettings, ServerTransport};
+use polis_ports::{ServerState, ServerWait, Toolbox};
+use polis_tools::mcp::{McpOptions, McpServers, ServerSettings, ServerTransport};
 use serde_json::json;
 
-use super::{acting, bad, good, names, open, open_with, options, states, until};
+use super::{PATIENCE, acting, bad, good, names, open, open_with, options, states, until};
 
 #[tokio::test]
 async fn a_server_that_crashes_in_a_call_is_started_again() {
@@ -64,6 +64,22 @@ async fn a_server_that_never_comes_up_keeps_nobody_waiting() {
     assert!(!why(3).is_empty() && !why(3).contains("hidden"), "{}", why(3));
     assert!(why(4).contains("neither https:// nor http://"), "{}", why(4));
     assert_eq!(why(5), "its `cwd` /no/such/folder is no folder");
+}
+
+#[tokio::test]
+async fn a_turn_waits_as_long_as_the_settings_say_and_a_call_until_the_start_has_ended() {
+    let impatient = ServerSettings { start_wait: Duration::ZERO, ..acting("mute") };
+    let options = McpOptions { start_timeout: Duration::from_millis(500), ..options() };
+    let servers = McpServers::open([impatient, acting("good")], options.clone());
+    servers.wait_for_server("mute", ServerWait::Turn).await;
+    assert_eq!(states(&servers)[0].1, ServerState::Starting);
+    servers.wait_for_server("mute", ServerWait::Call).await;
+    assert_eq!(states(&servers)[0].1, ServerState::Down);
+    servers.close().await;
+    let servers = McpServers::open([acting("good")], McpOptions { start_timeout: PATIENCE, ..options });
+    servers.wait_for_server("good", ServerWait::Turn).await;
+    assert_eq!(states(&servers)[0].1, ServerState::Connected);
+    servers.wait_for_server("unknown", ServerWait::Call).await;
 }
 
 #[tokio::test]

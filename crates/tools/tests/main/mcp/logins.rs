@@ -64,6 +64,14 @@ async fn a_login_is_kept_in_a_file_of_its_owner_alone_until_it_is_forgotten() {
 }
 
 #[tokio::test]
+async fn a_server_that_says_only_to_a_post_where_its_metadata_is_can_be_logged_in_to_first() {
+    let (remote, home) = (Remote::hidden(), tempfile::tempdir().unwrap());
+    log_in(&remote, home.path()).await.unwrap();
+    let servers = opened(&remote, home.path()).await;
+    assert_eq!(good(&servers, "remote__session", json!({})).await, "session-1");
+}
+
+#[tokio::test]
 async fn a_token_that_runs_out_is_renewed_also_by_a_later_process() {
     let (remote, home) = (Remote::closed(5), tempfile::tempdir().unwrap());
     log_in(&remote, home.path()).await.unwrap();

@@ -27,6 +27,7 @@ pub(crate) struct Remote {
 #[derive(Default)]
 struct State {
     wants_login: bool,
+    hides_metadata: bool,
     expires_in: u64,
     given: u64,
     access: BTreeSet<String>,
@@ -90,6 +91,13 @@ impl Remote {
         let mut state = remote.state.lock().unwrap();
         (state.wants_login, state.expires_in) = (true, expires_in);
         drop(state);
+        remote
+    }
+
+    /// One that wants a login and says only in the answer to a `POST` where its metadata is, which is no usual place.
+    pub(crate) fn hidden() -> Self {
+        let remote = Self::closed(3_600);
+        remote.state.lock().unwrap().hides_metadata = true;
         remote
     }
 
@@ -166,11 +174,17 @@ impl Remote {
 
     fn answer(&self, seen: &Seen) -> Answer {
         let path = seen.path.split('?').next().unwrap_or_default();
-        match path {
-            "/.well-known/oauth-protected-resource/mcp" => {
-                answer("200 OK", json!({ "resource": self.url(), "authorization_servers": [self.base] }))
-            }
-            "/.well-known/oauth-authorization-server" => self.describe(),
+        let issuer = self.issuer();
+        let tenant = issuer.strip_prefix(&self.base).unwrap_or_default();
+        if path == "/mcp" {
+            return self.mcp(seen);
+        }
+        if path == self.metadata_path() {
+            return answer("200 OK", json!({ "resource": self.url(), "authorization_servers": [issuer] }));
+        }
+        match path.strip_prefix(tenant).unwrap_or_default() {
+            "/.well-known/oauth-authorization-server" if tenant.is_empty() => self.describe(),
+            "/.well-known/openid-configuration" if !tenant.is_empty() => self.describe(),
             "/register" => {
                 let told: Value = serde_json::from_str(&seen.body).unwrap_or_default();
                 let client = json!({ "client_id": "polis-1", "client_secret": SECRET, "redirect_uris": told["redirect_uris"] });
@@ -178,13 +192,25 @@ impl Remote {
             }
             "/authorize" => authorize(&seen.path),
             "/token" => self.token(seen),
-            "/mcp" => self.mcp(seen),
             _ => empty("404 Not Found"),
         }
     }
 
+    fn metadata_path(&self) -> &'static str {
+        match self.state.lock().unwrap().hides_metadata {
+            true => "/custom/metadata/location.json",
+            false => "/.well-known/oauth-protected-resource/mcp",
+        }
+    }
+
+    /// The server that gives out logins has a path of its own where the metadata is hidden.
+    fn issuer(&self) -> String {
+        let tenant = if self.state.lock().unwrap().hides_metadata { "/tenant1" } else { "" };
+        format!("{}{tenant}", self.base)
+    }
+
     fn describe(&self) -> Answer {
-        let base = &self.base;
+        let base = self.issuer();
         let described = json!({
             "issuer": base,
             "authorization_endpoint": format!("{base}/authorize"),
@@ -223,10 +249,13 @@ impl Remote {
     }
 
     fn mcp(&self, seen: &Seen) -> Answer {
+        let challenge = format!(r#"Bearer resource_metadata="{}{}""#, self.base, self.metadata_path());
         let state = self.state.lock().unwrap();
+        if state.hides_metadata && seen.verb == "GET" && !seen.headers.contains_key("mcp-session-id") {
+            return empty("405 Method Not Allowed");
+        }
         let token = seen.headers.get("authorization").and_then(|value| value.strip_prefix("Bearer "));
         if state.wants_login && !token.is_some_and(|token| state.access.contains(token)) {
-            let challenge = format!(r#"Bearer resource_metadata="{}/.well-known/oauth-protected-resource/mcp""#, self.base);
             return Answer { headers: vec![("WWW-Authenticate", challenge)], ..empty("401 Unauthorized") };
         }
         let session = format!("session-{}", state.session);

@@ -156,14 +156,13 @@ struct Agrees;
 #[async_trait]
 impl Host for Agrees {
     async fn ask_person(&self, _: &str, question: Question) -> Option<Verdict> {
-        let Wanted::Form { schema } = question.wanted else { return Some(Verdict::yes()) };
+        let Wanted::Form { schema } = &question.wanted else { return Some(Verdict::yes()) };
         let fields = schema["properties"].as_object().cloned().unwrap_or_default();
-        let filled = |(name, field): (String, Value)| {
-            let proposed = field.get("default").cloned();
-            Some((name, proposed.or_else(|| (field["type"] == "boolean").then_some(json!(true)))?))
-        };
-        let answer = fields.into_iter().filter_map(filled).collect::<Map<_, _>>().into();
-        Some(Verdict { answer: Some(answer), ..Verdict::yes() })
+        let is_plain_yes = |field: &Value| field["type"] == "boolean" && field.get("default").is_none();
+        let agreed = fields.into_iter().filter(|(_, field)| is_plain_yes(field)).map(|(name, _)| (name, json!(true)));
+        let verdict = Verdict { answer: Some(agreed.collect::<Map<_, _>>().into()), ..Verdict::yes() };
+        // What the log does with every answer; the person says nothing of fields with defaults.
+        Some(question.wanted.with_defaults(verdict))
     }
 
     async fn ask_model(&self, _: &str, _: ModelRequest) -> Result<Reply, Failure> {
