@@ -4,6 +4,7 @@
 //! decide(spine, command) -> events | refusal      evolve(spine, event)      outstanding(spine) -> owed work
 //! ```
 
+mod answer_rules;
 mod artifact;
 mod budget;
 mod catalogue;
@@ -44,6 +45,7 @@ mod thread_fold;
 mod upgrade;
 mod usage;
 
+pub use answer_rules::{AnswerRules, Format};
 pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadBudgetScope, Budget, BudgetScope, Budgets, Counted, Level, Reserved, Spent};
 pub use catalogue::{Catalogue, ListedArtifact};

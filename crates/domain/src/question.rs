@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Matching;
+use crate::{AnswerRules, Matching};
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,6 +193,9 @@ pub struct Verdict {
     /// The answer of the person, if a yes or no is not enough: a text or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
+    /// For a call of a client's tool: what the client prescribes for the answer from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Arc<AnswerRules>>,
 }
 
 impl Verdict {
@@ -201,7 +204,7 @@ impl Verdict {
 
     /// A plain approval.
     pub fn yes() -> Self {
-        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None }
+        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None, rules: None }
     }
 
     /// An approval with a text as its answer.
