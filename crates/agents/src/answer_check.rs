@@ -10,10 +10,6 @@ use polis_ports::{ChatMessage, ModelRequest, ToolChoice, ToolSpec};
 /// How often an answer that does not fit is asked for again.
 const MAX_REPEATS: usize = 1;
 
-/// The answer of a turn whose client took the call that it had demanded and did not come back. Nobody reads it, so no model is
-/// asked for it.
-pub(crate) const LEFT: &str = "(The client took the call that it had asked for and sent no result.)";
-
 /// The check of the answers of one turn.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCheck {
@@ -93,6 +89,17 @@ impl AnswerCheck {
         };
         is_made.into_iter().map(|is_made| if is_made { results.next() } else { None }.unwrap_or_else(refused)).collect()
     }
+}
+
+/// The answer of a turn whose client took a call and wants no other answer, so that no model is asked for one. The next turn of
+/// the conversation reads what was called.
+pub(crate) fn answer_of_calls(turn: &Turn, calls: &[ToolCall], results: &[CallResult]) -> String {
+    let calls = calls.iter().zip(results).filter(|(call, _)| turn.is_client_tool(&call.name));
+    let line = |(call, result): (&ToolCall, &CallResult)| {
+        let came = if result.is_error { "no result".to_owned() } else { format!("result: {}", result.content) };
+        format!("[called {} with {}; {came}]", call.name, call.arguments)
+    };
+    calls.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The text of an answer that fits; otherwise the code and what is wrong.

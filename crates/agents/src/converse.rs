@@ -6,7 +6,7 @@ use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text,
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
-use crate::answer_check::{AnswerCheck, LEFT};
+use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, Conversation, compress, conversation};
 use crate::workflow::Language;
 
@@ -72,7 +72,7 @@ pub(crate) async fn work(
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
-            return Ok(Response::new(LEFT));
+            return Ok(Response::new(answer_of_calls(turn, &reply.tool_calls, &results)));
         }
         for artifact in results.iter().flat_map(|result| &result.artifacts) {
             if !made.contains(artifact) {

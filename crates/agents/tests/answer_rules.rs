@@ -130,7 +130,17 @@ async fn a_client_that_takes_the_demanded_call_and_leaves_costs_no_further_reque
     let (society, asked) = open(|_| ScriptedReply::call("a", "fill", "{}")).await;
     let sent = ask(&society, &must_call()).await;
     let answer = text(&society.answer(&sent).await.unwrap());
-    assert!(answer.contains("sent no result"), "{answer}");
+    assert_eq!(answer, "[called fill with {}; no result]");
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_on_to_another_message_costs_no_further_request() {
+    let (society, asked) = open(|_| ScriptedReply::call("a", "fill", "{}")).await;
+    let sent = ask(&society, &must_call()).await;
+    let (call, _, _) = client_call(&society, sent.seq).await;
+    give(&society, call, "taken", Some(AnswerRules { no_answer: true, ..AnswerRules::default() })).await;
+    assert_eq!(text(&society.answer(&sent).await.unwrap()), "[called fill with {}; result: taken]");
     assert_eq!(asked.lock().unwrap().len(), 1);
 }
 

@@ -197,6 +197,7 @@ impl TryFrom<DecisionRequest> for Decision {
                     always: request.always,
                     matching: request.r#where,
                     answer: request.answer,
+                    rules: None,
                 }))
             }
             (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(request.result)),

@@ -24,6 +24,9 @@ pub struct AnswerRules {
     /// The format of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Arc<Format>>,
+    /// Whether no answer is wanted, because the client has gone on to another message.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_answer: bool,
 }
 
 impl AnswerRules {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::a2a::task_index::TaskIndex;
 use crate::mcp::in_flight::InFlightRequests;
+use crate::openai::ResponseStreams;
 use crate::page_options::PageOptions;
 
 /// Most event streams that are open at once.
@@ -34,6 +35,8 @@ pub struct SocietyState {
     pub(crate) in_flight: Arc<InFlightRequests>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
+    /// The streams of OpenAI's background responses.
+    pub(crate) response_streams: Arc<ResponseStreams>,
 }
 
 /// The next watch event. It keeps waiting when the society has ended: the state ends its streams, and gives the reason.
@@ -59,6 +62,7 @@ impl SocietyState {
             conversing: Arc::default(),
             in_flight: Arc::default(),
             a2a_tasks: Arc::default(),
+            response_streams: Arc::default(),
         }
     }
 

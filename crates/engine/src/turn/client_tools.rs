@@ -27,8 +27,8 @@ impl Turn {
         self.rules.as_ref()
     }
 
-    /// Whether the client demanded a call of its tool, got it, and did not come back with a result. Nobody reads what the turn
-    /// says after that.
+    /// Whether the client wants no answer any more: it demanded a call of its tool, got it and sent no result, or it has gone on
+    /// to another message. Nobody reads what the turn says after that.
     pub fn is_left_by_client(&self) -> bool {
         self.is_left
     }
@@ -51,8 +51,11 @@ impl Turn {
     /// nothing any more.
     pub(super) fn take_rules(&mut self, answered: Option<&Verdict>) {
         let had_to_call = self.rules.as_ref().is_some_and(|rules| rules.must_call);
-        self.is_left = had_to_call && answered.is_none();
         self.rules = answered.and_then(|verdict| verdict.rules.clone());
+        self.is_left = match answered {
+            Some(_) => self.rules.as_ref().is_some_and(|rules| rules.no_answer),
+            None => had_to_call,
+        };
     }
 
     /// A list of tools with the client's added; the same `Arc` if there are none.

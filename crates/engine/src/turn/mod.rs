@@ -140,7 +140,7 @@ pub struct Turn {
     repeats: Option<Box<reuse::Repeats>>,
     /// What the client prescribes for the answer.
     rules: Option<Arc<AnswerRules>>,
-    /// Whether the client had demanded a call and did not answer it.
+    /// Whether the client wants no answer any more.
     is_left: bool,
 }
 

@@ -16,6 +16,7 @@ mod translator;
 mod verifier;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -23,7 +24,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{MessageKind, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{AnswerRules, MessageKind, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 
 use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
@@ -145,7 +146,7 @@ async fn send_content(
             for (effect, name, _) in &client_calls {
                 if let Some(content) = answered(name) {
                     is_pending = true;
-                    submit_tool_result(&state.society, *effect, content).await?;
+                    submit_tool_result(&state.society, *effect, content, None).await?;
                 }
             }
             if !is_pending && waiting.is_empty() {
@@ -171,14 +172,16 @@ async fn send_content(
     }
 }
 
-/// Submits the result of a client tool call.
+/// Submits the result of a client tool call, with what the client prescribes for what follows.
 pub(crate) async fn submit_tool_result(
     society: &Society,
     effect: polis_domain::EffectId,
     content: String,
+    rules: Option<AnswerRules>,
 ) -> Result<(), Problem> {
     let content = if content.trim().is_empty() { "(nothing)".to_owned() } else { content };
-    let outcome = polis_domain::Outcome::Verdict(Verdict::words(content));
+    let verdict = Verdict { rules: rules.map(Arc::new), ..Verdict::words(content) };
+    let outcome = polis_domain::Outcome::Verdict(verdict);
     Ok(society.resolve(effect, Resolution::Outcome(outcome)).await?)
 }
 
