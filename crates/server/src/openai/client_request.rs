@@ -10,7 +10,7 @@ use super::client_tools::turn_of;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
-use crate::agui::{Run, RunIds, submit_tool_result, waiting};
+use crate::agui::{Run, RunContext, submit_tool_result, waiting};
 use crate::caller::{Caller, Scope};
 use crate::state::SocietyState;
 
@@ -125,7 +125,7 @@ pub(super) async fn start_run(
         None => find(state, caller, &request).await?,
     };
     if let Some((recorded, envelope)) = place.repeated.filter(|_| request.is_retry) {
-        let names = names(&envelope.task_id);
+        let names = RunContext::of(&envelope.task_id);
         let run = Run::replay(state, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
         return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
@@ -177,7 +177,7 @@ pub(super) async fn start_run(
 }
 
 async fn open_run(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), ApiError> {
-    let mut run = Run::listen(state, task, &names(task)).await?;
+    let mut run = Run::listen(state, task, &RunContext::of(task)).await?;
     run.catch_up().await?;
     let head = state.society.log().readable_head(state.society.id()).await.map_err(crate::problem::Problem::from)?;
     Ok((run, head))
@@ -249,8 +249,4 @@ async fn submit_results(
         }
     }
     Ok(is_pending.then(|| StartedRun { task, seq, run: run.or_idle() }))
-}
-
-fn names(task: &TaskId) -> RunIds {
-    RunIds { thread: task.as_str().into(), run: task.as_str().into() }
 }

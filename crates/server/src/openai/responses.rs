@@ -27,7 +27,7 @@ use super::response_object::{ResponseEcho, ResponseFormat};
 use super::response_output::ResponseOutput;
 use super::response_stream::{events, sse_response};
 use crate::addressee::Receiver;
-use crate::agui::{Run, RunIds, TokenUsage};
+use crate::agui::{Run, RunContext, TokenUsage};
 use crate::caller::RequestCaller;
 use crate::extract::{PathParam, QueryParams};
 use crate::state::SocietyState;
@@ -177,7 +177,7 @@ pub(crate) async fn retrieve(
         return Err(ApiError::invalid("stream_not_kept", "starting_after", message));
     }
     let AskedResponse { task, said, envelope, .. } = &asked;
-    let run = Run::replay(&state, task, &names(task), *said, Vec::new()).await?.answering(envelope.id.clone());
+    let run = Run::replay(&state, task, &RunContext::of(task), *said, Vec::new()).await?.answering(envelope.id.clone());
     let completion = Completion::new(&state, task, run, rules_of(envelope));
     Ok(sse_response(events(asked.format(&state).await?, completion, ResponseOutput::new(&asked.seq.to_string()))))
 }
@@ -297,7 +297,7 @@ impl AskedResponse {
             },
             None => {
                 // It is still running, or the client must run its own tools.
-                let mut run = Run::listen(state, &self.task, &names(&self.task)).await?;
+                let mut run = Run::listen(state, &self.task, &RunContext::of(&self.task)).await?;
                 run.catch_up().await?;
                 let calls = run.client_tool_calls();
                 calls.into_iter().map(ClientToolCall::new).for_each(|call| drop(output.call(&call)));
@@ -314,10 +314,6 @@ fn rules_of(envelope: &Envelope) -> AnswerRules {
     AnswerRules { must_call: false, ..rules.unwrap_or_default() }
 }
 
-fn names(task: &TaskId) -> RunIds {
-    RunIds { thread: task.as_str().into(), run: task.as_str().into() }
-}
-
 /// The previous response, from the meta of the message.
 fn previous(envelope: &Envelope) -> Option<String> {
     envelope.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
@@ -325,7 +321,7 @@ fn previous(envelope: &Envelope) -> Option<String> {
 
 /// What was used for a request between two places of the log.
 async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
-    let run = Run::replay(state, task, &names(task), from, Vec::new()).await?;
+    let run = Run::replay(state, task, &RunContext::of(task), from, Vec::new()).await?;
     Ok(run.usage_until(to).await?)
 }
 
