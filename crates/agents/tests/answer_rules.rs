@@ -16,6 +16,11 @@ type Asked = Arc<Mutex<Vec<ModelRequest>>>;
 
 /// A society whose model gives these replies, by how many requests there were before, and what it was asked.
 async fn open(replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> (Society, Asked) {
+    open_on(Arc::new(MemoryLog::new()), replies).await
+}
+
+/// The same on a log that may have a past.
+async fn open_on(log: Arc<MemoryLog>, replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> (Society, Asked) {
     let asked = Asked::default();
     let heard = asked.clone();
     let model = ScriptedModel::new(move |request| {
@@ -24,6 +29,7 @@ async fn open(replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) 
         replies(heard.len() - 1)
     });
     let ports = Ports {
+        log,
         model: Arc::new(model),
         clock: Arc::new(ManualClock::at(Timestamp(1_700_000_000_000))),
         toolbox: Arc::new(ScriptedTools::new().with("look", EffectClass::Read, |_, _| CallResult::good("seen"))),
@@ -114,6 +120,23 @@ async fn a_demanded_call_is_asked_for_again_and_each_result_brings_its_own_rules
     assert!(last(&asked[2]).contains("must be a call of `fill`, and it is text"), "{}", last(&asked[2]));
     assert_eq!((names(&asked[3]), &asked[3].tool_choice), (vec!["look", "fill", "other"], &ToolChoice::Required));
     assert_eq!((&asked[4].tool_choice, &*asked[4].system), (&ToolChoice::Auto, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_has_the_rules_that_came_with_the_results() {
+    let log = Arc::new(MemoryLog::new());
+    let (first, _) = open_on(log.clone(), |_| ScriptedReply::call("a", "fill", "{}")).await;
+    let sent = ask(&first, &must_call()).await;
+    let (call, _, at) = client_call(&first, sent.seq).await;
+    give(&first, call, "good", Some(AnswerRules { must_call: true, ..AnswerRules::default() })).await;
+    let (call, _, _) = client_call(&first, at).await;
+    first.stop(std::time::Duration::ZERO).await;
+    // The first two replies and the first result are in the log; the second run begins at its first line.
+    let (second, asked) = open_on(log, |_| ScriptedReply::text("{\"n\": 2}")).await;
+    give(&second, call, "better", Some(number())).await;
+    assert_eq!(text(&second.answer(&sent).await.unwrap()), "{\"n\": 2}");
+    let asked = asked.lock().unwrap();
+    assert_eq!((asked.len(), &asked[0].format, &asked[0].tool_choice), (1, &number().format, &ToolChoice::Auto));
 }
 
 #[tokio::test(start_paused = true)]

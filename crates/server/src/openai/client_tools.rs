@@ -126,14 +126,16 @@ mod tests {
         read_tools(serde_json::from_value(tools).unwrap()).map_err(|error| error.code().to_owned())
     }
 
-    fn choose(choice: Value) -> Result<(bool, Option<Vec<Arc<str>>>), String> {
+    type Tools = Option<Vec<Arc<str>>>;
+
+    fn choose(choice: Value) -> Result<(bool, Tools), String> {
         let rules = read_choice(&[json!({ "name": "f" }), json!({ "name": "g" })], &choice, None);
         rules.map(|rules| (rules.must_call, rules.tools)).map_err(|error| error.message().to_owned())
     }
 
     #[test]
     fn a_choice_of_either_shape_is_read_and_what_it_names_must_be_there() {
-        let f: Option<Vec<Arc<str>>> = Some(vec!["f".into()]);
+        let f: Tools = Some(vec!["f".into()]);
         assert_eq!(choose(Value::Null), Ok((false, None)));
         assert_eq!(choose(json!("auto")), Ok((false, None)));
         assert_eq!(choose(json!("none")), Ok((false, Some(Vec::new()))));
