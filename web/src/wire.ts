@@ -169,6 +169,20 @@ export type Answer = {
   failed: Failure;
 };
 
+/** What the client of a request prescribes for its answer. Without rules the agent answers as it likes. */
+export type AnswerRules = {
+  /** The format of the text. */
+  format?: Format | null;
+  /** Whether the answer must be a call of one of the client's tools. */
+  mustCall?: boolean;
+  /** Whether no answer is wanted, because the client has gone on to another message. */
+  noAnswer?: boolean;
+  /** Whether the client takes one call at a time. */
+  oneCall?: boolean;
+  /** The client's tools that may be called; all of them if this is not given. */
+  tools?: Array<string> | null;
+};
+
 /** The strategy of an agent for a task. */
 export type Approach = {
   /** `simple`, `template` or `workflow`. */
@@ -1124,6 +1138,14 @@ export type Flow = {
   stores?: boolean;
   /** The name of what it writes, if it is a single thing. */
   target?: string | null;
+};
+
+/** The schema of a structured reply. */
+export type Format = {
+  /** A name for the schema: letters, digits, `_` and `-`. */
+  name: string;
+  /** JSON schema of the text. */
+  schema: unknown;
 };
 
 /** Health of the society. */
@@ -2303,6 +2325,8 @@ export type Verdict = {
   by?: PersonId | null;
   /** The reason, for the model. */
   reason?: string;
+  /** For a call of a client's tool: what the client prescribes for the answer from now on. */
+  rules?: AnswerRules | null;
   /** With `always`: the pattern of the calls that are covered; the proposed one if none is given. */
   where?: Matching | null;
 };
@@ -3138,6 +3162,30 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
+  /** Starts a conversation. */
+  "POST /v1/conversations": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Deletes a conversation. */
+  "DELETE /v1/conversations/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** One conversation. */
+  "GET /v1/conversations/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** Renames a conversation. */
+  "POST /v1/conversations/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
   /** The society, its agents and its roles, as models. */
   "GET /v1/models": {
     query: undefined;
@@ -3156,6 +3204,12 @@ export interface Routes {
     body: undefined;
     answer: undefined;
   };
+  /** Deletes the conversation of a response that has no other. */
+  "DELETE /v1/responses/{id}": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
   /** A response in its current state. */
   "GET /v1/responses/{id}": {
     query: undefined;
@@ -3164,6 +3218,12 @@ export interface Routes {
   };
   /** Cancels the request of a response. */
   "POST /v1/responses/{id}/cancel": {
+    query: undefined;
+    body: undefined;
+    answer: undefined;
+  };
+  /** What the client said with the request of a response. */
+  "GET /v1/responses/{id}/input_items": {
     query: undefined;
     body: undefined;
     answer: undefined;

@@ -6,6 +6,7 @@ use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text,
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 
+use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, Conversation, compress, conversation};
 use crate::workflow::Language;
 
@@ -60,15 +61,19 @@ pub(crate) async fn work(
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
+    let mut check = AnswerCheck::default();
     for _ in 0..rounds {
-        request.tools = turn.tools();
-        let reply = turn.model(request.clone()).await?;
+        let reply = turn.model(check.request(turn, &request)).await?;
         if reply.tool_calls.is_empty() {
+            let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
             let mut response = conclude(reply)?;
             Artifact::attach(&mut response.meta, &made);
             return Ok(response);
         }
-        let results = turn.call_tools(reply.tool_calls.clone()).await;
+        let results = check.call_tools(turn, &reply.tool_calls).await;
+        if turn.is_left_by_client() {
+            return Ok(Response::new(answer_of_calls(turn, &reply.tool_calls, &results)));
+        }
         for artifact in results.iter().flat_map(|result| &result.artifacts) {
             if !made.contains(artifact) {
                 made.push(artifact.clone());

@@ -1,6 +1,7 @@
 //! The agents that ship with Polis. They are written like anybody's: on the engine's programming model, nothing else.
 
 mod a2a_agent;
+mod answer_check;
 mod conversation;
 mod converse;
 mod plan;

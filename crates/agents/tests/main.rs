@@ -1,6 +1,7 @@
 //! The agents that ship, in societies with a scripted model.
 #![cfg(test)]
 
+mod answer_rules;
 mod conversation;
 mod properties;
 mod reviewer;

@@ -198,6 +198,7 @@ impl TryFrom<DecisionRequest> for Decision {
                     matching: request.r#where,
                     answer: request.answer,
                     by: None,
+                    rules: None,
                 }))
             }
             (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(request.result)),

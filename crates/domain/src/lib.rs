@@ -4,6 +4,7 @@
 //! decide(spine, command) -> events | refusal      evolve(spine, event)      outstanding(spine) -> owed work
 //! ```
 
+mod answer_rules;
 mod artifact;
 mod budget;
 mod catalogue;
@@ -45,6 +46,7 @@ mod upgrade;
 mod usage;
 mod visibility;
 
+pub use answer_rules::{AnswerRules, Format};
 pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadBudgetScope, Budget, BudgetScope, Budgets, Counted, Level, Reserved, Spent};
 pub use catalogue::{Catalogue, ListedArtifact};

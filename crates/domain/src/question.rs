@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Matching, PersonId};
+use crate::{AnswerRules, Matching, PersonId};
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -209,6 +209,9 @@ pub struct Verdict {
     /// The person who decided. The society sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<PersonId>,
+    /// For a call of a client's tool: what the client prescribes for the answer from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Arc<AnswerRules>>,
 }
 
 impl Verdict {
@@ -217,7 +220,16 @@ impl Verdict {
 
     /// A plain approval.
     pub fn yes() -> Self {
-        Self { approved: true, reason: String::new(), arguments: None, always: None, matching: None, answer: None, by: None }
+        Self {
+            approved: true,
+            reason: String::new(),
+            arguments: None,
+            always: None,
+            matching: None,
+            answer: None,
+            by: None,
+            rules: None,
+        }
     }
 
     /// An approval with a text as its answer.

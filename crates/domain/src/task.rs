@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, EffectId, Failure, MessageId, Meta, MetaPath, PersonId, Phase, SubThreadPath, TaskId};
+use crate::{AgentId, AnswerRules, EffectId, Failure, MessageId, Meta, MetaPath, PersonId, Phase, SubThreadPath, TaskId};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,9 @@ impl Task {
     /// The meta key of the client's tools, each with `name`, `description` and `parameters`.
     pub const CLIENT_TOOLS: &str = "lentTools";
 
+    /// The meta key of what the client prescribes for the answer, as [`AnswerRules`].
+    pub const ANSWER_RULES: &str = "answerRules";
+
     /// A task for a message.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
@@ -93,6 +96,11 @@ impl Task {
     /// Whether the person wants the conversation compressed, and nothing else.
     pub fn wants_compression(&self) -> bool {
         self.meta.get("_ui_action").is_some_and(|action| action == "compress")
+    }
+
+    /// What the client prescribes for the answer, if it prescribes anything.
+    pub fn answer_rules(&self) -> Option<AnswerRules> {
+        AnswerRules::deserialize(self.meta.get(Self::ANSWER_RULES)?).ok()
     }
 
     /// The resource that the request is about, if the meta names one (R281).

@@ -178,7 +178,7 @@ fn the_conversation_that_a_request_came_from_is_notified_and_not_root() {
     let conversation = NewConversation {
         agent: "talk".into(),
         role: "worker".into(),
-        person: "ann".into(),
+        person: PersonId::owner(),
         title: "talk".into(),
         settings: ConversationSettings::default(),
         messages: Vec::new(),

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
-use polis_domain::{CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Reply, Text, ToolCall, Usage};
+use polis_domain::{
+    CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, Reply, Text, ToolCall, Usage,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -56,6 +58,10 @@ pub struct ModelRequest {
     pub messages: Vec<ChatMessage>,
     /// The tools that it may call.
     pub tools: Arc<[ToolSpec]>,
+    /// Whether it must call one of them, if the vendor supports it.
+    pub tool_choice: ToolChoice,
+    /// Whether the reply may have at most one call, if the vendor supports it.
+    pub one_call: bool,
     /// The sampling temperature.
     pub temperature: Option<f32>,
     /// The token limit of the reply.
@@ -151,14 +157,17 @@ pub enum Image {
     Url(Arc<str>),
 }
 
-/// The schema of a structured reply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Format {
-    /// A name for the schema: letters, digits, `_` and `-`.
-    pub name: String,
-    /// JSON schema of the text.
-    pub schema: Value,
+/// Whether a model must call a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolChoice {
+    /// The model chooses.
+    #[default]
+    Auto,
+    /// It must call one of the tools.
+    Required,
+    /// It must call the tool of this name.
+    Named(Arc<str>),
 }
 
 /// The reasoning effort of a model.
@@ -363,6 +372,11 @@ impl ModelRequest {
         digesting.part(&numbers);
         if let Some(format) = &self.format {
             digesting.part(&format.schema.to_string());
+        }
+        match &self.tool_choice {
+            ToolChoice::Auto => {}
+            ToolChoice::Required => digesting.part("required"),
+            ToolChoice::Named(tool) => digesting.parts(["named", tool]),
         }
         for message in &self.messages {
             match message {

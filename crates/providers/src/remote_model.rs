@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
-use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
 
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Reader, SilenceLimits};
@@ -32,6 +32,8 @@ pub struct RemoteModel {
     options: RemoteOptions,
     /// Whether it refused to be told the shape of a reply in a field.
     takes_no_format: AtomicBool,
+    /// Whether it refused to be told that it must call a tool.
+    takes_no_choice: AtomicBool,
 }
 
 /// Where the model is and how to talk to it.
@@ -100,7 +102,15 @@ impl RemoteModel {
         }
         let own = base.join(options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
-        Ok(Self { http, base, own, headers: headers(&options), options, takes_no_format: AtomicBool::new(false) })
+        Ok(Self {
+            http,
+            base,
+            own,
+            headers: headers(&options),
+            options,
+            takes_no_format: AtomicBool::default(),
+            takes_no_choice: AtomicBool::default(),
+        })
     }
 
     /// The address before the dialect's own path.
@@ -170,8 +180,12 @@ fn headers(options: &RemoteOptions) -> HeaderMap {
 
 #[async_trait]
 impl Model for RemoteModel {
-    async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
+    async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let mut quirks = self.options.quirks;
+        if self.takes_no_choice.load(Ordering::Relaxed) {
+            (request.tool_choice, request.one_call) = (ToolChoice::Auto, false);
+        }
+        let has_choice = request.tool_choice != ToolChoice::Auto || request.one_call;
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }
@@ -184,6 +198,11 @@ impl Model for RemoteModel {
                 self.takes_no_format.store(true, Ordering::Relaxed);
                 Err(ModelError::Adapted { reason })
             }
+            // The request says in words too that a call is wanted.
+            Err(ModelError::Rejected { reason }) if has_choice && names_choice(&reason) => {
+                self.takes_no_choice.store(true, Ordering::Relaxed);
+                Err(ModelError::Adapted { reason })
+            }
             sent => sent,
         }
     }
@@ -193,6 +212,12 @@ impl Model for RemoteModel {
 fn names_format(reason: &str) -> bool {
     let is_wrong = reason.to_lowercase().contains("invalid schema");
     !is_wrong && ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
+}
+
+/// Whether a refusal is about the fields for the choice of tools.
+fn names_choice(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    ["tool_choice", "tool choice", "parallel_tool_calls", "functioncallingconfig"].iter().any(|word| reason.contains(word))
 }
 
 impl RemoteModel {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use polis_domain::Digest;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice};
 use serde::de::IgnoredAny;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -106,6 +106,16 @@ pub(crate) fn system_with_schema(request: &ModelRequest) -> Cow<'_, str> {
         Some(format) if request.system.is_empty() => schema_instructions(&format.schema).into(),
         Some(format) => format!("{}\n\n{}", request.system, schema_instructions(&format.schema)).into(),
         None => Cow::Borrowed(&*request.system),
+    }
+}
+
+/// The choice of tools as OpenAI's dialects have it; `named` writes that of one tool. None where the model chooses.
+pub(crate) fn tool_choice(request: &ModelRequest, named: impl Fn(&str) -> Value) -> Option<Value> {
+    match &request.tool_choice {
+        _ if request.tools.is_empty() => None,
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("required".into()),
+        ToolChoice::Named(name) => Some(named(name)),
     }
 }
 

@@ -6,7 +6,7 @@ use axum::http::header::{ACCEPT, HOST};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use polis_api::{Accepted, ConversationPage, OrganisationPage, Paging, RequestPage, TurnPage, View};
 use polis_domain::{Artifact, Org, Thread};
 
@@ -291,6 +291,18 @@ const ROUTES: &[Route] = &[
             doc: RouteDoc::new("The same as a response, which can be continued by its id.").speaks("OpenAI") },
     Route { method: Method::GET, path: "/v1/responses/{id}", gate: READ, handler: || get(openai::retrieve),
             doc: RouteDoc::new("A response in its current state.").speaks("OpenAI") },
+    Route { method: Method::DELETE, path: "/v1/responses/{id}", gate: SEND, handler: || delete(openai::delete_response),
+            doc: RouteDoc::new("Deletes the conversation of a response that has no other.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/responses/{id}/input_items", gate: READ, handler: || get(openai::input_items),
+            doc: RouteDoc::new("What the client said with the request of a response.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/conversations", gate: SEND, handler: || post(openai::create_conversation),
+            doc: RouteDoc::new("Starts a conversation.").speaks("OpenAI") },
+    Route { method: Method::GET, path: "/v1/conversations/{id}", gate: READ, handler: || get(openai::retrieve_conversation),
+            doc: RouteDoc::new("One conversation.").speaks("OpenAI") },
+    Route { method: Method::POST, path: "/v1/conversations/{id}", gate: SEND, handler: || post(openai::update_conversation),
+            doc: RouteDoc::new("Renames a conversation.").speaks("OpenAI") },
+    Route { method: Method::DELETE, path: "/v1/conversations/{id}", gate: SEND, handler: || delete(openai::delete_conversation),
+            doc: RouteDoc::new("Deletes a conversation.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/v1/responses/{id}/cancel", gate: SEND, handler: || post(openai::cancel),
             doc: RouteDoc::new("Cancels the request of a response.").speaks("OpenAI") },
     Route { method: Method::POST, path: "/mcp", gate: KNOWN, handler: || post(mcp::post),

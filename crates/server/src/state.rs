@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::a2a::task_index::TaskIndex;
 use crate::mcp::client_forms::ClientForms;
 use crate::mcp::in_flight::InFlightRequests;
+use crate::openai::ResponseStreams;
 use crate::page_options::PageOptions;
 
 /// Most event streams that are open at once.
@@ -39,6 +40,8 @@ pub struct SocietyState {
     pub(crate) client_forms: Arc<ClientForms>,
     /// The tasks that A2A clients list.
     pub(crate) a2a_tasks: Arc<TaskIndex>,
+    /// The streams of OpenAI's background responses.
+    pub(crate) response_streams: Arc<ResponseStreams>,
 }
 
 /// The next watch event. It keeps waiting when the society has ended: the state ends its streams, and gives the reason.
@@ -66,6 +69,7 @@ impl SocietyState {
             in_flight: Arc::default(),
             client_forms: Arc::default(),
             a2a_tasks: Arc::default(),
+            response_streams: Arc::default(),
         }
     }
 

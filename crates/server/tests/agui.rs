@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Reply, Rig, TOKEN, send};
 
 fn input(run: &str, more: Value) -> Value {
-    let mut input = json!({ "threadId": "t1", "runId": run, "messages": [], "tools": [], "context": [], "state": {} });
+    let mut input = json!({ "threadId": "t1", "runId": run, "messages": [], "tools": [], "context": [], "state": {}, "protocolVersion": "1.0" });
     input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     input
 }
@@ -213,6 +213,117 @@ async fn a_run_that_was_called_off_or_failed_says_so() {
     assert_eq!(empty.last().unwrap()["code"], json!("no_message"));
     assert_eq!(rig.post("/agui/nobody", input("r4", json!({}))).await.problem(), (404, "unknown_agent".to_owned()));
     assert_eq!(rig.post("/agui/polis", json!({ "runId": "r" })).await.problem(), (400, "bad_json".to_owned()));
+}
+
+/// The messages as a client has them after a run: role, id and text.
+fn messages(events: &[Value]) -> Vec<(String, String, String)> {
+    let mut messages: Vec<(String, String, String)> = Vec::new();
+    let text = |event: &Value, name: &str| event[name].as_str().unwrap_or_default().to_owned();
+    for event in events.iter().filter(|event| event.get("subagentRunId").is_none()) {
+        let (role, id) = match event["type"].as_str().unwrap() {
+            "TEXT_MESSAGE_CONTENT" => ("assistant", text(event, "messageId")),
+            "REASONING_MESSAGE_CONTENT" => ("reasoning", text(event, "messageId")),
+            "TOOL_CALL_START" => {
+                let parent = text(event, "parentMessageId");
+                ("assistant", if parent.is_empty() { text(event, "toolCallId") } else { parent })
+            }
+            "TOOL_CALL_RESULT" => ("tool", text(event, "messageId")),
+            _ => continue,
+        };
+        let more = text(event, "delta") + &text(event, "content");
+        match messages.iter_mut().find(|(_, known, _)| *known == id) {
+            Some((_, _, text)) => text.push_str(&more),
+            None => messages.push((role.to_owned(), id, more)),
+        }
+    }
+    messages
+}
+
+#[tokio::test]
+async fn whoever_connects_later_gets_the_ids_the_calls_and_the_reasoning_of_the_runs() {
+    let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult::good("noted"));
+    let model = ScriptedModel::new(|_| ScriptedReply::text("a thought").reasoning("hm"));
+    let rig = Rig::on(Arc::new(MemoryLog::new()), model, tools).await;
+    let program = |ops| Program(ops).text();
+    let say = |run: &str, id: &str, text: String| {
+        run_input(
+            run,
+            json!([{ "id": "a0", "role": "assistant", "content": "" }, { "id": id, "role": "user", "content": text }]),
+        )
+    };
+    let note = Op::Call(vec![("note".into(), "{}".into())]);
+    let (one, two) = (program(vec![Op::Think("x".into()), note]), program(vec![Op::Fail("odd".into())]));
+    let first = run(&rig, say("r1", "u-one", one.clone())).await;
+    run(&rig, say("r2", "u-two", two.clone())).await;
+    let third = run(&rig, say("r3", "u-three", program(vec![Op::Say("z".into())]))).await;
+    let connected = events(&rig.post("/agui/polis/connect", input("c1", json!({}))).await);
+    let snapshot = connected[1]["messages"].as_array().unwrap().clone();
+    let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+    let mut told: Vec<_> =
+        snapshot.iter().map(|message| (text(message, "role"), text(message, "id"), text(message, "content"))).collect();
+    told.extend(messages(&connected[2..]));
+    let said = |id: &str, text: &str| ("user".to_owned(), id.to_owned(), text.to_owned());
+    let mut want = vec![said("u-one", &one)];
+    want.extend(messages(&first));
+    want.push(said("u-two", &two));
+    let (failure, rest) = told[want.len()..].split_first().unwrap();
+    assert!(failure.2.contains("odd"), "{failure:?}");
+    let mut last = vec![said("u-three", &program(vec![Op::Say("z".into())]))];
+    last.extend(messages(&third));
+    assert_eq!((&told[..want.len()], rest), (&*want, &*last));
+    assert!(want.iter().any(|(role, ..)| role == "reasoning"), "{want:?}");
+    let call = snapshot.iter().find_map(|message| message["toolCalls"].as_array()).unwrap();
+    assert_eq!(call[0]["function"]["name"], json!("note"));
+}
+
+fn run_input(run: &str, messages: Value) -> Value {
+    input(run, json!({ "messages": messages }))
+}
+
+#[tokio::test]
+async fn the_clients_part_of_the_state_stays_and_is_there_for_who_connects() {
+    let rig = Rig::start().await;
+    let mut body = saying("r1", vec![Op::Say("x".into())]);
+    body["state"] = json!({ "page": 7, "taskId": "not mine" });
+    let told = run(&rig, body).await;
+    assert_eq!(of(&told, "STATE_SNAPSHOT")[0]["snapshot"], json!({ "page": 7, "taskId": "t1", "todos": [] }));
+    let sent = rig.get("/api/messages/t1?direction=all").await.ok().to_string();
+    assert!(sent.contains("The state of the application: {\\\"page\\\":7}"), "{sent}");
+    let connected = events(&rig.post("/agui/polis/connect", input("c1", json!({}))).await);
+    assert_eq!(of(&connected, "STATE_SNAPSHOT")[0]["snapshot"]["page"], json!(7));
+}
+
+#[tokio::test]
+async fn a_step_has_the_name_by_which_people_know_the_agent() {
+    let rig = Rig::start().await;
+    let told = run(&rig, saying("r1", vec![Op::Say("x".into())])).await;
+    assert_eq!(of(&told, "STEP_STARTED")[0]["stepName"], json!("root: initial_phase"));
+}
+
+#[tokio::test]
+async fn clients_from_before_version_1_get_only_outcomes_that_they_know() {
+    let rig = Rig::start().await;
+    let old = |mut body: Value| {
+        body.as_object_mut().unwrap().remove("protocolVersion");
+        body
+    };
+    let mut body = old(saying("r1", vec![Op::Call(vec![("pick".into(), "{}".into())])]));
+    body["tools"] = json!([{ "name": "pick", "description": "", "parameters": {} }]);
+    let told = run(&rig, body).await;
+    assert_eq!(told.last().unwrap()["outcome"], json!({ "type": "success" }));
+    let call = of(&told, "TOOL_CALL_START")[0]["toolCallId"].clone();
+    let result = json!([{ "id": "x1", "role": "tool", "toolCallId": call, "content": "blue" }]);
+    assert_eq!(said(&run(&rig, old(run_input("r2", result))).await), "blue");
+    let waits = old(saying("r3", vec![Op::Sleep(3_600_000)]));
+    let (cancelled, _) = tokio::join!(run(&rig, waits), async {
+        rig.until(|recorded| {
+            matches!(&recorded.event, Event::EffectStarted { effect: polis_domain::Effect::Sleep { .. }, .. })
+        })
+        .await;
+        rig.post("/api/tasks/t1/cancel", json!({})).await.ok();
+    });
+    let last = cancelled.last().unwrap();
+    assert_eq!((&last["type"], &last["code"]), (&json!("RUN_ERROR"), &json!("cancelled")));
 }
 
 #[tokio::test]

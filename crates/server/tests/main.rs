@@ -16,6 +16,7 @@ mod lists;
 mod mcp;
 mod once;
 mod openai;
+mod openai_answers;
 mod org;
 mod page;
 mod people;

@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 use crate::support::{Reply, Rig, TOKEN, send, society};
 
-const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
 
-fn program(ops: Vec<Op>) -> String {
+pub(crate) fn program(ops: Vec<Op>) -> String {
     Program(ops).text()
 }
 
-fn user(text: &str) -> Value {
+pub(crate) fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-fn chat(messages: &[Value]) -> Value {
+pub(crate) fn chat(messages: &[Value]) -> Value {
     json!({ "model": "polis", "messages": messages })
 }
 
 /// The status, code and parameter of an error, which must have OpenAI's shape.
-fn error(reply: &Reply) -> (u16, String, Value) {
+pub(crate) fn error(reply: &Reply) -> (u16, String, Value) {
     let body = reply.json();
     let error = body["error"].as_object().unwrap_or_else(|| panic!("{body}"));
     assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()) && error["type"].is_string(), "{body}");
@@ -31,20 +31,20 @@ fn error(reply: &Reply) -> (u16, String, Value) {
 }
 
 /// The data of a stream, one after another.
-fn data(reply: &Reply) -> Vec<String> {
+pub(crate) fn data(reply: &Reply) -> Vec<String> {
     assert_eq!((reply.status, &*reply.content_type), (200, "text/event-stream"), "{reply:?}");
     let text = String::from_utf8(reply.body.clone()).unwrap();
     text.lines().filter_map(|line| line.strip_prefix("data: ")).map(str::to_owned).collect()
 }
 
-fn content(chunks: &[String], field: &str) -> String {
+pub(crate) fn content(chunks: &[String], field: &str) -> String {
     let chunk = |data: &String| serde_json::from_str::<Value>(data).ok();
     let piece = |chunk: Value| chunk["choices"][0]["delta"][field].as_str().map(str::to_owned);
     chunks.iter().filter_map(chunk).filter_map(piece).collect()
 }
 
 /// What a person has written, and for which request.
-fn envelopes(rig: &Rig) -> Vec<(TaskId, String)> {
+pub(crate) fn envelopes(rig: &Rig) -> Vec<(TaskId, String)> {
     let said = |envelope: &Arc<Envelope>| (envelope.task_id.clone(), envelope.payload.text.to_string());
     let events = rig.log.events(&society());
     let envelopes = events.iter().filter_map(|recorded| match &recorded.event {

@@ -247,7 +247,15 @@ impl Anns {
                 .flat_map(|(target, body)| [(format!("{target}?context=true"), body.clone()), (target, body)])
                 .collect(),
             ("GET", "/api/artifacts/{id}") => at(&self.artifacts, Value::Null),
-            ("GET", "/v1/responses/{id}") => at(&self.responses, Value::Null),
+            ("GET", "/v1/responses/{id}") => {
+                let whole = at(&self.responses, Value::Null);
+                let streamed = whole.iter().map(|(target, body)| (format!("{target}?stream=true"), body.clone()));
+                streamed.chain(whole.clone()).collect()
+            }
+            ("GET", "/v1/responses/{id}/input_items") | ("DELETE", "/v1/responses/{id}") => at(&self.responses, Value::Null),
+            ("GET" | "DELETE", "/v1/conversations/{id}") => at(&self.agents, Value::Null),
+            ("POST", "/v1/conversations/{id}") => at(&self.agents, json!({ "metadata": { "title": BOBS } })),
+            ("POST", "/v1/conversations") => bodies(vec![json!({})]),
             ("GET", path) if !path.contains('{') => with(&[""]),
             ("GET", "/components/{name}") => at(&["x.js".to_owned()], Value::Null),
             ("POST", "/api/submit") => {

@@ -62,6 +62,12 @@ impl ScriptedReply {
         Self { deltas: chunks.iter().map(|chunk| Delta::Content((*chunk).to_owned())).collect(), ..Self::default() }
     }
 
+    /// The same reply, with reasoning before it.
+    pub fn reasoning(mut self, text: &str) -> Self {
+        self.deltas.insert(0, Delta::Reasoning(text.to_owned()));
+        self
+    }
+
     /// A reply that asks for a tool.
     pub fn call(id: &str, tool: &str, arguments: &str) -> Self {
         Self::default().and_call(id, tool, arguments)

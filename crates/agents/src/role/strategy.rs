@@ -97,6 +97,9 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
     if turn.task().wants_compression() {
         return Ok(Choice::new(PlanningStrategy::Simple, "it is about the conversation itself"));
     }
+    if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
+        return Ok(Choice::new(PlanningStrategy::Simple, "the client prescribes the form of the answer"));
+    }
     let wanted = forced(turn.task())?;
     if let Some(strategy @ (PlanningStrategy::Simple | PlanningStrategy::ComplexFreeform)) = wanted {
         return Ok(Choice::new(strategy, "it was asked for"));

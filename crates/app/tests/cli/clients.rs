@@ -1,13 +1,14 @@
-//! Clients that we did not write, against the real program: the official SDK of OpenAI and the official client of AG-UI.
+//! Clients that we did not write, against the real program: the official SDKs of OpenAI, frameworks on top of them, and the
+//! official client of AG-UI in the newest version and in one from before 1.0.
 //!
-//! The folder with both, and a `node`, is made by `cargo xtask test`; without it these tests are skipped.
+//! The folder with all of them, and a `node`, is made by `cargo xtask test`; without it these tests are skipped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::model::{ModelServer, Reply};
 use super::support::{Home, Served};
@@ -27,7 +28,9 @@ fn the_official_clients_are_served_and_complain_about_nothing() {
     };
     offline(&folder);
     openai(&folder);
+    structured(&folder);
     agui(&folder);
+    agui_before_1(&folder);
     snippets(&folder);
 }
 
@@ -57,6 +60,60 @@ fn openai(folder: &Path) {
     let served = home.serve_with(&[], |command| model.set(command));
     run(folder, &served, "openai_scripted.mjs", include_str!("../clients/openai_scripted.mjs"));
     assert_eq!(std::fs::read_to_string(home.path().join("a.txt")).unwrap(), "x");
+}
+
+/// Structured output by the defaults of the frameworks.
+fn structured(folder: &Path) {
+    let home = Home::new();
+    let city = |name: &str, people: u32| json!({ "name": name, "people": people });
+    let bo = || city("Bo", 7);
+    let model = ModelServer::start(vec![
+        // pydantic-ai, twice in one conversation.
+        Reply::Say(&["I would rather talk"]),
+        Reply::Call("final_result", bo()),
+        Reply::Call("final_result", city("Li", 8)),
+        // The same with a tool.
+        Reply::Call("count", json!({ "city": "Bo" })),
+        Reply::Call("final_result", bo()),
+        // instructor, first with arguments that do not fit.
+        Reply::Call("City", json!({ "name": "Bo", "people": "many" })),
+        Reply::Call("City", bo()),
+        // LangChain: by a function, by a schema, streamed.
+        Reply::Call("City", bo()),
+        Reply::Say(&["It is Bo."]),
+        Reply::Say(&["{\"name\": \"Bo\", ", "\"people\": 7}"]),
+        Reply::Say(&["```json\n{\"name\": \"Bo\", \"people\": 7}\n```"]),
+        // Nothing is kept.
+        Reply::Say(&["talk"]),
+        Reply::Say(&["more talk"]),
+        Reply::Say(&["talk"]),
+        Reply::Say(&["more talk"]),
+        // Responses.
+        Reply::Say(&["one ", "two ", "three"]),
+        Reply::Say(&["now"]),
+    ]);
+    let served = home.serve_with(&[], |command| model.set(command));
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", folder.join("python"));
+    run_with(python, folder, &served, "structured.py", include_str!("../clients/structured.py"));
+    let requests = model.requests.lock().unwrap();
+    let choices: Vec<_> = requests.iter().map(|(_, body)| body["tool_choice"].clone()).collect();
+    let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
+    assert_eq!(choices[..3], [json!("required"), named("final_result"), json!("required")]);
+    assert!(choices[3..8].iter().all(|choice| *choice == json!("required")), "{choices:?}");
+    assert_eq!(choices[8..11], [Value::Null, Value::Null, Value::Null]);
+    let formats: Vec<_> =
+        requests[8..11].iter().map(|(_, body)| body["response_format"]["json_schema"]["name"].clone()).collect();
+    assert_eq!(formats, vec![json!("City"); 3], "the model is told the format");
+    assert_eq!(requests.len(), 17);
+}
+
+fn agui_before_1(folder: &Path) {
+    let home = Home::new();
+    let replies = vec![Reply::Call("pick_colour", json!({})), Reply::Repeat, Reply::Say(&["once ", "more"])];
+    let model = ModelServer::start(replies);
+    let served = home.serve_with(&[], |command| model.set(command));
+    run(folder, &served, "agui_before_1.mjs", include_str!("../clients/agui_before_1.mjs"));
 }
 
 fn agui(folder: &Path) {
@@ -103,9 +160,14 @@ fn snippets(folder: &Path) {
 
 /// Runs a script that must end well and print no warning; what it printed.
 fn run(folder: &Path, served: &Served, name: &str, script: &str) -> String {
+    run_with(Command::new(folder.join("node")), folder, served, name, script)
+}
+
+/// The same with another interpreter.
+fn run_with(mut interpreter: Command, folder: &Path, served: &Served, name: &str, script: &str) -> String {
     let file = folder.join(name);
     std::fs::write(&file, script).unwrap();
-    let mut child = Command::new(folder.join("node"))
+    let mut child = interpreter
         .arg(&file)
         .current_dir(folder)
         .env("POLIS_URL", served.url())

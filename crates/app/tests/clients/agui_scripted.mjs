@@ -80,3 +80,5 @@ assert.deepEqual(
   ["which colour?", "say it once more"],
 );
 assert.equal(later.messages.at(-1).content, "once more");
+const ids = (messages) => messages.filter((message) => message.role !== "tool").map((message) => [message.role, message.id]);
+assert.deepEqual(ids(later.messages), ids(own.messages));

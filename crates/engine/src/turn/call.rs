@@ -298,7 +298,14 @@ impl Turn {
 
     /// Waits for a person's decision about a call. If they approve, makes it, with their arguments if they changed them.
     pub(super) async fn call_if_agreed(&mut self, entry: &Entry, mut call: Call) -> CallResult {
-        match self.wait_for_entries(std::slice::from_ref(entry)).await.pop() {
+        let answered = self.wait_for_entries(std::slice::from_ref(entry)).await.pop();
+        if entry.wants_words() && self.is_client_tool(&call.tool) {
+            self.take_rules(match &answered {
+                Some(Ok(Outcome::Verdict(verdict))) => Some(verdict),
+                _ => None,
+            });
+        }
+        match answered {
             // The answer of the person, or of the client, is the result; no tool runs.
             Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match &verdict.answer {
                 Some(Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),

@@ -1,10 +1,10 @@
-//! Tools that the client of a request brings along (as in the OpenAI API). A call of one is a question to the client, and the
-//! answer is its result.
+//! Tools that the client of a request brings along (as in the OpenAI API), and what it prescribes for the answer. A call of such
+//! a tool is a question to the client, and the answer is its result. With the result the client says anew what it prescribes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{CallResult, EffectClass, Question, Ruling, Task};
+use polis_domain::{AnswerRules, CallResult, EffectClass, Question, Ruling, Task, Verdict};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,9 +22,40 @@ struct ClientTool {
 }
 
 impl Turn {
-    /// The tools that the client of this task brings along. They take precedence over our own of the same name.
+    /// What the client prescribes for the answer at present.
+    pub fn answer_rules(&self) -> Option<&Arc<AnswerRules>> {
+        self.rules.as_ref()
+    }
+
+    /// Whether the client wants no answer any more: it demanded a call of its tool, got it and sent no result, or it has gone on
+    /// to another message. Nobody reads what the turn says after that.
+    pub fn is_left_by_client(&self) -> bool {
+        self.is_left
+    }
+
+    /// Whether a tool of this name is the client's, be it allowed at present or not.
+    pub fn is_client_tool(&self, name: &str) -> bool {
+        client_tools(&self.task).iter().any(|tool| *tool.name == *name)
+    }
+
+    /// The tools that the client of this task brings along and allows. They take precedence over our own of the same name.
     pub(super) fn client_tools(&self) -> Vec<ToolSpec> {
-        client_tools(&self.task)
+        let mut tools = client_tools(&self.task);
+        if let Some(rules) = &self.rules {
+            tools.retain(|tool| rules.allow(&tool.name));
+        }
+        tools
+    }
+
+    /// Takes what the client prescribes from now on. A client that said nothing, because it did not answer in time, prescribes
+    /// nothing any more.
+    pub(super) fn take_rules(&mut self, answered: Option<&Verdict>) {
+        let had_to_call = self.rules.as_ref().is_some_and(|rules| rules.must_call);
+        self.rules = answered.and_then(|verdict| verdict.rules.clone());
+        self.is_left = match answered {
+            Some(_) => self.rules.as_ref().is_some_and(|rules| rules.no_answer),
+            None => had_to_call,
+        };
     }
 
     /// A list of tools with the client's added; the same `Arc` if there are none.

@@ -34,7 +34,7 @@ impl Turn {
     /// The result of a question that a person did not answer, or of a client's tool that the client did not run.
     pub(super) fn unanswered(&self, tool: &str, verdict: &Verdict) -> CallResult {
         let why = quoted(&verdict.reason);
-        CallResult::failed(if self.client_tools().iter().any(|client_tools| &*client_tools.name == tool) {
+        CallResult::failed(if self.is_client_tool(tool) {
             format!("not made: the client that brought `{tool}` along declined it{why}. Go on without it.")
         } else if verdict.reason == Verdict::NOBODY_ASKED {
             "not answered: nobody is asked in this run. Decide for yourself, and say what you assumed.".to_owned()

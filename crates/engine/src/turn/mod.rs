@@ -33,9 +33,9 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use polis_domain::{
-    AgentId, Command, ContextState, ConversationSettings, Effect, EffectId, Era, Event, Failure, Limits, Meta, Origin, Outcome,
-    Phase, Recorded, ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId, TurnResult, Usage,
-    mix, unique_id,
+    AgentId, AnswerRules, Command, ContextState, ConversationSettings, Effect, EffectId, Era, Event, Failure, Limits, Meta,
+    Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId,
+    TurnResult, Usage, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -139,6 +139,10 @@ pub struct Turn {
     forwarded_meta: Option<Meta>,
     /// The calls so far, for detecting loops; none before the first.
     repeats: Option<Box<reuse::Repeats>>,
+    /// What the client prescribes for the answer.
+    rules: Option<Arc<AnswerRules>>,
+    /// Whether the client wants no answer any more.
+    is_left: bool,
 }
 
 /// How a turn ended.
@@ -217,6 +221,8 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         thread_cache: threads::ThreadCache::default(),
         forwarded_meta: None,
         repeats: None,
+        rules: task.answer_rules().map(Arc::new),
+        is_left: false,
         start,
     };
     // Boxed, because few turns wait.

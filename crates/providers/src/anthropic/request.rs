@@ -1,7 +1,7 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
@@ -40,6 +40,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !output.is_empty() {
         body.insert("output_config".to_owned(), output.into());
     }
+    body.extend(tool_choice(request, thinking.is_some()).map(|choice| ("tool_choice".to_owned(), choice)));
     match thinking {
         Some(thinking) => {
             body.insert("thinking".to_owned(), thinking);
@@ -95,6 +96,21 @@ impl Version {
         let budget = budget.min(max_tokens.saturating_sub(LEAST_BUDGET));
         (budget >= LEAST_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
     }
+}
+
+/// The choice of tools; none where the model chooses freely. A model that thinks cannot be made to call one.
+fn tool_choice(request: &ModelRequest, thinks: bool) -> Option<Value> {
+    let mut choice = match &request.tool_choice {
+        _ if request.tools.is_empty() => return None,
+        ToolChoice::Required if !thinks => json!({ "type": "any" }),
+        ToolChoice::Named(name) if !thinks => json!({ "type": "tool", "name": &**name }),
+        _ if request.one_call => json!({ "type": "auto" }),
+        _ => return None,
+    };
+    if request.one_call {
+        choice["disable_parallel_tool_use"] = true.into();
+    }
+    Some(choice)
 }
 
 /// Asks for everything up to this block to be cached.
@@ -284,6 +300,28 @@ mod tests {
                 ],
             }),
         );
+    }
+
+    #[test]
+    fn a_model_is_made_to_call_a_tool_unless_it_thinks() {
+        let choice = |tool_choice, one_call, effort| {
+            let tool = ToolSpec {
+                name: "f".into(),
+                description: String::new(),
+                parameters: json!({}),
+                class: polis_domain::EffectClass::Read,
+                volatile: false,
+            };
+            let request = ModelRequest { tools: [tool].into(), tool_choice, one_call, effort, ..ModelRequest::default() };
+            serde_json::from_slice::<Value>(&body(&request, "claude-sonnet-4-6")).unwrap().get("tool_choice").cloned()
+        };
+        assert_eq!(choice(ToolChoice::Auto, false, None), None);
+        assert_eq!(choice(ToolChoice::Required, false, None), Some(json!({ "type": "any" })));
+        let named = json!({ "type": "tool", "name": "f", "disable_parallel_tool_use": true });
+        assert_eq!(choice(ToolChoice::Named("f".into()), true, None), Some(named));
+        assert_eq!(choice(ToolChoice::Required, false, Some(Effort::High)), None);
+        let single = json!({ "type": "auto", "disable_parallel_tool_use": true });
+        assert_eq!(choice(ToolChoice::Required, true, Some(Effort::High)), Some(single));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use polis_ports::{ChatMessage, Image};
+use polis_ports::{ChatMessage, Image, ToolChoice};
 use serde_json::Value;
 
 use super::format::{RecordedRequest, RecordedTool};
@@ -45,7 +45,14 @@ pub(super) fn render(recorded: &RecordedRequest) -> Vec<String> {
     if let Some(format) = &recorded.format {
         write_json(&mut lines, &format!("format {}", format.name), &format.schema);
     }
+    let choice = match &recorded.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("required".to_owned()),
+        ToolChoice::Named(name) => Some(name.to_string()),
+    };
     for (name, number) in [
+        ("tool_choice", choice),
+        ("one_call", recorded.one_call.then(|| "true".to_owned())),
         ("temperature", recorded.temperature.map(|number| number.to_string())),
         ("max_tokens", recorded.max_tokens.map(|number| number.to_string())),
         ("effort", recorded.effort.map(|effort| format!("{effort:?}").to_lowercase())),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{Digest, Finish, Text, Usage};
-use polis_ports::{ChatMessage, Delta, Effort, Format, Image, ModelError, ModelRequest};
+use polis_ports::{ChatMessage, Delta, Effort, Format, Image, ModelError, ModelRequest, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -45,6 +45,10 @@ pub(super) struct RecordedRequest {
     pub(super) messages: Vec<ChatMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<RecordedTool>,
+    #[serde(default, skip_serializing_if = "is_auto")]
+    pub(super) tool_choice: ToolChoice,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) one_call: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<Arc<Format>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,8 @@ impl From<&ModelRequest> for RecordedRequest {
             system,
             messages,
             tools,
+            tool_choice,
+            one_call,
             temperature,
             max_tokens,
             format,
@@ -148,12 +154,18 @@ impl From<&ModelRequest> for RecordedRequest {
             system: system.clone(),
             messages: messages.iter().map(without_pictures).collect(),
             tools: offered.collect(),
+            tool_choice: tool_choice.clone(),
+            one_call: *one_call,
             format: format.clone(),
             temperature: *temperature,
             max_tokens: *max_tokens,
             effort: *effort,
         }
     }
+}
+
+fn is_auto(choice: &ToolChoice) -> bool {
+    *choice == ToolChoice::Auto
 }
 
 fn without_pictures(message: &ChatMessage) -> ChatMessage {

@@ -25,7 +25,7 @@ pub(super) fn rewrite(request: &ModelRequest) -> ModelRequest {
     if matches!(request.messages.last(), Some(ChatMessage::Tool { .. })) {
         push(&mut messages, ChatMessage::user(format!("Reply with {{\"{ANSWER}\": …}}, or use another tool.")));
     }
-    let schema = schema::reply(&request.tools, request.format.as_deref());
+    let schema = schema::reply(request);
     ModelRequest {
         system: system(&request.system, &request.tools, request.format.as_deref()).into(),
         messages,

@@ -3,7 +3,7 @@
 //! Servers write the fields of an object in the order in which the schema has them, which is that of the alphabet. So `name`
 //! comes before `parameters`, and a model has chosen the tool before it writes for it.
 
-use polis_ports::{Format, ToolSpec};
+use polis_ports::{ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 pub(super) const ANSWER: &str = "answer";
@@ -19,10 +19,16 @@ const LIST_ITEMS: u64 = 32;
 /// How often a reference may lead to another before it ends in null.
 const REFERENCES: usize = 4;
 
-/// A call of one of the tools, or an answer of the shape that is asked for.
-pub(super) fn reply(tools: &[ToolSpec], format: Option<&Format>) -> Value {
-    let mut forms: Vec<Value> = tools
+/// A call of one of the tools, or an answer of the shape that is asked for. Where a call is demanded, an answer is none.
+pub(super) fn reply(request: &ModelRequest) -> Value {
+    let is_allowed = |tool: &&ToolSpec| match &request.tool_choice {
+        ToolChoice::Named(name) => tool.name == *name,
+        ToolChoice::Auto | ToolChoice::Required => true,
+    };
+    let mut forms: Vec<Value> = request
+        .tools
         .iter()
+        .filter(is_allowed)
         .map(|tool| {
             let parameters = match &tool.parameters {
                 Value::Object(schema) if schema.contains_key("properties") => bounded(&tool.parameters, &tool.parameters, 0),
@@ -31,7 +37,10 @@ pub(super) fn reply(tools: &[ToolSpec], format: Option<&Format>) -> Value {
             object(json!({ NAME: { "enum": [tool.name] }, PARAMETERS: parameters }), json!([NAME, PARAMETERS]))
         })
         .collect();
-    let answer = match format {
+    if request.tool_choice != ToolChoice::Auto {
+        return json!({ "anyOf": forms });
+    }
+    let answer = match &request.format {
         Some(format) => bounded(&format.schema, &format.schema, 0),
         None => json!({ "type": "string", "maxLength": STRING_CHARS }),
     };
@@ -116,6 +125,8 @@ fn anything() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use polis_ports::Format;
+
     use super::*;
 
     fn check(schema: Value, want: Value) {
@@ -180,8 +191,14 @@ mod tests {
         let calls =
             [call("now", object(json!({}), json!([]))), call("say", object(json!({ "text": string }), json!(["text"])))];
         let answer = |shape| object(json!({ "answer": shape }), json!(["answer"]));
-        assert_eq!(reply(&tools, None), json!({ "anyOf": [calls[0], calls[1], answer(string.clone())] }));
+        let mut request = ModelRequest { tools: tools.into(), ..ModelRequest::default() };
+        assert_eq!(reply(&request), json!({ "anyOf": [calls[0], calls[1], answer(string.clone())] }));
+        request.tool_choice = ToolChoice::Required;
+        assert_eq!(reply(&request), json!({ "anyOf": [calls[0], calls[1]] }));
+        request.tool_choice = ToolChoice::Named("say".into());
+        assert_eq!(reply(&request), json!({ "anyOf": [calls[1]] }));
         let format = Format { name: "n".to_owned(), schema: json!({ "type": "integer" }) };
-        assert_eq!(reply(&[], Some(&format)), json!({ "anyOf": [answer(json!({ "type": "integer" }))] }));
+        let request = ModelRequest { format: Some(format.into()), ..ModelRequest::default() };
+        assert_eq!(reply(&request), json!({ "anyOf": [answer(json!({ "type": "integer" }))] }));
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
@@ -27,6 +27,12 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !request.tools.is_empty() {
         let tools: Vec<_> = request.tools.iter().map(tool).collect();
         body.insert("tools".to_owned(), json!([{ "functionDeclarations": tools }]));
+        let calling = match &request.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Required => Some(json!({ "mode": "ANY" })),
+            ToolChoice::Named(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [&**name] })),
+        };
+        body.extend(calling.map(|calling| ("toolConfig".to_owned(), json!({ "functionCallingConfig": calling }))));
     }
     config.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
     config.extend(request.max_tokens.map(|limit| ("maxOutputTokens".to_owned(), limit.into())));
@@ -208,6 +214,18 @@ mod tests {
             format: Some(Arc::new(Format { name: "n".to_owned(), schema })),
             ..ModelRequest::default()
         }
+    }
+
+    #[test]
+    fn a_model_is_made_to_call_one_tool_or_any() {
+        let choice = |tool_choice| {
+            let body = body(&ModelRequest { tool_choice, ..asking() }, "gemini-3-pro");
+            serde_json::from_slice::<Value>(&body).unwrap().get("toolConfig").cloned()
+        };
+        assert_eq!(choice(ToolChoice::Auto), None);
+        assert_eq!(choice(ToolChoice::Required), Some(json!({ "functionCallingConfig": { "mode": "ANY" } })));
+        let named = json!({ "functionCallingConfig": { "mode": "ANY", "allowedFunctionNames": ["f"] } });
+        assert_eq!(choice(ToolChoice::Named("f".into())), Some(named));
     }
 
     #[test]

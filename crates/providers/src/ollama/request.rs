@@ -1,23 +1,28 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
+use std::borrow::Cow;
+
 use polis_domain::ToolCall;
 use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::request_parts::{arguments_object, body_bytes, effort_name, result_text};
+use crate::request_parts::{arguments_object, body_bytes, effort_name, result_text, system_with_schema};
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("stream".to_owned(), true.into());
-    let system = (!request.system.is_empty()).then(|| json!({ "role": "system", "content": &*request.system }));
+    // The format would keep the model from calling tools, so that it is described in words beside them.
+    let describes_schema = !request.tools.is_empty();
+    let system = if describes_schema { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
+    let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
     let messages: Vec<_> = system.into_iter().chain(request.messages.iter().map(message)).collect();
     body.insert("messages".to_owned(), messages.into());
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
-    if let Some(format) = &request.format {
+    if let Some(format) = request.format.as_ref().filter(|_| !describes_schema) {
         body.insert("format".to_owned(), format.schema.clone());
     }
     if let Some(effort) = request.effort {
@@ -118,11 +123,11 @@ mod tests {
         };
         let got: Value = serde_json::from_slice(&body(&request, "qwen3:4b")).unwrap();
         let want = json!({
-            "model": "qwen3:4b", "stream": true, "think": true, "format": schema,
+            "model": "qwen3:4b", "stream": true, "think": true,
             "options": { "temperature": 0.5, "num_predict": 9 },
             "tools": [{ "type": "function", "function": { "name": "f", "description": "Does.", "parameters": schema } }],
             "messages": [
-                { "role": "system", "content": "be brief" },
+                { "role": "system", "content": format!("be brief\n\n{}", crate::request_parts::schema_instructions(&schema)) },
                 { "role": "user", "content": "look\n(image: https://h/i.png)", "images": ["QUJD"] },
                 { "role": "assistant", "content": "", "thinking": "hm",
                   "tool_calls": [{ "id": "x", "function": { "name": "f", "arguments": { "a": 1 } } }] },
@@ -131,6 +136,9 @@ mod tests {
             ],
         });
         assert_eq!(got, want);
+        let request = ModelRequest { tools: Arc::default(), ..request };
+        let without_tools: Value = serde_json::from_slice(&body(&request, "qwen3:4b")).unwrap();
+        assert_eq!((&without_tools["format"], &without_tools["messages"][0]["content"]), (&schema, &json!("be brief")));
         let think = |model: &str, effort| {
             let request = ModelRequest { effort, ..ModelRequest::default() };
             serde_json::from_slice::<Value>(&body(&request, model)).unwrap().get("think").cloned()

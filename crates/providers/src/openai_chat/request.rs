@@ -12,7 +12,7 @@ use super::reply::DIALECT;
 use super::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::request_parts::{
     ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text,
-    system_with_schema, valid_arguments,
+    system_with_schema, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
 
@@ -32,6 +32,8 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         stream: true,
         stream_options: quirks.stream_options.then_some(StreamOptions { include_usage: true }),
         tools: request.tools.iter().map(tool).collect(),
+        tool_choice: tool_choice(request, |name| json!({ "type": "function", "function": { "name": name } })),
+        parallel_tool_calls: (request.one_call && !request.tools.is_empty()).then_some(false),
         temperature: request.temperature.filter(|_| !(thinks && quirks.effort == EffortField::OpenAi)),
         max_tokens,
         max_completion_tokens,
@@ -51,6 +53,10 @@ struct Body<'a> {
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,6 +251,7 @@ fn tool(tool: &ToolSpec) -> Tool<'_> {
 #[cfg(test)]
 mod tests {
     use polis_domain::EffectClass;
+    use polis_ports::ToolChoice;
     use serde_json::json;
 
     use super::*;
@@ -320,6 +327,26 @@ mod tests {
                 } }],
             }),
         );
+    }
+
+    #[test]
+    fn the_choice_of_tools_is_said_where_there_are_tools() {
+        let with = |tool_choice, one_call, tools: usize| {
+            let spec = ToolSpec {
+                name: "f".into(),
+                description: String::new(),
+                parameters: json!({}),
+                class: EffectClass::Read,
+                volatile: false,
+            };
+            let request = ModelRequest { tools: vec![spec; tools].into(), tool_choice, one_call, ..asking(false, None) };
+            fields(&request, "m", Quirks::PLAIN, &["tool_choice", "parallel_tool_calls"])
+        };
+        assert_eq!(with(ToolChoice::Auto, false, 1), json!({}));
+        assert_eq!(with(ToolChoice::Required, true, 1), json!({ "tool_choice": "required", "parallel_tool_calls": false }));
+        let named = json!({ "tool_choice": { "type": "function", "function": { "name": "f" } } });
+        assert_eq!(with(ToolChoice::Named("f".into()), false, 1), named);
+        assert_eq!(with(ToolChoice::Required, true, 0), json!({}));
     }
 
     fn asking(format: bool, effort: Option<Effort>) -> ModelRequest {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text, valid_arguments,
+    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text, tool_choice,
+    valid_arguments,
 };
 use crate::wire::echoed_items;
 
@@ -27,7 +28,12 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     body.insert("input".to_owned(), request.messages.iter().flat_map(items).collect());
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+        if request.one_call {
+            body.insert("parallel_tool_calls".to_owned(), false.into());
+        }
     }
+    let choice = tool_choice(request, |name| json!({ "type": "function", "name": name }));
+    body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
     if let Some(limit) = request.max_tokens {
         body.insert("max_output_tokens".to_owned(), limit.max(LEAST_TOKENS).into());
     }
@@ -97,7 +103,7 @@ mod tests {
     use std::sync::Arc;
 
     use polis_domain::EffectClass;
-    use polis_ports::{Effort, Format};
+    use polis_ports::{Effort, Format, ToolChoice};
 
     use super::*;
 
@@ -176,6 +182,12 @@ mod tests {
                 "schema": { "type": "object", "properties": { "a": {} }, "additionalProperties": false } } },
         });
         assert_eq!(got, want);
+        let choosing = ModelRequest { tool_choice: ToolChoice::Named("f".into()), one_call: true, ..request.clone() };
+        let choosing: Value = serde_json::from_slice(&body(&choosing, "gpt-4o")).unwrap();
+        assert_eq!(
+            (&choosing["tool_choice"], &choosing["parallel_tool_calls"]),
+            (&json!({ "type": "function", "name": "f" }), &json!(false))
+        );
         let plain = wire("gpt-4o");
         assert_eq!(plain["temperature"], 0.5);
         assert_eq!((plain.get("include"), plain.get("reasoning")), (None, None));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, future};
 use polis_domain::{EffectClass, Finish, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, Effort, Format, Image, Model, ModelError, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Delta, Effort, Format, Image, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
 use polis_providers::{CassetteError, Recorder, Replayer};
 use serde_json::json;
 use tempfile::TempDir;
@@ -57,6 +57,8 @@ fn full() -> ModelRequest {
             class: EffectClass::Read,
             volatile: false,
         }]),
+        tool_choice: ToolChoice::Named("look".into()),
+        one_call: true,
         temperature: Some(0.2),
         max_tokens: Some(99),
         format: Some(Arc::new(Format { name: "shape".to_owned(), schema: json!({ "type": "object" }) })),

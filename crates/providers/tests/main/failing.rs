@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use polis_domain::Finish;
-use polis_ports::{Format, Model, ModelError, ModelRequest};
+use polis_domain::{EffectClass, Finish};
+use polis_ports::{Format, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
 
 use crate::server::{SSE, Seen, Server, Step, answer_to, ask, chunks, events, head, hello, response};
 
@@ -59,6 +59,33 @@ async fn a_refused_shape_is_an_attempt_and_every_later_one_describes_it_in_words
         }
     }
     assert_eq!(bodies, [(true, false), (false, true), (false, true), (false, false)]);
+}
+
+#[tokio::test]
+async fn a_refused_choice_of_tools_is_an_attempt_and_later_ones_go_without() {
+    let said = br#"{"error":{"message":"this model does not support this tool_choice"}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
+    let model = server.model();
+    let tool = ToolSpec {
+        name: "f".into(),
+        description: String::new(),
+        parameters: serde_json::json!({}),
+        class: EffectClass::Read,
+        volatile: false,
+    };
+    let choosing = ModelRequest { tools: [tool].into(), tool_choice: ToolChoice::Required, ..hello() };
+    let mut codes = Vec::new();
+    for request in [choosing.clone(), choosing] {
+        codes.push(model.stream(request).await.err().unwrap().code());
+    }
+    assert_eq!(codes, ["model_adapted", "model_rejected"]);
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            bodies.push(body.contains("\"tool_choice\""));
+        }
+    }
+    assert_eq!(bodies, [true, false]);
 }
 
 #[tokio::test]

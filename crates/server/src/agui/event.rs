@@ -242,10 +242,33 @@ pub(crate) enum Role {
 
 /// A message of a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Message {
     pub(crate) id: Arc<str>,
     pub(crate) role: Role,
-    pub(crate) content: Arc<str>,
+    pub(crate) content: String,
+    /// Calls of an assistant's message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tool_calls: Vec<ToolCall>,
+    /// The call whose result a tool's message is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_call_id: Option<Arc<str>>,
+}
+
+/// A call in a message of a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ToolCall {
+    pub(crate) id: Arc<str>,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) function: Function,
+}
+
+/// What is called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Function {
+    pub(crate) name: Arc<str>,
+    pub(crate) arguments: String,
 }
 
 /// What one model has used.
@@ -265,6 +288,21 @@ pub(crate) struct TokenUsage {
 }
 
 impl Event {
+    /// The event as clients from before version 1.0 take it: they know neither pending calls nor a cancelled outcome.
+    pub(crate) fn before_version_1(mut self) -> Self {
+        match self.body {
+            Body::RunFinished { outcome: Outcome::Cancelled, usage, .. } => {
+                let (message, code) = ("the request was cancelled".to_owned(), Some("cancelled".to_owned()));
+                self.body = Body::RunError { message, code, usage };
+            }
+            Body::RunFinished { outcome: Outcome::Success { ref mut pending_tool_call_ids }, .. } => {
+                pending_tool_call_ids.clear()
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// An event of the main agent, at no time in particular.
     pub(crate) fn new(body: Body) -> Self {
         Self { body, subagent_run_id: None, timestamp: None }

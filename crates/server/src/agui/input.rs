@@ -4,9 +4,18 @@ use polis_domain::{Digest, PersonId, Task, TaskId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::RunIds;
+use super::RunContext;
 use super::interrupts::Resume;
 use crate::addressee::{ClientMessage, EarlierMessage};
+
+/// The meta key with the client's part of the state.
+pub(super) const STATE: &str = "aguiState";
+
+/// The meta key with the client's id of a message.
+pub(super) const MESSAGE: &str = "aguiMessage";
+
+/// The parts of the state that are ours; the rest is the client's.
+const OWN_STATE: [&str; 3] = ["taskId", "todos", "phase"];
 
 /// `RunAgentInput`.
 #[derive(Debug, Deserialize)]
@@ -23,12 +32,19 @@ pub(crate) struct RunAgentInput {
     #[serde(default)]
     forwarded_props: Value,
     #[serde(default)]
+    state: Value,
+    /// Clients from before version 1.0 give none.
+    #[serde(default)]
+    protocol_version: Option<String>,
+    #[serde(default)]
     pub(crate) resume: Vec<Resume>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message {
+    #[serde(default)]
+    id: String,
     role: String,
     #[serde(default)]
     content: Value,
@@ -49,6 +65,13 @@ struct ClientTool {
 struct ContextEntry {
     description: String,
     value: String,
+}
+
+/// What a thread already has.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The client's part of the state, as it was last told.
+    pub(crate) state: Option<Map<String, Value>>,
 }
 
 /// What is new on a thread.
@@ -77,8 +100,22 @@ impl RunAgentInput {
         format!("agui-{}", digest.as_str().unwrap_or_default()).into()
     }
 
-    pub(crate) fn names(&self) -> RunIds {
-        RunIds { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into() }
+    /// Whether the client is from before version 1.0.
+    pub(crate) fn is_before_version_1(&self) -> bool {
+        self.protocol_version.is_none()
+    }
+
+    /// What the client brings along. `known` is its state as the thread has it, for a client that brings none.
+    pub(crate) fn context(&self, known: Option<&Map<String, Value>>) -> RunContext {
+        let own = self.own_state();
+        let state = if own.is_empty() { known.cloned().unwrap_or_default() } else { own };
+        RunContext { thread: self.thread_id.as_str().into(), run: self.run_id.as_str().into(), state }
+    }
+
+    /// The client's part of the state: what is not ours.
+    fn own_state(&self) -> Map<String, Value> {
+        let state = self.state.as_object().cloned().unwrap_or_default();
+        state.into_iter().filter(|(name, _)| !OWN_STATE.contains(&&**name)).collect()
     }
 
     /// What goes with the message for the agent's code.
@@ -95,11 +132,22 @@ impl RunAgentInput {
         if let Some(strategy) = self.forwarded_props.get("strategy").filter(|strategy| strategy.is_string()) {
             meta.insert("strategy".to_owned(), strategy.clone());
         }
+        let state = self.own_state();
+        if !state.is_empty() {
+            meta.insert(STATE.to_owned(), Value::Object(state));
+        }
+        if let Some(said) = self.messages.iter().rfind(|message| message.role == "user" && !message.id.is_empty()) {
+            meta.insert(MESSAGE.to_owned(), said.id.as_str().into());
+        }
         meta
     }
 
     /// What the client sends that the thread does not have yet; otherwise an error code and what to do.
-    pub(crate) fn new_content(&self, is_known: bool) -> Result<NewContent, (&'static str, String)> {
+    pub(crate) fn new_content(&self, known: Option<&Known>) -> Result<NewContent, (&'static str, String)> {
+        let is_known = known.is_some();
+        if !self.state.is_null() && !self.state.is_object() {
+            return Err(("unsupported_content", "the state must be an object".to_owned()));
+        }
         let answered = self.messages.iter().rposition(|message| message.role == "assistant");
         let new = &self.messages[answered.map_or(0, |place| place + 1)..];
         let results: Vec<_> = new.iter().filter(|message| message.role == "tool").collect();
@@ -121,6 +169,10 @@ impl RunAgentInput {
             instructions.push(text_of(&message.content)?);
         }
         instructions.extend(self.context.iter().map(|context| format!("{}: {}", context.description, context.value)));
+        let state = self.own_state();
+        if !state.is_empty() && known.is_none_or(|known| known.state.as_ref() != Some(&state)) {
+            instructions.push(format!("The state of the application: {}", Value::Object(state)));
+        }
         let mut before = Vec::new();
         if let (false, Some(place)) = (is_known, answered) {
             for message in &self.messages[..=place] {
@@ -176,7 +228,7 @@ mod tests {
             { "id": "4", "role": "user", "content": [{ "type": "text", "text": "two" }] },
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
-        let new = |is_known| match input.new_content(is_known) {
+        let new = |is_known: bool| match input.new_content(is_known.then(Known::default).as_ref()) {
             Ok(NewContent::Text(message)) => message,
             other => panic!("{other:?}"),
         };
@@ -191,12 +243,32 @@ mod tests {
     #[test]
     fn what_came_of_a_call_answers_it_and_pictures_are_refused() {
         let with = |role: &str, content: Value| {
-            input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] })).new_content(true)
+            input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] }))
+                .new_content(Some(&Known::default()))
         };
         let Ok(NewContent::ToolResults(results)) = with("tool", json!("21")) else { panic!("no results") };
         assert_eq!(results, [("c".to_owned(), "21".to_owned())]);
         assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
         assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
+    }
+
+    #[test]
+    fn the_clients_part_of_the_state_is_told_when_it_has_changed() {
+        let told = |state: Value, known: Option<Value>| {
+            let messages = json!([{ "id": "u1", "role": "user", "content": "hi" }]);
+            let known = Known { state: known.map(|known| known.as_object().unwrap().clone()) };
+            match input(json!({ "messages": messages, "state": state })).new_content(Some(&known)) {
+                Ok(NewContent::Text(message)) => message.instructions,
+                other => panic!("{other:?}"),
+            }
+        };
+        let changed = json!({ "page": 2, "todos": [], "taskId": "t" });
+        assert_eq!(told(changed.clone(), None), ["The state of the application: {\"page\":2}"]);
+        assert_eq!(told(changed.clone(), Some(json!({ "page": 1 }))).len(), 1);
+        assert!(told(changed, Some(json!({ "page": 2 }))).is_empty());
+        assert!(told(json!({ "phase": "x" }), None).is_empty(), "what is ours is not the client's");
+        let odd = input(json!({ "messages": [{ "role": "user", "content": "hi" }], "state": [1] }));
+        assert_eq!(odd.new_content(None).unwrap_err().0, "unsupported_content");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod capabilities;
 mod event;
+mod history;
 mod input;
 mod interrupts;
 mod reply_stream;
@@ -16,14 +17,16 @@ mod translator;
 mod verifier;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{MessageKind, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{AnswerRules, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
+use serde_json::{Map, Value};
 
 use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
 use crate::body::Json;
@@ -32,11 +35,12 @@ use crate::extract::{CallerState, PathParam};
 use crate::problem::Problem;
 use crate::state::SocietyState;
 pub(crate) use capabilities::capabilities;
-pub(crate) use event::{Body, Event, Outcome, Role, TokenUsage};
-use input::{NewContent, RunAgentInput};
+pub(crate) use event::{Body, Event, Outcome, TokenUsage};
+use history::messages_until;
+use input::{Known, NewContent, RunAgentInput};
 use interrupts::{Resume, ResumeAction, decision};
 use polis_api::local::{settle, settled};
-pub(crate) use run::{Run, RunIds, waiting};
+pub(crate) use run::{Run, RunContext, waiting};
 
 /// Sent when nothing happens, so that clients know that the connection is alive.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -57,13 +61,15 @@ pub(crate) async fn run(
     if let Some((recorded, envelope)) = envelopes.iter().find(|(_, envelope)| has_run_id(envelope, &input.run_id)) {
         // The same run again: its client has missed the result.
         let (from, id) = (recorded.seq, envelope.id.clone());
-        let run = Run::replay(&state, &task, &input.names(), from, Vec::new()).await?;
-        return Ok(sse_response(run.answering(id)));
+        let run = Run::replay(&state, &task, &input.context(None), from, Vec::new()).await?;
+        return Ok(sse_response(run.answering(id), &input));
     }
-    let mut run = Run::listen(&state, &task, &input.names()).await?;
+    let known = (!envelopes.is_empty()).then(|| Known { state: known_state(&envelopes) });
+    let context = input.context(known.as_ref().and_then(|known| known.state.as_ref()));
+    let mut run = Run::listen(&state, &task, &context).await?;
     run.catch_up().await?;
     let outcome = if input.resume.is_empty() {
-        match input.new_content(!envelopes.is_empty()) {
+        match input.new_content(known.as_ref()) {
             Ok(new_content) => {
                 let to = addressee.receiver.or_first(envelopes.first().map(|(_, envelope)| &envelope.to));
                 send_content(&state, &to, &task, run, new_content, &input).await
@@ -74,7 +80,7 @@ pub(crate) async fn run(
         caller.needs(Scope::Approve)?;
         resume(&state, &task, run, &input).await
     };
-    Ok(sse_response(outcome?))
+    Ok(sse_response(outcome?, &input))
 }
 
 /// Tells what is there on the thread, and goes on with what comes.
@@ -87,10 +93,12 @@ pub(crate) async fn connect(
     let task = input.task(state.society.person());
     let envelopes = state.society.messages(&task).await?;
     let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user()).map(|(recorded, _)| recorded.seq);
-    let messages = Body::MessagesSnapshot { messages: messages_until(&envelopes, last.unwrap_or(Seq(0))) };
+    let messages = messages_until(&state, &task, &envelopes, last.unwrap_or(Seq(0))).await?;
+    let messages = Body::MessagesSnapshot { messages };
     let head = state.society.log().readable_head(state.society.id()).await?;
     let from = last.unwrap_or(head.next());
-    Ok(sse_response(Run::replay(&state, &task, &input.names(), from, vec![messages]).await?))
+    let context = input.context(known_state(&envelopes).as_ref());
+    Ok(sse_response(Run::replay(&state, &task, &context, from, vec![messages]).await?, &input))
 }
 
 async fn find_addressee(state: &SocietyState, name: &str) -> Result<Addressee, Problem> {
@@ -105,18 +113,10 @@ fn has_run_id(envelope: &polis_domain::Envelope, run: &str) -> bool {
     envelope.from.is_user() && envelope.payload.meta.get(RUN).is_some_and(|known| known == run)
 }
 
-/// The messages between the person and the society, up to an event.
-fn messages_until(envelopes: &[(Recorded, std::sync::Arc<polis_domain::Envelope>)], last: Seq) -> Vec<event::Message> {
-    let said = envelopes.iter().filter(|(recorded, _)| recorded.seq <= last);
-    let message = |envelope: &polis_domain::Envelope| event::Message {
-        id: envelope.id.as_str().into(),
-        role: if envelope.from.is_user() { Role::User } else { Role::Assistant },
-        content: match &envelope.kind {
-            MessageKind::Failure(failure) => failure.to_string().into(),
-            MessageKind::Message | MessageKind::Answer => envelope.payload.text.clone(),
-        },
-    };
-    said.map(|(_, envelope)| message(envelope)).collect()
+/// The client's part of the state, as it last came with a message.
+fn known_state(envelopes: &[(Recorded, Arc<polis_domain::Envelope>)]) -> Option<Map<String, Value>> {
+    let said = envelopes.iter().rev().filter(|(_, envelope)| envelope.from.is_user());
+    said.map(|(_, envelope)| envelope.payload.meta.get(input::STATE)).next()??.as_object().cloned()
 }
 
 fn failed_run(mut run: Run, code: &str, message: &str) -> Result<Run, Problem> {
@@ -142,7 +142,7 @@ async fn send_content(
             for (effect, name, _) in &client_calls {
                 if let Some(content) = answered(name) {
                     is_pending = true;
-                    submit_tool_result(&state.society, *effect, content).await?;
+                    submit_tool_result(&state.society, *effect, content, None).await?;
                 }
             }
             if !is_pending && waiting.is_empty() {
@@ -168,14 +168,16 @@ async fn send_content(
     }
 }
 
-/// Submits the result of a client tool call.
+/// Submits the result of a client tool call, with what the client prescribes for what follows.
 pub(crate) async fn submit_tool_result(
     society: &Society,
     effect: polis_domain::EffectId,
     content: String,
+    rules: Option<AnswerRules>,
 ) -> Result<(), Problem> {
     let content = if content.trim().is_empty() { "(nothing)".to_owned() } else { content };
-    let outcome = polis_domain::Outcome::Verdict(Verdict::words(content));
+    let verdict = Verdict { rules: rules.map(Arc::new), ..Verdict::words(content) };
+    let outcome = polis_domain::Outcome::Verdict(verdict);
     Ok(society.resolve(effect, Resolution::Outcome(outcome)).await?)
 }
 
@@ -201,7 +203,7 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &RunAgentI
     if past.len() == input.resume.len()
         && let Some((at, turn)) = past.iter().min().copied()
     {
-        return Run::replay_decision(state, task, &input.names(), turn, at).await;
+        return Run::replay_decision(state, task, &input.context(None), turn, at).await;
     }
     let covered = |id: &str| input.resume.iter().any(|resume| resume.interrupt_id == id);
     let missing: Vec<_> = waiting.iter().filter(|open| !covered(&open.id)).map(|open| open.id.clone()).collect();
@@ -238,9 +240,11 @@ async fn resume(state: &SocietyState, task: &TaskId, run: Run, input: &RunAgentI
     Ok(run.or_idle())
 }
 
-fn sse_response(run: Run) -> Response {
-    let events = stream::unfold(run, |mut run| async move {
+fn sse_response(run: Run, input: &RunAgentInput) -> Response {
+    let is_before_version_1 = input.is_before_version_1();
+    let events = stream::unfold(run, move |mut run| async move {
         let event = run.next().await?;
+        let event = if is_before_version_1 { event.before_version_1() } else { event };
         let data = serde_json::to_string(&event).unwrap_or_default();
         Some((Ok::<_, Infallible>(sse::Event::default().data(data)), run))
     });

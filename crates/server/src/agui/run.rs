@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use polis_domain::{Effect, EffectId, Envelope, Event as LogEvent, MessageId, MessageKind, Seq, Spine, TaskId, TurnId};
+use polis_domain::{
+    AgentId, Effect, EffectId, Envelope, Event as LogEvent, MessageId, MessageKind, Seq, Spine, TaskId, TurnId,
+};
 use polis_engine::{CommandError, Society, Watch, WatchEvent};
+use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::event::{Body, Event, TokenUsage};
@@ -40,21 +43,29 @@ pub(crate) struct Run {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The ids that the client knows a run by.
-#[derive(Debug, Clone)]
-pub(crate) struct RunIds {
+/// What the client brings along to a run: the ids that it knows it by, and its own part of the state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RunContext {
     pub(crate) thread: Arc<str>,
     pub(crate) run: Arc<str>,
+    pub(crate) state: Map<String, Value>,
+}
+
+impl RunContext {
+    /// For clients that know a request by its id alone.
+    pub(crate) fn of(task: &TaskId) -> Self {
+        Self { thread: task.as_str().into(), run: task.as_str().into(), state: Map::new() }
+    }
 }
 
 impl Run {
     /// Follows a request from now on. What is already in progress is tracked, but not sent again.
-    pub(crate) async fn listen(state: &SocietyState, task: &TaskId, names: &RunIds) -> Result<Self, Problem> {
+    pub(crate) async fn listen(state: &SocietyState, task: &TaskId, context: &RunContext) -> Result<Self, Problem> {
         let asked = task.clone();
         let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
         let head = state.society.log().readable_head(state.society.id()).await?;
         let start = first.map_or(head, |first| Seq(first.0.saturating_sub(1)).min(head));
-        let translator = EventTranslator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
+        let translator = EventTranslator::new(task.clone(), context).joined(head).quiet();
         Self::new(state, task, translator, start, head)
     }
 
@@ -62,7 +73,7 @@ impl Run {
     pub(crate) async fn replay(
         state: &SocietyState,
         task: &TaskId,
-        names: &RunIds,
+        context: &RunContext,
         from: Seq,
         prelude: Vec<Body>,
     ) -> Result<Self, Problem> {
@@ -70,7 +81,7 @@ impl Run {
         let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
         let head = state.society.log().readable_head(state.society.id()).await?;
         let start = Seq(first.map_or(from, |first| first.min(from)).0.saturating_sub(1)).min(head);
-        let translator = EventTranslator::new(task.clone(), &names.thread, &names.run).joined(head);
+        let translator = EventTranslator::new(task.clone(), context).joined(head);
         let mut run = Self::new(state, task, translator, start, head)?;
         run.prelude = prelude;
         run.begin();
@@ -82,7 +93,7 @@ impl Run {
     pub(crate) async fn replay_decision(
         state: &SocietyState,
         task: &TaskId,
-        names: &RunIds,
+        context: &RunContext,
         turn: TurnId,
         at: Seq,
     ) -> Result<Self, Problem> {
@@ -92,7 +103,7 @@ impl Run {
         let asked = before.take_while(|(_, envelope)| !is_end(envelope)).last().map(|(recorded, _)| recorded.seq);
         let start = asked.map_or(turn.0, |asked| asked.min(turn.0));
         let head = state.society.log().readable_head(state.society.id()).await?;
-        let translator = EventTranslator::new(task.clone(), &names.thread, &names.run).joined(head).quiet();
+        let translator = EventTranslator::new(task.clone(), context).joined(head).quiet();
         let before = |seq: Seq| Seq(seq.0.saturating_sub(1));
         let mut run = Self::new(state, task, translator, before(start), before(at))?;
         run.may_be_idle = true;
@@ -147,7 +158,7 @@ impl Run {
         while self.seen < self.head {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
-            self.translator.on_watch_event(&WatchEvent::Event(recorded));
+            self.translate(&WatchEvent::Event(recorded)).await;
         }
         Ok(())
     }
@@ -157,7 +168,7 @@ impl Run {
         while self.seen < place {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
-            self.translator.on_watch_event(&WatchEvent::Event(recorded));
+            self.translate(&WatchEvent::Event(recorded)).await;
         }
         Ok(self.translator.usage())
     }
@@ -216,7 +227,7 @@ impl Run {
                     self.seen = recorded.seq;
                     self.asked |= may_need_person(&recorded.event);
                 }
-                self.translator.on_watch_event(&seen);
+                self.translate(&seen).await;
             }
             Ok(None) => {
                 self.begin();
@@ -227,6 +238,19 @@ impl Run {
                 self.translator.fail(error.code(), error.to_string());
             }
         }
+    }
+
+    /// Translates what a watcher sees. Agents are shown by the names that people know, which are not in the events.
+    async fn translate(&mut self, seen: &WatchEvent) {
+        if let WatchEvent::Event(recorded) = seen
+            && let LogEvent::TurnStarted { agent, task, .. } = &recorded.event
+            && task.id == self.task
+            && !self.translator.knows(agent)
+        {
+            let name = shown_name(&self.state.society, agent).await;
+            self.translator.name(agent.clone(), name);
+        }
+        self.translator.on_watch_event(seen);
     }
 
     /// Whether the request moves by itself.
@@ -277,6 +301,13 @@ impl Run {
         let interrupts = waiting.iter().map(|approval| interrupt(approval, call(approval))).collect();
         self.translator.interrupt(interrupts);
     }
+}
+
+/// The name of an agent for people. A society that is stopping tells only the id.
+pub(super) async fn shown_name(society: &Society, agent: &AgentId) -> Arc<str> {
+    let asked = agent.clone();
+    let name = society.look(move |spine: &Spine| Arc::from(spine.shown_name(&asked))).await;
+    name.unwrap_or_else(|_| agent.as_str().into())
 }
 
 /// The state of a request, and the event it is as of.

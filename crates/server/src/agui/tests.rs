@@ -11,7 +11,7 @@ use polis_testkit::{MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, Sc
 use serde_json::json;
 
 use super::event::{Body, Event, Outcome};
-use super::run::{Run, RunIds, waiting};
+use super::run::{Run, RunContext, waiting};
 use super::verifier::Verifier;
 use crate::HostSettings;
 use crate::state::SocietyState;
@@ -127,8 +127,8 @@ async fn society() -> SocietyState {
     SocietyState::new(society, HostSettings { model: "scripted/one".to_owned(), is_offline: true, ..HostSettings::default() })
 }
 
-fn names(run: &str) -> RunIds {
-    RunIds { thread: "t".into(), run: run.into() }
+fn names(run: &str) -> RunContext {
+    RunContext { thread: "t".into(), run: run.into(), ..RunContext::default() }
 }
 
 /// Hears a run to its end and checks every event of it.
@@ -298,7 +298,7 @@ fn the_verifier_knows_a_wrong_stream() {
     };
     let text = |owner: Option<&str>| Event {
         subagent_run_id: owner.map(Into::into),
-        ..Event::new(Body::TextMessageStart { message_id: "m".into(), role: super::Role::Assistant, name: None })
+        ..Event::new(Body::TextMessageStart { message_id: "m".into(), role: super::event::Role::Assistant, name: None })
     };
     let end = || Event::new(Body::TextMessageEnd { message_id: "m".into() });
     let wrong = |events: &[Event]| {

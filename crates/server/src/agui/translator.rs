@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::event::{Body, Event, Interrupt, Outcome, Patch, Role, SubagentOutcome, TokenUsage, VERSION};
 use super::reply_stream::{ReplyEvent, ReplyStream};
+use super::run::RunContext;
 use components::{Activity, Draft};
 
 /// Maximum length of a sub-agent's description, in characters.
@@ -58,6 +59,8 @@ pub(crate) struct EventTranslator {
     /// The last text of the main agent that was emitted.
     last_text: String,
     answer: Option<Arc<str>>,
+    /// The names by which people know agents.
+    names: HashMap<AgentId, Arc<str>>,
 }
 
 /// A turn that is not settled yet.
@@ -91,12 +94,14 @@ struct EmittedCall {
 
 impl EventTranslator {
     /// Follows a request; an answer to `message` ends the run, or any answer where there is none.
-    pub(crate) fn new(task: TaskId, thread_id: &str, run_id: &str) -> Self {
+    pub(crate) fn new(task: TaskId, context: &RunContext) -> Self {
+        let mut state = context.state.clone();
+        state.extend([("taskId".to_owned(), task.as_str().into()), ("todos".to_owned(), json!([]))]);
         Self {
-            state: Map::from_iter([("taskId".to_owned(), task.as_str().into()), ("todos".to_owned(), json!([]))]),
+            state,
             task,
-            thread_id: thread_id.into(),
-            run_id: run_id.into(),
+            thread_id: context.thread.clone(),
+            run_id: context.run.clone(),
             envelope: None,
             is_started: true,
             quiet: false,
@@ -115,7 +120,29 @@ impl EventTranslator {
             usage: BTreeMap::new(),
             last_text: String::new(),
             answer: None,
+            names: HashMap::new(),
         }
+    }
+
+    /// Whether the shown name of an agent is known.
+    pub(crate) fn knows(&self, agent: &AgentId) -> bool {
+        self.names.contains_key(agent)
+    }
+
+    /// Notes the name by which people know an agent.
+    pub(crate) fn name(&mut self, agent: AgentId, name: Arc<str>) {
+        self.names.insert(agent, name);
+    }
+
+    fn shown_name(&self, agent: &AgentId) -> Arc<str> {
+        self.names.get(agent).cloned().unwrap_or_else(|| agent.as_str().into())
+    }
+
+    /// Goes on after the end of a run with the next one of the same thread.
+    pub(crate) fn reopen(&mut self) {
+        self.over = false;
+        self.answer = None;
+        self.last_text.clear();
     }
 
     /// The same, ended by the answer to this message only.
@@ -334,7 +361,7 @@ impl EventTranslator {
             (Origin::Inbox, ReplyTo::User) => None,
         };
         let is_unit = matches!(origin, Origin::Unit(_));
-        let name: Arc<str> = if is_unit { unit_name(source) } else { source.agent.as_str().into() };
+        let name: Arc<str> = if is_unit { unit_name(source) } else { self.shown_name(source.agent) };
         let owner: Option<Arc<str>> = asked_by.map(|_| format!("run_{id}").into());
         let started = asked_by.map(|by| Body::SubagentStarted {
             name: name.clone(),
@@ -342,7 +369,7 @@ impl EventTranslator {
             parent_subagent_run_id: by.and_then(|by| self.owner(by.turn)),
             parent_tool_call_id: by.and_then(|by| self.calls.get(&by)).map(|emitted| emitted.id.clone()),
         });
-        let step: Option<Arc<str>> = asked_by.is_none().then(|| format!("{}: {}", source.agent, source.phase).into());
+        let step: Option<Arc<str>> = asked_by.is_none().then(|| format!("{name}: {}", source.phase).into());
         let client_tools = task.meta.get(Task::CLIENT_TOOLS).and_then(Value::as_array);
         let client_tools =
             client_tools.into_iter().flatten().filter_map(|tool| tool.get("name")?.as_str()).map(Into::into).collect();
@@ -582,7 +609,7 @@ impl EventTranslator {
     }
 
     fn emit_text(&mut self, message_id: Arc<str>, from: Option<&AgentId>, text: &str) {
-        let name = from.map(|from| from.as_str().into());
+        let name = from.map(|from| self.shown_name(from));
         self.emit(None, Body::TextMessageStart { message_id: message_id.clone(), role: Role::Assistant, name });
         if !text.is_empty() {
             self.emit(None, Body::TextMessageContent { message_id: message_id.clone(), delta: text.to_owned() });

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{self, KeepAlive, Sse};
@@ -10,8 +11,9 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::answer_format::read_format;
 use super::client_request::{ClientRequest, Item, StartedRun, is_retry, start_run};
-use super::client_tools::{ClientTool, ClientToolCall, read_tools};
+use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::{Chunk, Completion, Ending};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
@@ -35,6 +37,8 @@ pub(crate) struct Request {
     tools: Option<Vec<ClientTool>>,
     #[serde(default)]
     tool_choice: Value,
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
     #[serde(default)]
     response_format: Value,
     #[serde(default)]
@@ -92,11 +96,14 @@ pub(crate) async fn chat(
         });
     }
     let to = find_model(&state, &request.model).await?;
+    let client_tools = read_tools(request.tools.unwrap_or_default())?;
+    let mut rules = read_choice(&client_tools, &request.tool_choice, request.parallel_tool_calls)?;
+    rules.format = read_format(&request.response_format, "response_format")?.map(Arc::new);
     let client_request = ClientRequest {
         to,
         items,
-        instructions: format_instruction(&request.response_format)?,
-        client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        client_tools,
+        rules: rules.clone(),
         user: request.user.unwrap_or_default(),
         name: conversation_name(&headers, &request.metadata),
         task: None,
@@ -105,7 +112,7 @@ pub(crate) async fn chat(
     };
     let StartedRun { task, seq, run } = start_run(&state, &caller, client_request).await?;
     let format = CompletionFormat { id: format!("chatcmpl-{seq}-{task}"), ..format };
-    let mut completion = Completion::new(&state, &task, run);
+    let mut completion = Completion::new(&state, &task, run, rules);
     if is_streamed {
         return Ok(format.streamed(completion));
     }
@@ -155,23 +162,6 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
         Value::String(text) => Ok(text.clone()),
         Value::Array(parts) => Ok(parts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?.join("\n")),
         _ => Err(ApiError::invalid("unsupported_content", param, "content must be a text or a list of parts")),
-    }
-}
-
-/// The instruction for the format of the answer.
-pub(super) fn format_instruction(format: &Value) -> Result<Vec<String>, ApiError> {
-    let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
-    match format.get("type").and_then(Value::as_str) {
-        None | Some("text") => Ok(Vec::new()),
-        Some("json_object") => Ok(vec!["Answer with one JSON object and nothing else.".to_owned()]),
-        Some("json_schema") => {
-            let schema = schema.map(Value::to_string).unwrap_or_default();
-            Ok(vec![format!("Answer with JSON that fits this schema, and nothing else: {schema}")])
-        }
-        Some(kind) => {
-            let message = format!("unknown format `{kind}`; use text, json_object or json_schema");
-            Err(ApiError::invalid("unsupported_value", "response_format", message))
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! decision on a pending approval.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{AgentId, Digest, IdempotencyKey, Request, Seq, Task, TaskId};
+use polis_domain::{AgentId, AnswerRules, Digest, IdempotencyKey, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::approval_text::read_decisions;
@@ -10,7 +10,7 @@ use super::client_tools::turn_of;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
-use crate::agui::{Run, RunIds, submit_tool_result, waiting};
+use crate::agui::{Run, RunContext, submit_tool_result, waiting};
 use crate::caller::{Caller, Scope};
 use crate::state::SocietyState;
 
@@ -34,10 +34,10 @@ pub(super) enum Item {
 pub(super) struct ClientRequest {
     pub(super) to: Addressee,
     pub(super) items: Vec<Item>,
-    /// Said with this request only.
-    pub(super) instructions: Vec<String>,
     /// The client's own tools.
     pub(super) client_tools: Vec<Value>,
+    /// What it prescribes for the answer.
+    pub(super) rules: AnswerRules,
     pub(super) user: String,
     /// The client's own name for the conversation.
     pub(super) name: Option<String>,
@@ -95,11 +95,23 @@ pub(super) async fn start_run(
         })
         .collect();
     let words = words.join("\n\n");
-    if !results.is_empty() {
-        return submit_results(state, &results, &words).await;
+    if !results.is_empty() && words.trim().is_empty() {
+        let unknown = || {
+            let message = "none of these calls is pending; each call is answered once";
+            ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
+        };
+        return submit_results(state, &results, request.rules).await?.ok_or_else(unknown);
     }
     if words.trim().is_empty() {
         return Err(ApiError::invalid("no_message", "messages", "the last message must be the user's and must not be empty"));
+    }
+    // The results close what was asked before; the message is what the client wants an answer to.
+    let rules = AnswerRules { no_answer: true, ..AnswerRules::default() };
+    if !results.is_empty()
+        && let Some(StartedRun { task, mut run, .. }) = submit_results(state, &results, rules).await?
+    {
+        while run.next().await.is_some() {}
+        request.task = Some(ContinuedTask { task, is_past: false, before: Vec::new() });
     }
     let _conversing = state.conversing.clone().lock_owned().await;
     let place = match request.task.take() {
@@ -113,7 +125,7 @@ pub(super) async fn start_run(
         None => find(state, &request).await?,
     };
     if let Some((recorded, envelope)) = place.repeated.filter(|_| request.is_retry) {
-        let names = names(&envelope.task_id);
+        let names = RunContext::of(&envelope.task_id);
         let run = Run::replay(state, &envelope.task_id, &names, recorded.seq, Vec::new()).await?;
         return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
@@ -155,13 +167,16 @@ pub(super) async fn start_run(
     if !request.client_tools.is_empty() {
         meta.insert(Task::CLIENT_TOOLS.to_owned(), Value::Array(request.client_tools));
     }
+    if request.rules != AnswerRules::default() {
+        meta.insert(Task::ANSWER_RULES.to_owned(), serde_json::to_value(&request.rules).unwrap_or_default());
+    }
     let message = ClientMessage { words, instructions, earlier, meta };
     let sent = deliver(&state.society, &to, AgentId::from(task.as_str()), &task, message).await?;
     Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }
 
 async fn open_run(state: &SocietyState, task: &TaskId) -> Result<(Run, Seq), ApiError> {
-    let mut run = Run::listen(state, task, &names(task)).await?;
+    let mut run = Run::listen(state, task, &RunContext::of(task)).await?;
     run.catch_up().await?;
     let head = state.society.log().readable_head(state.society.id()).await.map_err(crate::problem::Problem::from)?;
     Ok((run, head))
@@ -211,42 +226,29 @@ fn unknown_to_request(request: &ClientRequest, is_known: bool) -> (Vec<String>, 
             }
         }
     }
-    instructions.extend(request.instructions.iter().cloned());
     (instructions, before)
 }
 
-/// Submits the results of client tools; the ids of the calls tell which request waits for them.
-async fn submit_results(state: &SocietyState, results: &[(String, String)], words: &str) -> Result<StartedRun, ApiError> {
+/// Submits the results of client tools; the ids of the calls tell which request waits for them. None if none does.
+async fn submit_results(
+    state: &SocietyState,
+    results: &[(String, String)],
+    rules: AnswerRules,
+) -> Result<Option<StartedRun>, ApiError> {
     let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
     let visibility = state.society.visibility().clone();
     let task = state.society.look(move |spine| {
         let turn = turns.iter().find_map(|turn| spine.turns.get(turn))?;
         visibility.agent(spine, &turn.agent).then(|| turn.task.clone())
     });
-    let unknown = || {
-        let message = "none of these calls is pending; each call is answered once";
-        ApiError::new(StatusCode::CONFLICT, "unknown_tool_call", message)
-    };
-    let task = task.await?.ok_or_else(unknown)?;
+    let Some(task) = task.await? else { return Ok(None) };
     let (run, seq) = open_run(state, &task).await?;
     let mut is_pending = false;
     for (effect, name, _) in run.client_tool_calls() {
         if let Some((_, output)) = results.iter().find(|(call, _)| *call == *name) {
             is_pending = true;
-            submit_tool_result(&state.society, effect, output.clone()).await?;
+            submit_tool_result(&state.society, effect, output.clone(), Some(rules.clone())).await?;
         }
     }
-    if !is_pending {
-        return Err(unknown());
-    }
-    if !words.trim().is_empty() {
-        let first = state.society.messages(&task).await?.first().map(|(_, envelope)| envelope.to.clone());
-        let to = first.unwrap_or_else(AgentId::root);
-        state.society.send(to, words, Some(task.clone())).await?;
-    }
-    Ok(StartedRun { task, seq, run: run.or_idle() })
-}
-
-fn names(task: &TaskId) -> RunIds {
-    RunIds { thread: task.as_str().into(), run: task.as_str().into() }
+    Ok(is_pending.then(|| StartedRun { task, seq, run: run.or_idle() }))
 }

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
-use super::client_tools::ClientToolCall;
 use axum::http::StatusCode;
 
+use super::answer_format::{checked_text, needs_person};
+use super::client_tools::ClientToolCall;
 use super::error::ApiError;
 use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
 use crate::openai::approval_text::notice;
 use crate::state::SocietyState;
 use crate::task_follower::BUSY;
-use polis_domain::TaskId;
+use polis_domain::{AnswerRules, TaskId};
 
 /// What comes next.
 pub(super) enum Chunk {
@@ -40,10 +41,14 @@ pub(super) struct Completion {
     ends_line: bool,
     pub(super) usage: Vec<TokenUsage>,
     ended: bool,
+    /// What the client prescribes for the answer.
+    rules: AnswerRules,
+    /// Text that is not given out before the answer is known to keep the rules.
+    held: String,
 }
 
 impl Completion {
-    pub(super) fn new(state: &SocietyState, task: &TaskId, run: Run) -> Self {
+    pub(super) fn new(state: &SocietyState, task: &TaskId, run: Run, rules: AnswerRules) -> Self {
         Self {
             state: state.clone(),
             task: task.clone(),
@@ -54,6 +59,8 @@ impl Completion {
             ends_line: true,
             usage: Vec::new(),
             ended: false,
+            rules,
+            held: String::new(),
         }
     }
 
@@ -68,7 +75,7 @@ impl Completion {
             }
             match self.run.next().await {
                 Some(event) => self.on_event(event).await,
-                None => self.end(Ending::Stop),
+                None => self.stop(),
             }
         }
     }
@@ -81,7 +88,8 @@ impl Completion {
                 Chunk::Content(text) => content.push_str(&text),
                 Chunk::Reasoning(text) => reasoning.push_str(&text),
                 Chunk::End(ending) => {
-                    let content = self.run.answer().map_or(content, |answer| answer.to_string());
+                    let answer = self.run.answer().filter(|_| !self.rules.are_binding());
+                    let content = answer.map_or(content, |answer| answer.to_string());
                     return (content, reasoning, ending);
                 }
             }
@@ -94,7 +102,22 @@ impl Completion {
         self.ready.push_back(Chunk::End(ending));
     }
 
+    /// Ends with the answer. One that does not keep the rules is an error.
+    fn stop(&mut self) {
+        if self.rules.are_binding() {
+            let text = self.run.answer().map_or_else(|| self.held.as_str().into(), Clone::clone);
+            match checked_text(&self.rules, &text) {
+                Ok(text) => self.ready.push_back(Chunk::Content(text)),
+                Err(error) => return self.end(Ending::Failed(error)),
+            }
+        }
+        self.end(Ending::Stop);
+    }
+
     fn push_text(&mut self, text: String) {
+        if self.rules.are_binding() {
+            return self.held.push_str(&text);
+        }
         let apart = std::mem::take(&mut self.is_new) && self.has_content;
         self.has_content = true;
         self.ready.push_back(Chunk::Content(if apart { format!("\n\n{text}") } else { text }));
@@ -140,13 +163,14 @@ impl Completion {
 
     async fn finish(&mut self, outcome: Outcome) {
         match outcome {
-            Outcome::Success { pending_tool_call_ids } if pending_tool_call_ids.is_empty() => self.end(Ending::Stop),
+            Outcome::Success { pending_tool_call_ids } if pending_tool_call_ids.is_empty() => self.stop(),
             Outcome::Success { .. } => {
                 let calls = self.run.client_tool_calls().into_iter().map(ClientToolCall::new).collect();
                 self.end(Ending::ToolCalls(calls));
             }
             Outcome::Cancelled => self.end(Ending::Failed(ApiError::failed("cancelled", "the request was cancelled"))),
             Outcome::Interrupt { .. } => match waiting(&self.state, &self.task).await {
+                Ok(waiting) if self.rules.are_binding() => self.end(Ending::Failed(needs_person(&notice(&waiting)))),
                 Ok(waiting) => {
                     self.is_new = true;
                     self.push_text(notice(&waiting));

@@ -3,32 +3,32 @@
 //! A response's id names its message in the log, so that it can be gone on with and fetched after a restart. Everything is kept,
 //! because the log keeps everything; `store: false` only says that the client will not ask for it.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
 use polis_api::TaskStatus;
-use polis_domain::{AgentId, Envelope, MessageKind, Recorded, Refusal, Seq, Target, TaskId};
+use polis_domain::{AgentId, AnswerRules, Envelope, MessageKind, Recorded, Refusal, Seq, Target, Task, TaskId};
 use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::chat::{format_instruction, now, text_of, unbuffered};
+use super::answer_format::{checked_text, read_format};
+use super::chat::{now, text_of};
 use super::client_request::{ClientRequest, ContinuedTask, Item, PREVIOUS, StartedRun, is_retry, start_run};
-use super::client_tools::{ClientTool, ClientToolCall, read_tools};
-use super::completion::{Chunk, Completion, Ending};
+use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
+use super::completion::Completion;
 use super::conversation::conversation_name;
+use super::conversations::find_conversation;
 use super::error::{ApiError, Body};
 use super::models::find_model;
+use super::response_object::{ResponseEcho, ResponseFormat};
 use super::response_output::ResponseOutput;
+use super::response_stream::{events, sse_response};
 use crate::addressee::Receiver;
-use crate::agui::{KEEP_ALIVE, Run, RunIds, TokenUsage};
+use crate::agui::{Run, RunContext, TokenUsage};
 use crate::caller::RequestCaller;
-use crate::extract::{CallerState, PathParam};
+use crate::extract::{CallerState, PathParam, QueryParams};
 use crate::state::SocietyState;
 
 #[derive(Deserialize)]
@@ -50,6 +50,8 @@ pub(crate) struct Request {
     tools: Option<Vec<ClientTool>>,
     #[serde(default)]
     tool_choice: Value,
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
     #[serde(default)]
     text: Value,
     #[serde(default)]
@@ -85,11 +87,16 @@ pub(crate) async fn create(
     if let Some(conversation) = conversation {
         to.receiver = Receiver::Agent(conversation);
     }
+    let client_tools = read_tools(request.tools.unwrap_or_default())?;
+    let mut rules = read_choice(&client_tools, &request.tool_choice, request.parallel_tool_calls)?;
+    rules.format = read_format(request.text.get("format").unwrap_or(&Value::Null), "text.format")?.map(Arc::new);
+    let is_background = request.background.unwrap_or(false);
+    let echo = echo(&client_tools, is_background, request.tool_choice, request.parallel_tool_calls, request.text);
     let client_request = ClientRequest {
         to,
         items,
-        instructions: format_instruction(request.text.get("format").unwrap_or(&Value::Null))?,
-        client_tools: read_tools(request.tools.unwrap_or_default(), &request.tool_choice)?,
+        client_tools,
+        rules: rules.clone(),
         user: request.user.unwrap_or_default(),
         name: conversation_name(&headers, &request.metadata),
         task,
@@ -106,60 +113,204 @@ pub(crate) async fn create(
         instructions,
         store: request.store.unwrap_or(true),
         metadata: if request.metadata.is_object() { request.metadata } else { json!({}) },
+        echo,
     };
-    let completion = Completion::new(&state, &task, run);
+    let completion = Completion::new(&state, &task, run, rules);
     let output = ResponseOutput::new(&seq.to_string());
-    if request.background.unwrap_or(false) {
-        return Ok(axum::Json(format.object("in_progress", Vec::new(), None, None)).into_response());
+    match (request.stream.unwrap_or(false), is_background) {
+        (true, true) => {
+            let id = format.id.clone();
+            state.response_streams.keep(&id, events(format, completion, output));
+            let kept = state.response_streams.events(&id, 0).ok_or_else(|| not_found(&id))?;
+            Ok(sse_response(kept))
+        }
+        (true, false) => Ok(sse_response(events(format, completion, output))),
+        (false, true) => Ok(axum::Json(format.object("in_progress", Vec::new(), None, None)).into_response()),
+        (false, false) => format.whole(completion, output).await.map(IntoResponse::into_response),
     }
-    if request.stream.unwrap_or(false) {
-        return Ok(format.streamed(completion, output));
-    }
-    format.whole(completion, output).await.map(IntoResponse::into_response)
 }
 
-/// A response in its current state.
-pub(crate) async fn retrieve(CallerState(state): CallerState, PathParam(id): PathParam) -> Result<axum::Json<Value>, ApiError> {
-    let (seq, task) = read_id(&id).ok_or_else(|| not_found(&id))?;
-    let envelopes = state.society.messages(&task).await?;
-    let (recorded, envelope) = envelopes.iter().find(|(recorded, _)| recorded.seq == seq).ok_or_else(|| not_found(&id))?;
-    let ended = envelopes.iter().filter(|(recorded, _)| recorded.seq > seq).find(|(_, envelope)| ends(envelope));
-    let format = ResponseFormat {
-        conversation: conversation_of(&state, &task).await?,
-        id: id.clone(),
-        model: "polis".to_owned(),
-        created: recorded.at.0 / 1_000,
-        previous: previous(envelope),
-        instructions: None,
-        store: true,
-        metadata: json!({}),
+/// The fields of a request that its response says back.
+fn echo(tools: &[Value], background: bool, tool_choice: Value, parallel: Option<bool>, text: Value) -> ResponseEcho {
+    let usual = ResponseEcho::default();
+    let tool = |tool: &Value| {
+        let mut tool = tool.clone();
+        (tool["type"], tool["strict"]) = ("function".into(), false.into());
+        tool
     };
-    let usage = match ended {
-        Some((end, _)) => Some(usage_between(&state, &task, seq, end.seq).await?),
-        None => None,
-    };
-    let mut output = ResponseOutput::new(&seq.to_string());
-    let (status, failure) = match ended.map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
-        Some((MessageKind::Failure(failure), _)) if TaskStatus::after(failure) == TaskStatus::Cancelled => ("cancelled", None),
-        Some((MessageKind::Failure(failure), _)) => {
-            ("failed", Some(json!({ "code": failure.code, "message": failure.message })))
-        }
-        Some((_, text)) => {
-            output.content(text);
-            output.close();
-            ("completed", None)
+    ResponseEcho {
+        background,
+        tools: tools.iter().map(tool).collect(),
+        tool_choice: if tool_choice.is_null() { usual.tool_choice } else { tool_choice },
+        parallel_tool_calls: parallel.unwrap_or(true),
+        text: if text.get("format").is_some() { text } else { usual.text },
+    }
+}
+
+/// How a response is read.
+#[derive(Deserialize)]
+pub(crate) struct Reading {
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    starting_after: Option<usize>,
+}
+
+/// A response in its current state, or as a stream: the one that was kept, or all of it from the log.
+pub(crate) async fn retrieve(
+    CallerState(state): CallerState,
+    PathParam(id): PathParam,
+    QueryParams(reading): QueryParams<Reading>,
+) -> Result<Response, ApiError> {
+    let asked = AskedResponse::find(&state, &id).await?;
+    if !reading.stream.unwrap_or(false) {
+        return Ok(axum::Json(asked.object(&state).await?).into_response());
+    }
+    let from = reading.starting_after.map_or(0, |last| last.saturating_add(1));
+    if let Some(kept) = state.response_streams.events(&id, from) {
+        return Ok(sse_response(kept));
+    }
+    if reading.starting_after.is_some() {
+        let message = "only the newest responses that were created with background and stream can be continued, and not after a \
+                       restart; read it without starting_after";
+        return Err(ApiError::invalid("stream_not_kept", "starting_after", message));
+    }
+    let AskedResponse { task, said, envelope, .. } = &asked;
+    let run = Run::replay(&state, task, &RunContext::of(task), *said, Vec::new()).await?.answering(envelope.id.clone());
+    let completion = Completion::new(&state, task, run, rules_of(envelope));
+    Ok(sse_response(events(asked.format(&state).await?, completion, ResponseOutput::new(&asked.seq.to_string()))))
+}
+
+/// What the client said with the request of a response.
+pub(crate) async fn input_items(
+    CallerState(state): CallerState,
+    PathParam(id): PathParam,
+) -> Result<axum::Json<Value>, ApiError> {
+    let AskedResponse { envelope, .. } = AskedResponse::find(&state, &id).await?;
+    let text = envelope.payload.own_words();
+    let item = json!({
+        "type": "message", "id": envelope.id, "role": "user", "status": "completed",
+        "content": [{ "type": "input_text", "text": text }],
+    });
+    let list = json!({ "object": "list", "data": [item], "first_id": envelope.id, "last_id": envelope.id, "has_more": false });
+    Ok(axum::Json(list))
+}
+
+/// Deletes the conversation of a response, if it has no other response.
+pub(crate) async fn delete(
+    CallerState(state): CallerState,
+    RequestCaller(caller): RequestCaller,
+    PathParam(id): PathParam,
+) -> Result<axum::Json<Value>, ApiError> {
+    let AskedResponse { task, envelope, is_only, .. } = AskedResponse::find(&state, &id).await?;
+    let own = find_conversation(&state, &json!(envelope.to)).await?;
+    // A conversation that was made for its first request has that request's id.
+    match own.filter(|own| is_only && own.as_str() == task.as_str()) {
+        Some(conversation) => {
+            state.api(caller).delete_conversation(&conversation).await?;
+            Ok(axum::Json(json!({ "id": id, "object": "response", "deleted": true })))
         }
         None => {
-            // It is still running, or the client must run its own tools.
-            let names = RunIds { thread: task.as_str().into(), run: task.as_str().into() };
-            let mut run = Run::listen(&state, &task, &names).await?;
-            run.catch_up().await?;
-            let calls = run.client_tool_calls();
-            calls.into_iter().map(ClientToolCall::new).for_each(|call| drop(output.call(&call)));
-            (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
+            let message = format!("the response is part of the conversation `{}`; delete that one", envelope.to);
+            Err(ApiError::new(StatusCode::CONFLICT, "response_in_conversation", message))
         }
-    };
-    Ok(axum::Json(format.object(status, output.items(), usage.as_deref(), failure)))
+    }
+}
+
+/// A response that a client asks for by its id.
+struct AskedResponse {
+    id: String,
+    seq: Seq,
+    task: TaskId,
+    /// The place of the message that it answers, and the message.
+    said: Seq,
+    said_at: u64,
+    envelope: Arc<Envelope>,
+    /// What ended it.
+    end: Option<(Seq, Arc<Envelope>)>,
+    /// Whether the person said nothing else in the request.
+    is_only: bool,
+}
+
+impl AskedResponse {
+    async fn find(state: &SocietyState, id: &str) -> Result<Self, ApiError> {
+        let missing = || not_found(id);
+        let (seq, task) = read_id(id).ok_or_else(missing)?;
+        let envelopes = state.society.messages(&task).await?;
+        let by_person = |(_, envelope): &&(Recorded, Arc<Envelope>)| envelope.from.is_user();
+        // A response to results of tools has no message of its own: it answers the last one.
+        let said = envelopes.iter().filter(by_person).rfind(|(recorded, _)| recorded.seq <= seq);
+        let (recorded, envelope) = said.ok_or_else(missing)?;
+        let to = envelope.to.clone();
+        if !state.society.look(move |spine| spine.agents.contains_key(&to)).await? {
+            // Its conversation was deleted.
+            return Err(missing());
+        }
+        let end = envelopes.iter().find(|(recorded, envelope)| recorded.seq > seq && ends(envelope));
+        Ok(Self {
+            id: id.to_owned(),
+            seq,
+            said: recorded.seq,
+            said_at: recorded.at.0 / 1_000,
+            envelope: envelope.clone(),
+            end: end.map(|(recorded, envelope)| (recorded.seq, envelope.clone())),
+            is_only: envelopes.iter().filter(by_person).count() == 1,
+            task,
+        })
+    }
+
+    async fn format(&self, state: &SocietyState) -> Result<ResponseFormat, ApiError> {
+        Ok(ResponseFormat {
+            conversation: conversation_of(state, &self.task).await?,
+            id: self.id.clone(),
+            model: "polis".to_owned(),
+            created: self.said_at,
+            previous: previous(&self.envelope),
+            instructions: None,
+            store: true,
+            metadata: json!({}),
+            echo: ResponseEcho::default(),
+        })
+    }
+
+    /// The response in its current state.
+    async fn object(&self, state: &SocietyState) -> Result<Value, ApiError> {
+        let usage = match &self.end {
+            Some((end, _)) => Some(usage_between(state, &self.task, self.said, *end).await?),
+            None => None,
+        };
+        let mut output = ResponseOutput::new(&self.seq.to_string());
+        let failed = |code: &str, message: &str| ("failed", Some(json!({ "code": code, "message": message })));
+        let (status, failure) = match self.end.as_ref().map(|(_, envelope)| (&envelope.kind, &envelope.payload.text)) {
+            Some((MessageKind::Failure(failure), _)) if TaskStatus::after(failure) == TaskStatus::Cancelled => {
+                ("cancelled", None)
+            }
+            Some((MessageKind::Failure(failure), _)) => failed(&failure.code, &failure.message),
+            Some((_, text)) => match checked_text(&rules_of(&self.envelope), text) {
+                Ok(text) => {
+                    output.content(&text);
+                    output.close();
+                    ("completed", None)
+                }
+                Err(error) => failed(error.code(), error.message()),
+            },
+            None => {
+                // It is still running, or the client must run its own tools.
+                let mut run = Run::listen(state, &self.task, &RunContext::of(&self.task)).await?;
+                run.catch_up().await?;
+                let calls = run.client_tool_calls();
+                calls.into_iter().map(ClientToolCall::new).for_each(|call| drop(output.call(&call)));
+                (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
+            }
+        };
+        Ok(self.format(state).await?.object(status, output.items(), usage.as_deref(), failure))
+    }
+}
+
+/// What the client prescribed for the answer to a message. A call may have been the answer, so that a text after it is none.
+fn rules_of(envelope: &Envelope) -> AnswerRules {
+    let rules = envelope.payload.meta.get(Task::ANSWER_RULES).and_then(|rules| AnswerRules::deserialize(rules).ok());
+    AnswerRules { must_call: false, ..rules.unwrap_or_default() }
 }
 
 /// The previous response, from the meta of the message.
@@ -169,8 +320,7 @@ fn previous(envelope: &Envelope) -> Option<String> {
 
 /// What was used for a request between two places of the log.
 async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
-    let names = RunIds { thread: task.as_str().into(), run: task.as_str().into() };
-    let run = Run::replay(state, task, &names, from, Vec::new()).await?;
+    let run = Run::replay(state, task, &RunContext::of(task), from, Vec::new()).await?;
     Ok(run.usage_until(to).await?)
 }
 
@@ -182,26 +332,7 @@ pub(crate) async fn cancel(CallerState(state): CallerState, PathParam(id): PathP
         Ok(()) | Err(CommandError::Refused(Refusal::UnknownTask(_))) => {}
         Err(rejected) => return Err(rejected.into()),
     }
-    retrieve(CallerState(state), PathParam(id)).await
-}
-
-/// The conversation that a client names by its id.
-async fn find_conversation(state: &SocietyState, named: &Value) -> Result<Option<AgentId>, ApiError> {
-    let id = match named {
-        Value::Null => return Ok(None),
-        Value::String(id) => id.as_str(),
-        named => named.get("id").and_then(Value::as_str).unwrap_or_default(),
-    };
-    let (asked, visibility) = (AgentId::from(id), state.society.visibility().clone());
-    let found = state.society.look(move |spine| {
-        let own = spine.conversation(&asked).filter(|_| visibility.agent(spine, &asked));
-        own.map(|_| asked.clone())
-    });
-    let unknown = || {
-        let message = format!("there is no conversation `{id}`; GET /api/conversations lists them");
-        ApiError::new(StatusCode::NOT_FOUND, "unknown_conversation", message)
-    };
-    found.await?.map(Some).ok_or_else(unknown)
+    Ok(axum::Json(AskedResponse::find(&state, &id).await?.object(&state).await?))
 }
 
 /// The conversation that a request belongs to, if it is one's.
@@ -252,7 +383,7 @@ async fn find_response(state: &SocietyState, id: &str) -> Result<ContinuedTask, 
 }
 
 /// The input as conversation items; errors for content that is not supported.
-fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
+pub(super) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     let list = match input {
         Value::String(text) => return Ok(vec![Item::User(text.clone())]),
         Value::Array(list) => list,
@@ -289,98 +420,4 @@ fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
         }
     }
     Ok(items)
-}
-
-/// The fixed fields of a response.
-struct ResponseFormat {
-    id: String,
-    model: String,
-    created: u64,
-    previous: Option<String>,
-    /// The conversation that it belongs to.
-    conversation: Option<AgentId>,
-    instructions: Option<String>,
-    store: bool,
-    metadata: Value,
-}
-
-impl ResponseFormat {
-    fn object(&self, status: &str, output: Vec<Value>, usage: Option<&[TokenUsage]>, error: Option<Value>) -> Value {
-        json!({
-            "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
-            "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
-            "previous_response_id": self.previous,
-            "conversation": self.conversation.as_ref().map(|id| json!({ "id": id })), "store": self.store, "metadata": self.metadata,
-            "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null, "top_p": null,
-            "usage": usage.map(usage_json),
-        })
-    }
-
-    async fn whole(&self, mut completion: Completion, mut output: ResponseOutput) -> Result<axum::Json<Value>, ApiError> {
-        let (content, reasoning, ending) = completion.collect().await;
-        if !reasoning.is_empty() {
-            output.reasoning(&reasoning);
-        }
-        if !content.is_empty() {
-            output.content(&content);
-        }
-        output.close();
-        match ending {
-            Ending::Stop => {}
-            Ending::ToolCalls(calls) => calls.iter().for_each(|call| drop(output.call(call))),
-            Ending::Failed(error) => return Err(error),
-        }
-        Ok(axum::Json(self.object("completed", output.items(), Some(&completion.usage), None)))
-    }
-
-    fn streamed(self, completion: Completion, output: ResponseOutput) -> Response {
-        let started = ["response.created", "response.in_progress"]
-            .map(|kind| json!({ "type": kind, "response": self.object("in_progress", Vec::new(), None, None) }));
-        let state = (self, completion, output, VecDeque::from(started), 0_u64);
-        let events = stream::unfold(state, |(format, mut completion, mut output, mut ready, mut number)| async move {
-            loop {
-                if let Some(mut event) = ready.pop_front() {
-                    let kind = event.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-                    if let Some(event) = event.as_object_mut() {
-                        event.insert("sequence_number".to_owned(), number.into());
-                    }
-                    number += 1;
-                    let frame = sse::Event::default().event(kind).data(event.to_string());
-                    return Some((Ok::<_, Infallible>(frame), (format, completion, output, ready, number)));
-                }
-                match completion.next().await? {
-                    Chunk::Content(text) => ready.extend(output.content(&text)),
-                    Chunk::Reasoning(text) => ready.extend(output.reasoning(&text)),
-                    Chunk::End(ending) => {
-                        ready.extend(output.close());
-                        let (kind, status, error) = match ending {
-                            Ending::Stop => ("response.completed", "completed", None),
-                            Ending::ToolCalls(calls) => {
-                                calls.iter().for_each(|call| ready.extend(output.call(call)));
-                                ("response.completed", "completed", None)
-                            }
-                            Ending::Failed(error) => {
-                                let error = json!({ "code": error.code(), "message": error.message() });
-                                ("response.failed", "failed", Some(error))
-                            }
-                        };
-                        let response = format.object(status, output.items(), Some(&completion.usage), error);
-                        ready.push_back(json!({ "type": kind, "response": response }));
-                    }
-                }
-            }
-        });
-        unbuffered(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
-    }
-}
-
-fn usage_json(usage: &[TokenUsage]) -> Value {
-    let sum = |count: fn(&TokenUsage) -> u64| usage.iter().map(count).sum::<u64>();
-    json!({
-        "input_tokens": sum(|usage| usage.input_tokens),
-        "input_tokens_details": { "cached_tokens": sum(|usage| usage.cached_input_tokens) },
-        "output_tokens": sum(|usage| usage.output_tokens),
-        "output_tokens_details": { "reasoning_tokens": sum(|usage| usage.reasoning_tokens) },
-        "total_tokens": sum(|usage| usage.total_tokens),
-    })
 }
