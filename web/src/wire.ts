@@ -1745,6 +1745,8 @@ export type RequestRecord = {
   at: Timestamp;
   /** When it was answered or failed. */
   endedAt?: Timestamp | null;
+  /** The failure of a part of it that nobody waited for, if it was answered nevertheless. */
+  failedPart?: Failure | null;
   /** Why it failed or was cancelled. */
   failure?: Failure | null;
   /** The task id, which all work for the request carries. */

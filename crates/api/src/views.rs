@@ -357,6 +357,9 @@ pub struct RequestRecord {
     /// When it was answered or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// The failure of a part of it that nobody waited for, if it was answered nevertheless.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_part: Option<Failure>,
 }
 
 /// A decision that waits for a person.

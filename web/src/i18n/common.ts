@@ -63,6 +63,7 @@ export const common = {
   'status.queued': ['queued', '排队中'],
   'status.needs_you': ['needs you', '等你决定'],
   'status.done': ['done', '完成'],
+  'status.partial': ['partly done', '部分完成'],
   'status.failed': ['failed', '失败'],
   'status.cancelled': ['stopped', '已停止'],
   'status.parked': ['stands still', '停住了'],

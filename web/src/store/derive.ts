@@ -10,7 +10,7 @@ export function requestStatus(state: State, request: Request): Status {
   for (const waiting of state.waiting.values()) if (waiting.task === request.id) return 'needs_you'
   if (request.open.size > 0) return 'running'
   if (request.failure) return request.failure.code === 'cancelled' ? 'cancelled' : 'failed'
-  if (request.endedAt) return 'done'
+  if (request.endedAt) return request.failedPart ? 'partial' : 'done'
   for (const agent of state.agents.values()) if (agent.inbox.some((entry) => entry.task === request.id)) return 'queued'
   return 'done'
 }

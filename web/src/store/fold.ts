@@ -365,6 +365,13 @@ const steps: Steps = {
     state.waiting.delete(String(turn))
     climbTurn(state, found)
   },
+  messageDeadLettered(state, { agent, task, failure }) {
+    const request = state.requests.get(task)
+    if (!request) return
+    request.failedPart = { ...failure, message: `\`${agent}\` failed: ${failure.message}` }
+    touch(state, request)
+  },
+
   turnSettled(state, { turn: id, settlement, message, index, next }, { at, seq, thread: name }) {
     const turn = state.turns.get(id)
     const chat = state.conversations.get(name ?? turn?.thread ?? '')
@@ -469,6 +476,7 @@ function receive(state: State, envelope: Events['messageSent']['envelope'], at: 
   }
   if (from === 'user') {
     delete request.failure
+    delete request.failedPart
     delete request.endedAt
   } else if (kind === 'answer') {
     request.endedAt = at

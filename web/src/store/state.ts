@@ -167,6 +167,8 @@ export interface Request {
   spent: Spent
   failure?: Failure
   endedAt?: number
+  /** The failure of a part of it that nobody waited for. */
+  failedPart?: Failure
 }
 
 /** Something that waits for a person. */

@@ -10,6 +10,7 @@ const LOOKS = {
   queued: 'clock',
   needs_you: 'alert',
   done: 'check',
+  partial: 'alert',
   failed: 'cross',
   cancelled: 'stop',
   parked: 'alert',
@@ -29,10 +30,10 @@ export function StatusIcon({ status, size = 14 }: { status: Status; size?: numbe
   )
 }
 
-/** With `n`, how many are in that state. */
-export function Badge({ status, n }: { status: Status; n?: number }) {
+/** With `n`, how many are in that state; with `why`, the reason for it. */
+export function Badge({ status, n, why }: { status: Status; n?: number; why?: string }) {
   return (
-    <span className={`badge ${status}`}>
+    <span className={`badge ${status}`} title={why}>
       <StatusIcon status={status} size={13} />
       {n !== undefined && <span className="numbers">{n}</span>}
       {t(`status.${status}` as Key)}

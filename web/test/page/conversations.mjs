@@ -1,6 +1,8 @@
 // Conversations: several at a time, and what a person does with the list of them.
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 
 const ASK = '[[policy]]\ntool = "write_file"\nthen = "ask"\n'
 
@@ -30,7 +32,35 @@ const alone = (check) => async (tools) => {
   }
 }
 
+/** The same society for a further person, with a token of their own. */
+const forPerson = (one, program, name) => {
+  const args = ['token', 'new', '--name', name, '--scope', 'read,send,approve', '--data', join(one.folder, '.polis')]
+  return { ...one, token: execFileSync(program, args, { cwd: one.folder, stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim() }
+}
+
 export const checks = [
+  [
+    'two people use the page side by side and see only what is theirs',
+    alone(async ({ open, program }, one) => {
+      const owner = await open(one, { path: '/chat' })
+      const bob = await open(forPerson(one, program, 'bob'), { path: '/chat' })
+      await write(owner, 'The words of the owner')
+      await owner.locator('.message.bot', { hasText: 'You said: The words of the owner' }).waitFor()
+      await write(bob, 'The words of Bob')
+      await bob.locator('.message.bot', { hasText: 'You said: The words of Bob' }).waitFor()
+      assert.deepEqual(await titles(bob), ['The words of Bob'])
+      assert.deepEqual((await titles(owner)).toSorted(), ['The words of Bob', 'The words of the owner'], 'the owner sees everything')
+      await write(bob, 'write the report')
+      await bob.getByRole('button', { name: /^Approve/ }).waitFor()
+      for (const path of ['/inbox', '/organisation', '/trace', '/chat']) {
+        await bob.goto(`${one.address}${path}`)
+        await bob.waitForSelector('.light.live', { state: 'attached' })
+        await bob.waitForSelector('main h1, main h2', { state: 'attached' })
+        assert.ok(!(await bob.locator('body').innerText()).includes('of the owner'), path)
+      }
+      assert.deepEqual([owner.trouble, bob.trouble], [[], []])
+    }),
+  ],
   [
     'a conversation starts at /chat with its model and strategy, and both can be changed later',
     alone(async ({ open }, one) => {

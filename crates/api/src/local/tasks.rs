@@ -213,7 +213,7 @@ pub fn open_task(spine: &Spine, task: &TaskId) -> Option<OpenTaskState> {
 }
 
 /// The newest failure of a part of a request that nobody waited for and that was not made good since.
-fn failed_part(spine: &Spine, task: &TaskId) -> Option<Failure> {
+pub(super) fn failed_part(spine: &Spine, task: &TaskId) -> Option<Failure> {
     let dead = spine.dead_letters.iter().rfind(|dead| dead.task == *task && !dead.handled)?;
     Some(Failure::new(dead.failure.code.clone(), format!("`{}` failed: {}", dead.agent, dead.failure.message)))
 }

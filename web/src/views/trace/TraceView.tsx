@@ -42,7 +42,7 @@ export function TraceView({ rest }: { rest: string[] }) {
           </p>
           <h1 id="view-title">{request ? plainText(request.text).slice(0, 120) : task}</h1>
           <div className="trace-line">
-            {request && <Badge status={requestStatus(state, request)} />}
+            {request && <Badge status={requestStatus(state, request)} why={request.failedPart?.message} />}
             {request && (
               <p className="faint numbers">
                 {[request.endedAt && duration(request.endedAt - request.at), t('unit.tokens', { n: number(request.spent.tokens) }), money(request.spent.costNanos)].filter(Boolean).join(' · ')}
@@ -114,7 +114,7 @@ function Requests() {
                   </td>
                   <td>{agentName(state, request.to)}</td>
                   <td>
-                    <Badge status={requestStatus(state, request)} />
+                    <Badge status={requestStatus(state, request)} why={request.failedPart?.message} />
                   </td>
                   <td className="right numbers">{request.endedAt ? duration(request.endedAt - request.at) : '…'}</td>
                   <td className="right numbers">{number(request.spent.tokens)}</td>

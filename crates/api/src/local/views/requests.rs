@@ -4,6 +4,7 @@ use polis_domain::{AgentId, Event, MessageKind, Seq, Spent, TaskId, ThreadId};
 use polis_ports::{ThreadListing, ThreadRange};
 
 use super::super::Local;
+use super::super::tasks::failed_part;
 use super::fold::visible_text;
 use super::shorten::{brief, cut_text};
 use crate::{ApiError, RequestPage, RequestRecord, TurnRecord, View};
@@ -94,6 +95,7 @@ impl Local {
             spent: Spent::default(),
             failure: None,
             ended_at: None,
+            failed_part: None,
         };
         let newest = ThreadRange { newest: NEWEST, ..ThreadRange::ALL };
         for recorded in log.read_thread(self.society.id(), &task.thread(), newest).await? {
@@ -105,6 +107,8 @@ impl Local {
                 MessageKind::Failure(failure) => (Some(failure.clone()), Some(recorded.at)),
             };
         }
+        let asked = task.clone();
+        request.failed_part = self.society.look(move |spine| failed_part(spine, &asked)).await?;
         Ok(Some(request))
     }
 
