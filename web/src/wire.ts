@@ -2955,7 +2955,7 @@ export interface Routes {
       planApproval?: "never" | "ask" | "always" | null;
       /** The role to talk to in a new conversation; that of root if not given. */
       roleId?: string | null;
-      /** How to go about it; as the conversation has it when not given, else the agent's own choice. */
+      /** How to go about it: a new conversation keeps it. As the conversation has it when not given, else the agent's own choice. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** What is wanted. */
       text: string;

@@ -22,7 +22,7 @@ pub struct Submit {
     /// The model that the conversation asks from now on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How to go about it; as the conversation has it when not given, else the agent's own choice.
+    /// How to go about it: a new conversation keeps it. As the conversation has it when not given, else the agent's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     /// When to ask about its plans before they are carried out; at least as often as the server was told to.

@@ -37,7 +37,7 @@ async fn listed(rig: &Rig, query: &str) -> Vec<String> {
 async fn requests_start_conversations_or_go_on_in_them() {
     let rig = Rig::start().await;
     assert_eq!(listed(&rig, "").await, Vec::<String>::new(), "root has no messages yet");
-    let (first, task) = submit(&rig, json!({ "text": say("1"), "model": "small/one" })).await;
+    let (first, task) = submit(&rig, json!({ "text": say("1"), "model": "small/one", "strategy": "simple" })).await;
     let (second, _) = submit(&rig, json!({ "text": say("2") })).await;
     assert_ne!(first, second);
     assert_eq!(listed(&rig, "").await, [second.clone(), first.clone()]);
@@ -50,6 +50,7 @@ async fn requests_start_conversations_or_go_on_in_them() {
 
     let one = rig.get(&format!("/api/conversations/{first}")).await.ok();
     assert_eq!((&one["model"], &one["person"], &one["status"]), (&json!("small/one"), &json!("owner"), &json!("idle")));
+    assert_eq!(one["strategy"], json!("simple"));
     assert!(one["title"].as_str().unwrap().contains("say"), "{one}");
     let thread = rig.get(&format!("/api/threads/{first}")).await.ok();
     let texts: Vec<_> = thread["messages"].as_array().unwrap().iter().map(|message| message["text"].clone()).collect();

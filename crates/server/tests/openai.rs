@@ -311,6 +311,20 @@ async fn a_response_belongs_to_a_conversation_that_others_continue() {
 }
 
 #[tokio::test]
+async fn instructions_count_for_the_response_that_they_come_with() {
+    let rig = Rig::start().await;
+    let ask = |instructions: &str, previous: &Value| {
+        json!({ "model": "polis", "input": program(vec![]), "instructions": instructions, "previous_response_id": previous })
+    };
+    let first = rig.post("/v1/responses", ask("be brief", &Value::Null)).await.json();
+    let second = rig.post("/v1/responses", ask("be polite", &first["id"])).await.json();
+    rig.post("/v1/responses", ask("", &second["id"])).await;
+    let said: Vec<String> = envelopes(&rig).into_iter().map(|(_, text)| text).collect();
+    assert!(said[0].contains("be brief") && said[1].contains("be polite"), "{said:?}");
+    assert!(!said[1].contains("be brief") && !said[2].contains("be"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_response_can_be_gone_on_with_fetched_and_called_off() {
     let rig = Rig::start().await;
     let ask = |input: Value, previous: Value| json!({ "model": "polis", "input": input, "previous_response_id": previous });

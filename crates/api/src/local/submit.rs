@@ -23,7 +23,7 @@ impl Local {
         }
         let Submit { text, conversation, context, role_id, model, strategy, plan_approval, artifacts } = request;
         let Some(conversation) = conversation else {
-            let settings = settings(model, None);
+            let settings = settings(model, strategy);
             let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
             let messages = context.into_iter().enumerate().map(|(place, message)| self.earlier(place, message)).collect();
             let start = ConversationStart { role: role_id, settings, messages, ..ConversationStart::default() };

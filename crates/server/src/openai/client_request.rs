@@ -114,6 +114,7 @@ pub(super) async fn start_run(
         request.task = Some(ContinuedTask { task, is_past: false, before: Vec::new() });
     }
     let _conversing = state.conversing.clone().lock_owned().await;
+    let is_named = request.task.is_some();
     let place = match request.task.take() {
         Some(ContinuedTask { task, is_past: false, .. }) => {
             ConversationMatch { task, fingerprint: String::new(), is_known: true, repeated: None }
@@ -156,7 +157,7 @@ pub(super) async fn start_run(
     }
     let first = state.society.messages(&task).await?.first().map(|(_, envelope)| envelope.to.clone());
     let to = request.to.receiver.or_first(first.as_ref());
-    let (instructions, earlier) = unknown_to_request(&request, place.is_known);
+    let (instructions, earlier) = unknown_to_request(&request, place.is_known, is_named);
     let mut meta = Map::new();
     if !place.fingerprint.is_empty() {
         meta.insert(FINGERPRINT.to_owned(), place.fingerprint.into());
@@ -209,9 +210,17 @@ async fn find(state: &SocietyState, request: &ClientRequest) -> Result<Conversat
 }
 
 /// What the request does not know yet: instructions, and what was said before.
-fn unknown_to_request(request: &ClientRequest, is_known: bool) -> (Vec<String>, Vec<EarlierMessage>) {
+fn unknown_to_request(request: &ClientRequest, is_known: bool, is_named: bool) -> (Vec<String>, Vec<EarlierMessage>) {
     let mut instructions = Vec::new();
     let mut before = Vec::new();
+    if is_known && is_named {
+        // Whoever continues by an id sends only what is new, and instructions count for one request.
+        let texts = request.items.iter().filter_map(|item| match item {
+            Item::Instruction(text) if !text.trim().is_empty() => Some(text.clone()),
+            _ => None,
+        });
+        instructions.extend(texts);
+    }
     if !is_known {
         let last_reply = request.items.iter().rposition(|item| matches!(item, Item::Assistant(_)));
         for (place, item) in request.items.iter().enumerate() {

@@ -80,9 +80,7 @@ pub(crate) async fn create(
     };
     let mut items = items(&request.input)?;
     let instructions = request.instructions.clone().filter(|text| !text.trim().is_empty());
-    if task.is_none() {
-        items.splice(0..0, instructions.clone().map(Item::Instruction));
-    }
+    items.splice(0..0, instructions.clone().map(Item::Instruction));
     let mut to = find_model(&state, &request.model).await?;
     if let Some(conversation) = conversation {
         to.receiver = Receiver::Agent(conversation);
