@@ -2036,6 +2036,8 @@ export type TaskState = {
   answer?: string | null;
   /** The agent that is busy with another request, which waits for a person: this one comes after it. */
   behind?: AgentId | null;
+  /** The conversation that it belongs to, or the agent that it was sent to. */
+  conversation?: AgentId | null;
   /** Why it failed or was cancelled, or why a part of it failed. */
   failure?: Failure | null;
   /** The request. */

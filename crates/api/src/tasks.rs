@@ -23,6 +23,9 @@ pub struct TaskState {
     /// The agent that is busy with another request, which waits for a person: this one comes after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behind: Option<AgentId>,
+    /// The conversation that it belongs to, or the agent that it was sent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<AgentId>,
     /// The plans that agents keep for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<AgentPlan>,
@@ -31,7 +34,7 @@ pub struct TaskState {
 impl TaskState {
     /// The state of a request, with nothing else known about it.
     pub fn new(id: TaskId, status: TaskStatus) -> Self {
-        Self { id, status, answer: None, failure: None, behind: None, plans: Vec::new() }
+        Self { id, status, answer: None, failure: None, behind: None, conversation: None, plans: Vec::new() }
     }
 }
 

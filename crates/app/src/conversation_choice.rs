@@ -1,7 +1,7 @@
 //! Which conversation a request belongs to: a new one, the newest, or one that is named.
 
 use polis_api::{Api, Conversation, ConversationPaging};
-use polis_domain::AgentId;
+use polis_domain::{AgentId, PersonId};
 
 use crate::cli::ConversationFlags;
 use crate::error::CliError;
@@ -53,12 +53,17 @@ pub(crate) async fn list(api: &dyn Api, search: Option<&str>, archived: bool) ->
 
 /// Pinned ones are listed first, so the newest is one of them or the first of the others.
 async fn newest(api: &dyn Api) -> Result<Conversation, CliError> {
+    // Whoever sees the conversations of everybody continues one of the owner's.
+    let is_before = |one: &Conversation, other: &Conversation| {
+        let place = |one: &Conversation| (one.person == PersonId::owner(), one.active_at);
+        place(one) < place(other)
+    };
     let (mut newest, mut after) = (None::<Conversation>, None);
     loop {
         let page = api.conversations(ConversationPaging { after, ..ConversationPaging::default() }).await?;
-        let has_others = page.conversations.iter().any(|one| !one.pinned);
+        let has_others = page.conversations.iter().any(|one| !one.pinned && one.person == PersonId::owner());
         for one in page.conversations {
-            if newest.as_ref().is_none_or(|newest| one.active_at > newest.active_at) {
+            if newest.as_ref().is_none_or(|newest| is_before(newest, &one)) {
                 newest = Some(one);
             }
         }
@@ -80,6 +85,10 @@ async fn named(api: &dyn Api, name: &str) -> Result<Conversation, CliError> {
     }
     let mut found = list(api, Some(name), false).await?;
     found.extend(list(api, Some(name), true).await?);
+    // Whoever sees the conversations of everybody means one of the owner's.
+    if found.iter().any(|one| one.person == PersonId::owner()) {
+        found.retain(|one| one.person == PersonId::owner());
+    }
     let is_title = |one: &Conversation| one.title.to_lowercase() == name.trim().to_lowercase();
     if found.iter().any(is_title) {
         found.retain(is_title);

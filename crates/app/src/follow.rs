@@ -1,6 +1,7 @@
 //! Follows one request to its end: shows its progress, and asks the person where that is possible.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use polis_api::{TaskState, TaskStatus};
 use polis_domain::{Effect, EffectId, Event, Failure, Inquiry, MessageKind, Recorded, Seq, TaskId, ThreadId, Verdict};
@@ -59,6 +60,9 @@ pub(crate) struct StreamedReply {
     is_open: bool,
 }
 
+/// How often it is asked whether anything is still done for a request.
+const POLL: Duration = Duration::from_millis(200);
+
 /// Waits for one request.
 pub(crate) struct RequestFollower<'a> {
     pub(crate) transport: &'a Transport,
@@ -84,9 +88,53 @@ impl RequestFollower<'_> {
                 return Ok(ended);
             }
             if let Some(ended) = self.next_event(&mut asked).await? {
-                return Ok(ended);
+                return self.with_parts(ended).await;
             }
         }
+    }
+
+    /// An answer does not hide that a part has failed, or is still worked on.
+    async fn with_parts(&mut self, ended: RequestEnd) -> Result<RequestEnd, CliError> {
+        let RequestEnd::Answered(answer, extent) = ended else { return Ok(ended) };
+        let TaskState { status, failure, .. } = self.transport.api().task(&self.task).await?;
+        match (status, failure) {
+            (TaskStatus::Partial, Some(failure)) => {
+                self.note(&format!("a part of it failed: {failure}"))?;
+                Ok(RequestEnd::Answered(answer, Completeness::Partly))
+            }
+            (status, _) if !status.is_over() => {
+                self.note(&format!("parts of it are still worked on; `polis wait {}` waits for them", self.task))?;
+                Ok(RequestEnd::Answered(answer, extent))
+            }
+            _ => Ok(RequestEnd::Answered(answer, extent)),
+        }
+    }
+
+    /// Waits until nothing is done for a request any more, also after it was answered.
+    pub(crate) async fn until_nothing_is_open(&mut self, ended: RequestEnd) -> Result<RequestEnd, CliError> {
+        let RequestEnd::Answered(answer, _) = &ended else { return Ok(ended) };
+        loop {
+            let TaskState { status, answer: last, .. } = self.transport.api().task(&self.task).await?;
+            if status.is_over() {
+                let extent = if status == TaskStatus::Partial { Completeness::Partly } else { Completeness::Whole };
+                let last = last.map_or_else(|| answer.clone(), Into::into);
+                return Ok(RequestEnd::Answered(last, extent));
+            }
+            if status == TaskStatus::NeedsPerson {
+                return Ok(RequestEnd::NeedsPerson(self.waiting().await?));
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return Ok(RequestEnd::Stopped),
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    /// What of this request waits for a person; if it waits behind another one, everything that does.
+    async fn waiting(&self) -> Result<Vec<PendingApproval>, CliError> {
+        let all = approval_prompt::list(self.transport).await?;
+        let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.task_id == self.task);
+        Ok(if own.is_empty() { others } else { own })
     }
 
     /// Reads the events of a request that has ended. Nobody is asked, and nothing is decided.
@@ -130,7 +178,7 @@ impl RequestFollower<'_> {
                 *asked = !approval_prompt::list(self.transport).await?.is_empty();
                 return Ok(None);
             }
-            let waiting = approval_prompt::list(self.transport).await?;
+            let waiting = self.waiting().await?;
             // Approvals that appeared in the meantime are decided as well.
             let is_new = waiting.iter().any(|waiting| self.automatic_decision(waiting).is_some());
             if !is_new {

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, Message, PersonId, RoleId, Seq, Timestamp};
 
+/// How the ids of conversations begin that clients of other protocols start. Nobody else may choose such a name, so that nobody
+/// can lie in wait for another person's messages.
+pub const RESERVED_PREFIXES: [&str; 3] = ["chat-", "agui-", "a2a-"];
+
 /// The conversation of an agent that a person talks to. The struct is small because a society may have very many of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {

@@ -53,6 +53,7 @@ pub use catalogue::{Catalogue, ListedArtifact};
 pub use command::{Act, Command, Resolution, Target, TurnResult};
 pub use conversation::{
     Conversation, ConversationChange, ConversationPlace, ConversationSettings, Conversations, NewConversation,
+    RESERVED_PREFIXES,
 };
 pub use decide::decide;
 pub use effect::{

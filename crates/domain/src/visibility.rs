@@ -1,6 +1,6 @@
 //! Whose an agent, an event or an artifact is, and who may see it: everything in a conversation belongs to its person.
 
-use crate::{AgentId, Envelope, Event, ListedArtifact, PersonId, Recorded, Spine, ThreadId, TurnId};
+use crate::{AgentId, Envelope, Event, ListedArtifact, PersonId, Recorded, RoleId, Spine, ThreadId, TurnId};
 
 /// What a person may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,16 +40,19 @@ impl Visibility {
         *self == Self::Everything || self.agent(spine, &spine.agent_of(thread))
     }
 
-    /// Whether an event can be seen. Roles belong to the society.
+    /// Whether a role can be seen. Those that persons created belong to the society, those that agents created to their persons.
+    pub fn role(&self, spine: &Spine, role: &RoleId) -> bool {
+        let founder = spine.founders.get(role).map(|founder| &founder.created_by).filter(|founder| !founder.is_user());
+        founder.is_none_or(|founder| self.agent(spine, founder))
+    }
+
+    /// Whether an event can be seen.
     pub fn event(&self, spine: &Spine, recorded: &Recorded) -> bool {
-        let is_shared = matches!(
-            recorded.event,
-            Event::SocietyFounded { .. }
-                | Event::SocietyForked { .. }
-                | Event::RoleCreated { .. }
-                | Event::RoleChanged { .. }
-                | Event::BudgetsSet { .. }
-        );
+        let is_shared = match &recorded.event {
+            Event::SocietyFounded { .. } | Event::SocietyForked { .. } | Event::BudgetsSet { .. } => true,
+            Event::RoleCreated { role, .. } | Event::RoleChanged { role } => self.role(spine, &role.id),
+            _ => false,
+        };
         *self == Self::Everything || is_shared || self.has(spine.person_of(recorded))
     }
 

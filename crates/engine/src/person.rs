@@ -44,6 +44,17 @@ impl Society {
         self.approvers().contains(&self.person)
     }
 
+    /// Refuses a request that belongs to another person, as if it did not exist. One that does not exist is nobody's.
+    pub async fn check_task(&self, task: &TaskId) -> Result<(), CommandError> {
+        let first = ThreadRange { oldest: 1, ..ThreadRange::ALL };
+        let first = self.ports().log.read_thread(self.id(), &task.thread(), first).await?;
+        let visibility = self.visibility.clone();
+        match self.look(move |spine| first.iter().all(|first| visibility.event(spine, first))).await? {
+            true => Ok(()),
+            false => Err(Refusal::UnknownTask(task.clone()).into()),
+        }
+    }
+
     /// Refuses a command about what belongs to others, as if that did not exist.
     pub(crate) async fn check_reach(&self, command: &Command) -> Result<(), CommandError> {
         if self.visibility == Visibility::Everything {
@@ -52,13 +63,7 @@ impl Society {
         let (visibility, aim) = (self.visibility.clone(), Aim::of(command));
         // A request belongs to whom its first message was for, also after it has ended.
         if let Aim::Agent(_, Some(task)) | Aim::Task(task) = &aim {
-            let first = ThreadRange { oldest: 1, ..ThreadRange::ALL };
-            let first = self.ports().log.read_thread(self.id(), &task.thread(), first).await?;
-            let is_free = first.is_empty();
-            let seen = visibility.clone();
-            if !is_free && !self.look(move |spine| first.iter().all(|first| seen.event(spine, first))).await? {
-                return Err(Refusal::UnknownTask(task.clone()).into());
-            }
+            self.check_task(task).await?;
         }
         if let Aim::Effect(id) = aim
             && let approvers = self.approvers()

@@ -329,6 +329,11 @@ impl Society {
         })
     }
 
+    /// Why this is not a valid model name, and what to write instead; none if it is valid.
+    pub fn refuses_model(&self, model: &str) -> Option<String> {
+        self.ports().model.refuses(model)
+    }
+
     /// Checks that code is registered for the behaviours of these roles and that the model port accepts their models.
     fn check_roles(&self, org: &Org) -> Result<(), CommandError> {
         let behaviours = self.handle.shared.cast.behaviours();

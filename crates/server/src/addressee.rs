@@ -76,8 +76,9 @@ pub(crate) async fn deliver(
     let (agent, start) = match to {
         Receiver::Agent(agent) => (agent.clone(), None),
         Receiver::Role(role) => {
-            let asked = conversation.clone();
-            let is_there = society.look(move |spine| spine.agents.contains_key(&asked)).await?;
+            let (asked, person) = (conversation.clone(), society.person().clone());
+            let is_own = move |spine: &Spine| spine.conversation(&asked).is_some_and(|known| known.person == person);
+            let is_there = society.look(is_own).await?;
             let now = society.now();
             let message = |(place, message): (usize, &EarlierMessage)| {
                 let sender = if message.by_assistant { Sender::Bot } else { Sender::User };
@@ -100,7 +101,7 @@ pub(crate) async fn deliver(
     }
     if let Some(start) = start {
         match society.converse(start, &text, Some(task.clone()), meta.clone()).await {
-            // Another request has started it since.
+            // Another request of the same person has started it since; nobody else can have this name.
             Err(CommandError::Refused(Refusal::NameTaken(_))) => {}
             sent => return sent,
         }
@@ -160,7 +161,7 @@ fn find(spine: &Spine, name: &str, visibility: &Visibility) -> Option<Addressee>
         Some((receiver, &agent.role, agent.created_at))
     };
     let with_role = |name: &str| {
-        let role = spine.roles.get(&RoleId::from(name))?;
+        let role = spine.roles.get(&RoleId::from(name)).filter(|role| visibility.role(spine, &role.id))?;
         let since = spine.founders.get(&role.id).map_or_else(Default::default, |founder| founder.created_at);
         Some((Receiver::Role(role.id.clone()), &role.id, since))
     };

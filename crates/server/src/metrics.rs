@@ -11,6 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use polis_domain::{BudgetScope, Spine};
 
+use crate::caller::{RequestCaller, Scope};
 use crate::problem::Problem;
 use crate::state::{MAX_STREAMS, SocietyState};
 use polis_api::local::TurnActivity;
@@ -41,8 +42,11 @@ struct Figures {
 
 pub(crate) async fn metrics(
     State(state): State<SocietyState>,
+    RequestCaller(caller): RequestCaller,
     counts: Option<Extension<Arc<Counts>>>,
 ) -> Result<Response, Problem> {
+    // These are sums over all persons.
+    caller.needs(Scope::Everyone)?;
     let figures = state.society.look(Figures::of).await?;
     let mut text = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, values: &[(String, f64)]| {

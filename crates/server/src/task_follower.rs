@@ -49,13 +49,15 @@ pub(crate) struct TaskSummary {
     pub(crate) has_started: bool,
     /// The agent that is busy with another request, if that one needs a person.
     pub(crate) behind: Option<AgentId>,
+    /// The conversation that it belongs to.
+    pub(crate) conversation: Option<AgentId>,
 }
 
 impl TaskSummary {
     /// Of what was begun just now.
     pub(crate) fn running() -> Self {
-        let (answer, failure, approvals, behind) = (None, None, Vec::new(), None);
-        Self { status: TaskStatus::Running, answer, failure, approvals, has_started: true, behind }
+        let (answer, failure, approvals, behind, conversation) = (None, None, Vec::new(), None, None);
+        Self { status: TaskStatus::Running, answer, failure, approvals, has_started: true, behind, conversation }
     }
 
     /// Whether nothing more will be done for it.
@@ -92,8 +94,9 @@ impl Peer {
 
     /// The state of a request.
     pub(crate) async fn summary(&self, task: &TaskId) -> Result<TaskSummary, Problem> {
-        let TaskState { status, answer, failure, behind, .. } = self.api().task(task).await?;
-        let mut summary = TaskSummary { status, answer, failure, approvals: Vec::new(), has_started: false, behind };
+        let TaskState { status, answer, failure, behind, conversation, .. } = self.api().task(task).await?;
+        let approvals = Vec::new();
+        let mut summary = TaskSummary { status, answer, failure, approvals, has_started: false, behind, conversation };
         if summary.status == TaskStatus::Waiting {
             let task_id = task.clone();
             let look = self.state.society.look(move |spine| spine.turns.values().any(|turn| turn.task == task_id));

@@ -116,7 +116,10 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     let rig = Rig::start().await;
     let status = async |task: &Value| rig.get(&format!("/api/tasks/{}", task.as_str().unwrap())).await.ok();
     let (done, _) = rig.run(vec![Op::Think("x".into())]).await;
-    assert_eq!(status(&json!(done)).await, json!({ "id": done, "status": "done", "answer": "a thought" }));
+    assert_eq!(
+        status(&json!(done)).await,
+        json!({ "id": done, "status": "done", "answer": "a thought", "conversation": "root" })
+    );
     let (failed, _) = rig.run(vec![Op::Fail("no_luck".into())]).await;
     assert_eq!(status(&json!(failed)).await["status"], json!("failed"));
     assert_eq!(status(&json!(failed)).await["failure"]["code"], json!("no_luck"));
@@ -127,14 +130,14 @@ async fn a_request_tells_where_it_stands_and_can_be_called_off() {
     assert_eq!(status(&task).await["status"], json!("needs_person"));
     // One that stands behind it in the inbox waits for it, and says at whom.
     let behind = rig.post("/api/submit", json!({ "conversation": "root", "text": "[]" })).await.ok()["taskId"].clone();
-    assert_eq!(status(&behind).await, json!({ "id": behind, "status": "waiting", "behind": "root" }));
+    assert_eq!(status(&behind).await, json!({ "id": behind, "status": "waiting", "behind": "root", "conversation": "root" }));
 
     let cancelled =
         rig.post(&format!("/api/tasks/{}/cancel", task.as_str().unwrap()), json!({ "reason": "enough" })).await.ok();
     assert_eq!(cancelled, json!({ "taskId": task }));
     assert_eq!(
         status(&task).await,
-        json!({ "id": task, "status": "cancelled", "failure": { "code": "cancelled", "message": "enough" } })
+        json!({ "id": task, "status": "cancelled", "failure": { "code": "cancelled", "message": "enough" }, "conversation": "root" })
     );
     rig.ending(&behind.as_str().unwrap().into()).await;
     assert_eq!(status(&behind).await["status"], json!("done"));
@@ -164,7 +167,8 @@ async fn a_request_with_a_failed_part_that_nobody_waited_for_is_partial() {
     rig.until(noted).await;
     let failure = json!({ "code": "no_luck", "message": "`bob` failed: as the program says" });
     let status = async || rig.get(&format!("/api/tasks/{task}")).await.ok();
-    assert_eq!(status().await, json!({ "id": task, "status": "partial", "answer": "noted", "failure": failure }));
+    let partial = json!({ "id": task, "status": "partial", "answer": "noted", "failure": failure, "conversation": "root" });
+    assert_eq!(status().await, partial);
     let listed = rig.get("/api/dead-letters").await.ok()["deadLetters"].clone();
     let dead = &listed[0];
     assert_eq!((listed.as_array().unwrap().len(), &dead["agent"], &dead["task"]), (1, &json!("bob"), &json!(task)));

@@ -313,9 +313,7 @@ async fn a_response_belongs_to_a_conversation_that_others_continue() {
 #[tokio::test]
 async fn instructions_count_for_the_response_that_they_come_with() {
     let rig = Rig::start().await;
-    let ask = |instructions: &str, previous: &Value| {
-        json!({ "model": "polis", "input": program(vec![]), "instructions": instructions, "previous_response_id": previous })
-    };
+    let ask = |instructions: &str, previous: &Value| json!({ "model": "polis", "input": program(vec![]), "instructions": instructions, "previous_response_id": previous });
     let first = rig.post("/v1/responses", ask("be brief", &Value::Null)).await.json();
     let second = rig.post("/v1/responses", ask("be polite", &first["id"])).await.json();
     rig.post("/v1/responses", ask("", &second["id"])).await;

@@ -507,3 +507,70 @@ async fn named_approvers_decide_for_everybody_and_nobody_decides_for_themselves(
     assert!(!log.to_string().contains(SECRET), "{log}");
     assert_eq!(decide(&bob).await.ok()["id"], json!(id));
 }
+
+#[tokio::test]
+async fn events_of_others_hold_nobody_up() {
+    let house = House::new().await;
+    let (ann, bob) = (house.person(1), house.person(2));
+    let limit = Duration::from_secs(30);
+    let call = Program(vec![Op::Call(vec![("note".into(), "a".into())])]).text();
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let chat = |rest: &[Value]| {
+        let messages: Vec<_> = [user(&call)].into_iter().chain(rest.iter().cloned()).collect();
+        json!({ "model": "polis", "messages": messages })
+    };
+    let asked = tokio::time::timeout(limit, ann.post("/v1/chat/completions", chat(&[]))).await.unwrap();
+    assert!(asked.to_string().contains("approve"), "{asked}");
+    // The last event of the log is another person's.
+    bob.post("/api/conversations", json!({})).await;
+    let rest = [asked["choices"][0]["message"].clone(), user("approve")];
+    let agreed = tokio::time::timeout(limit, ann.post("/v1/chat/completions", chat(&rest))).await;
+    assert!(agreed.expect("it waits for an event of her own").to_string().contains("noted"));
+    let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": call }],
+        "tools": [], "context": [], "state": {}, "forwardedProps": {} });
+    bob.post("/api/conversations", json!({})).await;
+    let run =
+        tokio::time::timeout(limit, ann.ask("POST", "/agui/polis", input)).await.expect("the run ends with its interrupt");
+    assert!(String::from_utf8_lossy(&run.body).contains("interrupt"), "{}", String::from_utf8_lossy(&run.body));
+}
+
+#[tokio::test]
+async fn nobody_lies_in_wait_for_the_messages_of_another() {
+    let house = House::new().await;
+    let bob = house.person(2);
+    let (bobs, _) = bob.submit(&Program(vec![Op::Say(BOBS.into())]).text()).await;
+    for id in ["chat-0123-0", "agui-0123", "a2a-0123"] {
+        let claimed = bob.ask("POST", "/api/conversations", json!({ "id": id })).await;
+        assert_eq!(claimed.problem(), (400, "bad_name".to_owned()), "{id}");
+        let spawned = house.rig.society.spawn(id.into(), "worker".into(), bobs.as_str().into()).await;
+        assert_eq!(spawned.unwrap_err().code(), "bad_name");
+    }
+    let planted = bob.ask("POST", "/api/send", json!({ "agentId": bobs, "taskId": "a-thread", "text": "[]" })).await;
+    assert_eq!(planted.problem(), (404, "unknown_task".to_owned()), "he cannot choose the id of a request");
+    // One that is there nevertheless, such as from before, is not joined by a run of the owner's.
+    let text = Program(vec![Op::Say(BOBS.into())]).text();
+    house.rig.society.for_person("bob".into()).send(bobs.as_str().into(), &text, Some("a-thread".into())).await.unwrap();
+    house.rig.ending(&"a-thread".into()).await;
+    let words = Program(vec![Op::Say("owners-words".into())]).text();
+    let input = json!({ "threadId": "a-thread", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": words }],
+        "tools": [], "context": [], "state": {}, "forwardedProps": {} });
+    let run = house.rig.post("/agui/polis", input).await;
+    assert!(String::from_utf8_lossy(&run.body).contains("owners-words"));
+    let thread = bob.get(&format!("/api/threads/{bobs}")).await;
+    assert!(!thread.to_string().contains("owners-words"), "{thread}");
+}
+
+#[tokio::test]
+async fn what_changes_the_whole_society_needs_the_scope_everyone() {
+    let house = House::new().await;
+    let bob = house.person(2);
+    for (target, body) in [
+        ("/api/fork", json!({})),
+        ("/api/rewind", json!({ "to": 1 })),
+        ("/api/org?root=true", json!({ "roles": [], "agents": [] })),
+    ] {
+        let refused = bob.ask("POST", target, body).await.problem();
+        assert_eq!(refused, (403, "missing_scope".to_owned()), "{target}");
+    }
+    assert_eq!(bob.ask("GET", "/metrics", Value::Null).await.problem(), (403, "missing_scope".to_owned()));
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{CallResult, EffectClass, Failure, Role, Spine};
+use polis_domain::{CallResult, EffectClass, Failure, Role, Spine, Visibility};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -31,15 +31,18 @@ impl TurnTool for ListRoles {
 
 async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
     let _: Map<String, Value> = arguments(given)?;
-    let listed = turn.look(|spine| {
-        let roles: Vec<_> = spine.roles.values().take(MOST).map(|role| role_json(spine, role)).collect();
-        (roles, spine.roles.len())
+    let me = turn.agent().clone();
+    let listed = turn.look(move |spine| {
+        let visibility = Visibility::of_agent(spine, &me);
+        let visible = || spine.roles.values().filter(|role| visibility.role(spine, &role.id));
+        let roles: Vec<_> = visible().take(MOST).map(|role| role_json(spine, role, &visibility)).collect();
+        (roles, visible().count())
     });
     let (roles, count) = listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
     Ok(json!({ "roles": roles, "count": count }))
 }
 
-fn role_json(spine: &Spine, role: &Arc<Role>) -> Value {
+fn role_json(spine: &Spine, role: &Arc<Role>, visibility: &Visibility) -> Value {
     let mut start: String = role.prompt.chars().take(CHARS).collect();
     if start.len() < role.prompt.len() {
         start.push('…');
@@ -50,6 +53,6 @@ fn role_json(spine: &Spine, role: &Arc<Role>) -> Value {
         "rolePrompt": start,
         "tools": role.tools.as_ref().map(|tools| tools.iter().map(ToString::to_string).collect::<Vec<_>>()),
         "model": role.models.first().map(|model| &**model),
-        "agents": spine.agents.values().filter(|agent| agent.role == role.id).count(),
+        "agents": spine.agents.iter().filter(|(id, agent)| agent.role == role.id && visibility.agent(spine, id)).count(),
     })
 }

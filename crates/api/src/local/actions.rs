@@ -20,6 +20,7 @@ impl Local {
             settle(&self.society, &id, Decision::Verdict(verdict)).await?;
             return Ok(Acted { message: None, approval_id: Some(id) });
         }
+        self.check_named_task(request.task_id.as_ref()).await?;
         let text = format!("[{} {}] {}", request.component, request.action, request.data);
         let action = json!({ "component": request.component, "action": request.action, "data": request.data });
         let meta = Map::from_iter([("_component_action".to_owned(), action)]);

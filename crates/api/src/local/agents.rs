@@ -66,6 +66,7 @@ impl Local {
         if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
             return Ok(sent.into());
         }
+        self.check_named_task(request.task_id.as_ref()).await?;
         let agent = self.society.addressee(id).await?;
         let (agent_id, visibility) = (agent.clone(), self.society.visibility().clone());
         let find = move |spine: &Spine| behaviour(spine, &agent_id).filter(|_| visibility.agent(spine, &agent_id));

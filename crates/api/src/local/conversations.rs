@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, Refusal, Seq, Spine, Visibility,
+    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, RESERVED_PREFIXES, Refusal, Seq, Spine,
+    Visibility,
 };
 use polis_engine::{CommandError, ConversationStart};
 
@@ -61,6 +62,10 @@ impl Local {
     pub async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Send)?;
         let StartConversation { id, title, role_id: role, model, strategy } = request;
+        if let Some(id) = id.as_ref().filter(|id| RESERVED_PREFIXES.iter().any(|prefix| id.as_str().starts_with(prefix))) {
+            return Err(CommandError::from(Refusal::BadName(id.to_string())).into());
+        }
+        self.check_model(model.as_deref())?;
         let settings = settings(model, strategy);
         let start = ConversationStart { id, role, title, settings, messages: Vec::new() };
         let id = self.society.start_conversation(start).await?;
@@ -71,6 +76,7 @@ impl Local {
     pub async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Send)?;
         let ChangeConversation { title, pinned, archived, model, strategy } = request;
+        self.check_model(model.as_deref())?;
         let now = self.known(id).await?;
         let now = now.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())))?;
         let settings = (model.is_some() || strategy.is_some()).then(|| {
@@ -94,6 +100,13 @@ impl Local {
         }
         self.society.terminate(id.clone(), Children::Cascade, "the conversation was deleted", true).await?;
         Ok(Deleted { id: id.clone() })
+    }
+
+    /// Refuses a name that no model can have.
+    pub(super) fn check_model(&self, model: Option<&str>) -> Result<(), ApiError> {
+        let model = model.map(str::trim).filter(|model| !model.is_empty());
+        let why = model.and_then(|model| self.society.refuses_model(model));
+        why.map_or(Ok(()), |why| Err(ApiError::bad_request("bad_model", why)))
     }
 
     /// The conversation of this id, if the caller may see it.

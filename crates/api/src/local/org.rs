@@ -15,6 +15,7 @@ impl Local {
         let visibility = self.society.visibility().clone();
         let export = move |spine: &Spine| {
             let mut org = Org::of(spine);
+            org.roles.retain(|role| visibility.role(spine, &role.role.id));
             org.agents.retain(|agent| visibility.agent(spine, &agent.id));
             org.terminations.retain(|gone| visibility.agent(spine, &gone.agent_id));
             org
@@ -33,6 +34,7 @@ impl Local {
     /// Creates the roles and agents of a document that are not there yet.
     pub async fn import(&self, document: Value, how: ImportRequest) -> Result<Imported, ApiError> {
         self.caller.needs(Scope::Admin)?;
+        self.caller.needs(Scope::Everyone)?;
         if document.to_string().len() > MAX_ORG_BYTES {
             let detail = format!("the document is longer than {MAX_ORG_BYTES} bytes; import it in parts");
             return Err(ApiError::new(413, "body_too_large", detail));

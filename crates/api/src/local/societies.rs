@@ -56,6 +56,7 @@ impl Local {
     /// Begins a society with the past of this one.
     pub async fn fork(&self, request: Fork) -> Result<MadeSociety, ApiError> {
         self.caller.needs(Scope::Admin)?;
+        self.caller.needs(Scope::Everyone)?;
         let (society, made) = self.registry()?.fork(&self.society.unlimited(), request.at.map(Seq), request.name).await?;
         let Forked { at, open_turns, in_doubt } = made;
         Ok(MadeSociety { society, from: self.society.id().clone(), at, kept: None, open_turns, in_doubt })
@@ -64,6 +65,7 @@ impl Local {
     /// Has the society go on from an event, and keeps what it was under another name.
     pub async fn rewind(&self, request: Rewind) -> Result<MadeSociety, ApiError> {
         self.caller.needs(Scope::Admin)?;
+        self.caller.needs(Scope::Everyone)?;
         let (kept, made) = self.registry()?.rewind(&self.society.unlimited(), Seq(request.to)).await?;
         let Forked { at, open_turns, in_doubt } = made;
         let society = self.society.id().clone();

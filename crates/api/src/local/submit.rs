@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Artifact, ArtifactId, ConversationChange, ConversationSettings, Message, Meta, Refusal};
+use polis_domain::{
+    Artifact, ArtifactId, ConversationChange, ConversationSettings, Message, Meta, Refusal, TaskId, Visibility,
+};
 use polis_engine::{CommandError, ConversationStart, Sent};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +24,7 @@ impl Local {
             return Ok(sent.into());
         }
         let Submit { text, conversation, context, role_id, model, strategy, plan_approval, artifacts } = request;
+        self.check_model(model.as_deref())?;
         let Some(conversation) = conversation else {
             let settings = settings(model, strategy);
             let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
@@ -63,10 +66,20 @@ impl Local {
     /// Sends a message to an agent, within a request or as a new one.
     pub async fn send(&self, request: Send) -> Result<Accepted, ApiError> {
         self.caller.needs(Scope::Send)?;
+        self.check_named_task(request.task_id.as_ref()).await?;
         let agent = self.society.addressee(request.agent_id).await?;
         let meta = [(PLAN_APPROVAL, json!(request.plan_approval))];
         let meta = self.meta(request.artifacts, meta).await?;
         Ok(self.society.send_with_meta(agent, &request.text, request.task_id, meta).await?.into())
+    }
+
+    /// Refuses a request that somebody names and does not have: who sees only what is theirs cannot choose ids for requests, which
+    /// others might use later.
+    pub(super) async fn check_named_task(&self, task: Option<&TaskId>) -> Result<(), ApiError> {
+        match task {
+            Some(task) if *self.society.visibility() != Visibility::Everything => self.envelopes(task).await.map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// The meta of a message: these fields, and the artifacts.

@@ -50,6 +50,7 @@ impl Local {
         // Whoever may not see the messages may not know that it is open.
         let open = open.filter(|_| envelopes.is_ok() || *self.society.visibility() == Visibility::Everything);
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
+        let conversation = envelopes.as_ref().ok().and_then(|all| all.first()).map(|(_, envelope)| envelope.to.clone());
         let state = match (open, ended) {
             (Some(OpenTaskState { status, behind }), _) => TaskState { behind, ..TaskState::new(id.clone(), status) },
             (None, Some(ended)) => TaskState { id: id.clone(), ..ended },
@@ -63,7 +64,7 @@ impl Local {
             }
             _ => state,
         };
-        Ok(TaskState { plans: self.plans_of(Some(id.clone())).await?, ..state })
+        Ok(TaskState { conversation, plans: self.plans_of(Some(id.clone())).await?, ..state })
     }
 
     /// The open requests.

@@ -94,6 +94,7 @@ async fn follow(
             progress: Progress::of(task.clone()),
         };
         let ended = follow.until_it_ends().await?;
+        let ended = follow.until_nothing_is_open(ended).await?;
         conclude(config, task, ended, &mut follow.show)
     };
     let done = followed.await;

@@ -1,7 +1,7 @@
 //! `polis chat`: the console endpoint. A line goes to the conversation, or with `@name` to any agent; the answer is shown as it
 //! comes. Lines that begin with `/` are commands.
 
-use std::io::{IsTerminal, stdin};
+use std::io::{IsTerminal, stdin, stdout};
 
 use polis_api::{Accepted, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
 use polis_domain::{AgentId, TaskId};
@@ -24,6 +24,9 @@ use crate::transport::{Events, Transport};
 /// The file of the data directory with the lines that were typed.
 const HISTORY: &str = "chat_history";
 
+/// What stands for the model of the role.
+const DEFAULT: &str = "default";
+
 /// How many conversations `/list` shows.
 const LISTED: u32 = 20;
 
@@ -31,7 +34,7 @@ const HELP: &str = "\
 /new           start another conversation with the next message
 /list          list the conversations
 /switch NAME   continue a conversation: its id, or words of its title
-/model [NAME]  show or change the model of this conversation
+/model [NAME]  show or change the model of this conversation; `default` is that of its role
 /approve       decide what waits for you
 /quit          leave; so does the end of input
 @name text     send a message to an agent
@@ -66,7 +69,7 @@ pub(crate) async fn console(
     let events = transport.events(transport.last().await?).await?;
     let conversation = continued.map(|continued| continued.id);
     let history = config.data.join(HISTORY);
-    let lines = if is_terminal { StdinLines::edited(history) } else { StdinLines::start() };
+    let lines = if is_terminal && stdout().is_terminal() { StdinLines::edited(history) } else { StdinLines::start() };
     Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None }.run().await
 }
 
@@ -254,7 +257,12 @@ impl Console<'_> {
         let model = match (&self.conversation, name) {
             (Some(id), "") => api.conversation(id).await?.model.map(|model| model.to_string()),
             (None, "") => self.model.clone(),
+            (None, DEFAULT) => {
+                self.model = None;
+                None
+            }
             (Some(id), name) => {
+                let name = if name == DEFAULT { "" } else { name };
                 let request = ChangeConversation { model: Some(name.to_owned()), ..ChangeConversation::default() };
                 api.change_conversation(id, request).await?.model.map(|model| model.to_string())
             }

@@ -1,7 +1,7 @@
 //! `polis conversations`: lists, searches, renames, archives, pins and deletes them.
 
 use polis_api::{ChangeConversation, Conversation};
-use polis_domain::AgentId;
+use polis_domain::{AgentId, PersonId};
 use serde_json::json;
 
 use crate::cli::{ConversationCommand, Conversations};
@@ -53,11 +53,12 @@ async fn list(config: &Config, args: &Conversations, search: Option<&str>) -> Re
 
 /// A conversation as a line of the list: id, time of the newest message, status, title.
 pub(crate) fn line(conversation: &Conversation) -> String {
-    let Conversation { id, title, active_at, status, pinned, archived, .. } = conversation;
+    let Conversation { id, title, active_at, status, pinned, archived, person, .. } = conversation;
     let marks = [(*pinned, "  (pinned)"), (*archived, "  (archived)")];
     let marks: String = marks.into_iter().filter_map(|(is, mark)| is.then_some(mark)).collect();
     let (id, when, status) = (id.as_str(), time(*active_at), out::name_of(status));
-    format!("{id:<10} {when}  {status:<8} {}{marks}", out::short(title, TITLE))
+    let of = if *person == PersonId::owner() { String::new() } else { format!("  (of {person})") };
+    format!("{id:<10} {when}  {status:<8} {}{of}{marks}", out::short(title, TITLE))
 }
 
 async fn delete(config: &Config, args: &Conversations, id: &str, yes: bool) -> Result<Exit, CliError> {

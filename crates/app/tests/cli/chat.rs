@@ -201,3 +201,21 @@ fn what_waits_for_a_person_is_decided_in_a_chat() {
     assert_eq!(terminal.ends(), Some(0));
     assert_eq!(std::fs::read_to_string(home.path().join("a.txt")).unwrap(), "x");
 }
+
+#[test]
+fn a_run_asks_only_about_its_own_request() {
+    let home = Home::new();
+    home.write("polis.toml", "[[policy]]\ntool = \"write_file\"\nthen = \"ask\"\n");
+    let call = |path: &str| Reply::Call("write_file", json!({ "path": path, "content": "x" }));
+    let model = ModelServer::start(vec![call("first.txt"), call("second.txt")]);
+    let run = || {
+        let mut command = home.command(&["run", "write it"]);
+        model.set(&mut command);
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(3));
+        String::from_utf8(done.stderr).unwrap()
+    };
+    assert!(run().contains("first.txt"));
+    let said = run();
+    assert!(said.contains("second.txt") && !said.contains("first.txt"), "{said}");
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use super::{check_name, check_title, message};
-use crate::{AgentId, ConversationChange, Envelope, Event, NewConversation, Refusal};
+use crate::{AgentId, ConversationChange, Envelope, Event, NewConversation, Refusal, Visibility};
 
 /// Starts a conversation, with its first message if there is one. What was said before elsewhere counts as if it had arrived in
 /// an inbox: it may have no more bytes.
@@ -20,7 +20,7 @@ pub(super) fn start(
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    if !draft.has_role(&role) {
+    if !draft.has_role(&role) || !Visibility::Person(person.clone()).role(draft.spine, &role) {
         return Err(Refusal::UnknownRole(role));
     }
     let (bytes, limit) = (messages.iter().map(|message| message.text.len()).sum(), draft.spine.limits.inbox_bytes);

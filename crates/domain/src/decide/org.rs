@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::draft::Draft;
 use super::{check_name, check_title, pending};
 use crate::evolve::is_past;
-use crate::{AgentId, BadOrg, EffectId, Event, Limits, Org, OrgChange, Refusal, Role, RoleId};
+use crate::{AgentId, BadOrg, EffectId, Event, Limits, Org, OrgChange, RESERVED_PREFIXES, Refusal, Role, RoleId, Visibility};
 
 pub(super) fn found(draft: &mut Draft<'_>, seed: u64, limits: Limits, role: Arc<Role>) -> Result<(), Refusal> {
     check_name(role.id.as_str())?;
@@ -63,10 +63,14 @@ pub(super) fn spawn(
     by: Option<EffectId>,
 ) -> Result<(), Refusal> {
     check_name(agent.as_str())?;
+    if RESERVED_PREFIXES.iter().any(|prefix| agent.as_str().starts_with(prefix)) {
+        return Err(Refusal::BadName(agent.to_string()));
+    }
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
-    if !draft.has_role(&role) {
+    let is_visible = || Visibility::of_agent(draft.spine, &parent).role(draft.spine, &role);
+    if !draft.has_role(&role) || !is_visible() {
         return Err(Refusal::UnknownRole(role));
     }
     if !draft.spawns(&parent) {

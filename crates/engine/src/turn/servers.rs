@@ -29,9 +29,13 @@ impl Turn {
         self.wait_for_servers(&starting.collect::<Vec<_>>(), ServerWait::Call).await;
     }
 
-    /// What a model is told about servers whose tools it does not have; nothing if there are none.
+    /// What a model is told about servers whose tools it does not have; nothing if there are none. What a server has said itself
+    /// is left out: it would stand among the instructions.
     pub(super) fn missing_servers_note(&self) -> Option<String> {
-        let missing = self.offered_servers().filter_map(|server| Some(format!("`{}` ({})", server.name, server.missing()?)));
+        let missing = self.offered_servers().filter(|server| server.missing().is_some()).map(|server| {
+            let state = if server.state == ServerState::Starting { "starting" } else { "not running" };
+            format!("`{}` ({state})", server.name)
+        });
         let missing = missing.collect::<Vec<_>>().join(", ");
         (!missing.is_empty()).then(|| {
             format!("[Tools] The tools of these MCP servers are missing at present: {missing}. If you need them, say so in your answer.")

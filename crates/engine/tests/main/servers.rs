@@ -140,7 +140,7 @@ async fn the_person_and_the_model_are_told_which_server_is_missing() {
     assert_eq!((answer, steps), (note("starting"), vec![step("waiting_for_server"), step("server_missing")]));
     toolbox.state.send_replace(ServerState::Down);
     let (answer, steps) = asked_with_steps(&society, "what is there?").await;
-    assert_eq!((answer, steps), (note("it broke"), vec![step("server_missing")]));
+    assert_eq!((answer, steps), (note("not running"), vec![step("server_missing")]));
     toolbox.state.send_replace(ServerState::Off);
     assert_eq!(ask(&society, "root", "what is there?").await, "look | Be brief.");
 }

@@ -116,6 +116,8 @@ struct Shape<'a> {
 fn response_format(format: &Format, field: FormatField) -> Option<ResponseFormat<'_>> {
     let Format { name, schema } = format;
     match field {
+        // Any object will do, and a strict schema must say more.
+        FormatField::JsonSchema if *schema == serde_json::json!({ "type": "object" }) => Some(ResponseFormat::JsonObject),
         FormatField::Absent => None,
         FormatField::JsonObject => Some(ResponseFormat::JsonObject),
         FormatField::JsonSchema => {

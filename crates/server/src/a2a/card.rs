@@ -35,7 +35,9 @@ impl FromRequestParts<SocietyState> for Base {
 }
 
 pub(crate) async fn card(State(state): State<SocietyState>, base: Base) -> Result<Response, Problem> {
-    let roles = state.society.look(Org::of).await?.roles;
+    // Anybody reads the card, so it has only roles that persons created.
+    let mut roles = state.society.look(Org::of).await?.roles;
+    roles.retain(|role| role.created_by.is_user());
     let card = describe(&base, &roles);
     let digest = serde_json::to_value(Digest::of([&*card.to_string()]));
     let mut response = axum::Json(card).into_response();

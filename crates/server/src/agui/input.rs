@@ -84,19 +84,25 @@ pub(crate) enum NewContent {
 }
 
 impl RunAgentInput {
-    /// The request that a thread is. A thread whose name cannot be a request's has one that is made of it.
-    /// Two persons may give their threads the same name.
+    /// The request that a new thread becomes. The owner's has the name of the thread, where that can be a request's; others have
+    /// one that is made of it, because two persons may give their threads the same name.
     pub(crate) fn task(&self, person: &PersonId) -> TaskId {
-        let is_owner = person.as_str() == PersonId::OWNER;
+        let plain = self.plain_task().filter(|_| person.as_str() == PersonId::OWNER);
+        plain.unwrap_or_else(|| self.made_task(person))
+    }
+
+    /// The request with the name of the thread, if a request can have that name.
+    pub(crate) fn plain_task(&self) -> Option<TaskId> {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         let fits = !self.thread_id.is_empty() && self.thread_id.len() <= 128 && self.thread_id.chars().all(plain);
-        if fits && is_owner {
-            return self.thread_id.as_str().into();
-        }
-        let digest = serde_json::to_value(Digest::of(
-            [self.thread_id.as_str()].into_iter().chain(Some(person.as_str()).filter(|_| !is_owner)),
-        ))
-        .unwrap_or_default();
+        fits.then(|| self.thread_id.as_str().into())
+    }
+
+    /// A request whose name is made of the thread's and the person's.
+    pub(crate) fn made_task(&self, person: &PersonId) -> TaskId {
+        let other = Some(person.as_str()).filter(|person| *person != PersonId::OWNER);
+        let digest = Digest::of([self.thread_id.as_str()].into_iter().chain(other));
+        let digest = serde_json::to_value(digest).unwrap_or_default();
         format!("agui-{}", digest.as_str().unwrap_or_default()).into()
     }
 

@@ -56,7 +56,7 @@ pub(crate) async fn run(
     Json(input): Json<RunAgentInput>,
 ) -> Result<Response, Problem> {
     let addressee = find_addressee(&state, &agent).await?;
-    let task = input.task(state.society.person());
+    let task = task_of(&state, &input, Purpose::Run).await?;
     let envelopes = state.society.messages(&task).await?;
     if let Some((recorded, envelope)) = envelopes.iter().find(|(_, envelope)| has_run_id(envelope, &input.run_id)) {
         // The same run again: its client has missed the result.
@@ -90,7 +90,7 @@ pub(crate) async fn connect(
     Json(input): Json<RunAgentInput>,
 ) -> Result<Response, Problem> {
     find_addressee(&state, &agent).await?;
-    let task = input.task(state.society.person());
+    let task = task_of(&state, &input, Purpose::Connect).await?;
     let envelopes = state.society.messages(&task).await?;
     let last = envelopes.iter().rev().find(|(_, envelope)| envelope.from.is_user()).map(|(recorded, _)| recorded.seq);
     let messages = messages_until(&state, &task, &envelopes, last.unwrap_or(Seq(0))).await?;
@@ -99,6 +99,27 @@ pub(crate) async fn connect(
     let from = last.unwrap_or(head.next());
     let context = input.context(known_state(&envelopes).as_ref());
     Ok(sse_response(Run::replay(&state, &task, &context, from, vec![messages]).await?, &input))
+}
+
+/// What a client wants of a thread.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Run,
+    Connect,
+}
+
+/// The request that a thread is: the caller's request of that name, else one that is made of the name and the person. A run never
+/// joins a request of another person, also for a caller who sees everything.
+async fn task_of(state: &SocietyState, input: &RunAgentInput, purpose: Purpose) -> Result<TaskId, Problem> {
+    let (society, own) = (&state.society, input.task(state.society.person()));
+    let Some(named) = input.plain_task() else { return Ok(own) };
+    let Some(to) = society.messages(&named).await?.first().map(|(_, envelope)| envelope.to.clone()) else {
+        return Ok(own);
+    };
+    let person = society.person().clone();
+    let is_own = society.look(move |spine| spine.person(&to) == Some(&person)).await?;
+    let is_meant = is_own || purpose == Purpose::Connect;
+    Ok(if is_meant { named } else { input.made_task(society.person()) })
 }
 
 async fn find_addressee(state: &SocietyState, name: &str) -> Result<Addressee, Problem> {

@@ -61,6 +61,7 @@ impl RunContext {
 impl Run {
     /// Follows a request from now on. What is already in progress is tracked, but not sent again.
     pub(crate) async fn listen(state: &SocietyState, task: &TaskId, context: &RunContext) -> Result<Self, Problem> {
+        state.society.check_task(task).await?;
         let asked = task.clone();
         let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
         let head = state.society.log().readable_head(state.society.id()).await?;
@@ -77,6 +78,7 @@ impl Run {
         from: Seq,
         prelude: Vec<Body>,
     ) -> Result<Self, Problem> {
+        state.society.check_task(task).await?;
         let asked = task.clone();
         let first = state.society.look(move |spine| first_open(spine, &asked)).await?;
         let head = state.society.log().readable_head(state.society.id()).await?;
@@ -97,6 +99,7 @@ impl Run {
         turn: TurnId,
         at: Seq,
     ) -> Result<Self, Problem> {
+        state.society.check_task(task).await?;
         let envelopes = state.society.messages(task).await?;
         let is_end = |envelope: &Envelope| envelope.to.is_user() && envelope.kind != MessageKind::Message;
         let before = envelopes.iter().rev().filter(|(recorded, _)| recorded.seq < at);
@@ -119,7 +122,9 @@ impl Run {
         Ok(Self {
             state: state.clone(),
             task: task.clone(),
-            watch: state.society.watch(start),
+            // The translator takes only events of the request, which the caller may see. A watch of one person would not say
+            // that it has come to an event of somebody else, which the run waits for here.
+            watch: state.society.unlimited().watch(start),
             translator,
             ready: VecDeque::new(),
             seen: start,

@@ -149,7 +149,8 @@ fn into_object(value: Value) -> Option<Map<String, Value>> {
 fn summary_schema() -> Value {
     json!({ "type": "object", "required": ["taskId", "status"], "properties": {
         "taskId": { "type": "string" },
-        "status": { "type": "string", "enum": ["running", "waiting", "needs_person", "done", "failed", "cancelled"] },
+        "status": { "type": "string", "enum": ["running", "waiting", "needs_person", "done", "partial", "failed", "cancelled"] },
+        "conversation": { "type": "string" },
         "answer": { "type": "string" },
         "failure": { "type": "object", "properties": { "code": { "type": "string" }, "message": { "type": "string" } } },
         "approvals": approvals_schema(),
@@ -437,6 +438,9 @@ fn named<T: DeserializeOwned>(arguments: &mut Map<String, Value>, name: &str) ->
 /// The state of a request as the tools return it.
 fn summary_json(task: &TaskId, summary: &TaskSummary) -> Value {
     let mut json = json!({ "taskId": task.as_str(), "status": summary.status_name() });
+    if let Some(conversation) = &summary.conversation {
+        json["conversation"] = json!(conversation);
+    }
     if let Some(answer) = &summary.answer {
         json["answer"] = json!(answer);
     }

@@ -113,7 +113,8 @@ impl ResponseStreams {
         let kept = lock(&self.streams).iter().find(|(kept, _)| kept == id).map(|(_, kept)| kept.clone())?;
         let length = kept.length.subscribe();
         Some(stream::unfold((kept, length, from), |(kept, mut length, number)| async move {
-            length.wait_for(|length| *length > number).await.ok()?;
+            let has_ended = || lock(&kept.events).last().is_some_and(Value::is_null);
+            length.wait_for(|length| *length > number || has_ended()).await.ok()?;
             let event = lock(&kept.events).get(number).cloned().filter(|event| !event.is_null())?;
             Some((event, (kept, length, number + 1)))
         }))
