@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{CallResult, EffectClass, Event, Question, Ruling};
+use polis_domain::{CallResult, Effect, EffectClass, Event, Question, Ruling};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -350,4 +350,17 @@ async fn a_run_is_told_to_its_end_when_the_server_stops_behind_it() {
         let last = events(&told).pop().unwrap();
         assert_eq!(last["type"], json!("RUN_FINISHED"), "the work had time to end: {last}");
     }
+}
+
+#[tokio::test]
+async fn a_message_during_a_run_gets_its_own_answer_and_not_the_earlier_one() {
+    let rig = Rig::start().await;
+    let first = async { run(&rig, saying("r1", vec![Op::Sleep(300), Op::Say("one".into())])).await };
+    let second = async {
+        rig.until(|recorded| matches!(&recorded.event, Event::EffectStarted { effect: Effect::Sleep { .. }, .. })).await;
+        run(&rig, saying("r2", vec![Op::Say("two".into())])).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(said(&first).contains("said:one"), "{first:?}");
+    assert!(said(&second).contains("said:two"), "{second:?}");
 }

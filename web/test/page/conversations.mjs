@@ -33,9 +33,13 @@ const alone = (check) => async (tools) => {
 }
 
 /** The same society for a further person, with a token of their own. */
-const forPerson = (one, program, name) => {
+const forPerson = async (one, program, name) => {
   const args = ['token', 'new', '--name', name, '--scope', 'read,send,approve', '--data', join(one.folder, '.polis')]
-  return { ...one, token: execFileSync(program, args, { cwd: one.folder, stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim() }
+  const token = execFileSync(program, args, { cwd: one.folder, stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim()
+  const isKnown = async () => (await fetch(`${one.address}/api/version`, { headers: { authorization: `Bearer ${token}` } })).ok
+  // A running server looks at the file of tokens twice a second.
+  while (!(await isKnown())) await new Promise((resolve) => setTimeout(resolve, 50))
+  return { ...one, token }
 }
 
 export const checks = [
@@ -43,7 +47,7 @@ export const checks = [
     'two people use the page side by side and see only what is theirs',
     alone(async ({ open, program }, one) => {
       const owner = await open(one, { path: '/chat' })
-      const bob = await open(forPerson(one, program, 'bob'), { path: '/chat' })
+      const bob = await open(await forPerson(one, program, 'bob'), { path: '/chat' })
       await write(owner, 'The words of the owner')
       await owner.locator('.message.bot', { hasText: 'You said: The words of the owner' }).waitFor()
       await write(bob, 'The words of Bob')

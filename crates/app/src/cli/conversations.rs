@@ -38,7 +38,7 @@ pub(crate) enum ConversationCommand {
     },
     /// Change the title
     Rename {
-        /// As `polis conversations` lists it
+        /// Its id, or words of its title
         id: String,
 
         /// The new title
@@ -47,22 +47,22 @@ pub(crate) enum ConversationCommand {
     },
     /// Remove it from the list without deleting it; a new message brings it back
     Archive {
-        /// As `polis conversations` lists it
+        /// Its id, or words of its title
         id: String,
     },
     /// Put it back into the list
     Unarchive {
-        /// As `polis conversations --archived` lists it
+        /// Its id, or words of its title
         id: String,
     },
     /// List it before the others
     Pin {
-        /// As `polis conversations` lists it
+        /// Its id, or words of its title
         id: String,
     },
     /// List it by its newest message again
     Unpin {
-        /// As `polis conversations` lists it
+        /// Its id, or words of its title
         id: String,
     },
     /// Delete it: its agent ends immediately, with all of its work; the log keeps the messages

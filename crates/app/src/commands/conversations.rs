@@ -1,12 +1,12 @@
 //! `polis conversations`: lists, searches, renames, archives, pins and deletes them.
 
-use polis_api::{ChangeConversation, Conversation};
+use polis_api::{Api, ChangeConversation, Conversation};
 use polis_domain::{AgentId, PersonId};
 use serde_json::json;
 
 use crate::cli::{ConversationCommand, Conversations};
 use crate::config::Config;
-use crate::conversation_choice;
+use crate::conversation_choice::{self, ConversationChoice};
 use crate::describe::time;
 use crate::error::{CliError, Exit};
 use crate::out;
@@ -30,7 +30,7 @@ pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Resu
         Some(ConversationCommand::Unpin { id }) => (id, ChangeConversation { pinned: Some(false), ..none() }),
     };
     let transport = Transport::open(config, Purpose::Enqueue).await?;
-    let changed = transport.api().change_conversation(&AgentId::from(id.as_str()), request).await;
+    let changed = change(transport.api(), id, request).await;
     transport.close(false).await;
     let changed = changed?;
     if args.json {
@@ -39,6 +39,13 @@ pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Resu
         out::line(&line(&changed))?
     }
     Ok(Exit::Done)
+}
+
+/// Changes the conversation of this id, or with these words in its title.
+async fn change(api: &dyn Api, name: &str, request: ChangeConversation) -> Result<Conversation, CliError> {
+    let found = ConversationChoice::Named(name.to_owned()).find(api).await?;
+    let id = found.map_or_else(|| AgentId::from(name), |found| found.id);
+    Ok(api.change_conversation(&id, request).await?)
 }
 
 async fn list(config: &Config, args: &Conversations, search: Option<&str>) -> Result<Exit, CliError> {

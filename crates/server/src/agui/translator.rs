@@ -438,10 +438,9 @@ impl EventTranslator {
         }
     }
 
-    /// Whether an answer is the one that the run is for. Nobody answers a message that nobody works on, but the answer to it may
-    /// have begun before anybody could see that.
+    /// Whether an answer is the one that the run is for, and not to an earlier message of the thread.
     fn is_final_answer(&self) -> bool {
-        self.is_started || self.turns.values().all(|turn| turn.owner.is_some())
+        self.is_started
     }
 
     fn begin_effect(&mut self, id: EffectId, effect: &Effect, seq: Seq) {
