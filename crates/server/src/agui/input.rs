@@ -72,6 +72,8 @@ struct ContextEntry {
 pub(crate) struct Known {
     /// The client's part of the state, as it was last told.
     pub(crate) state: Option<Map<String, Value>>,
+    /// The words of the person that nobody has answered yet, oldest first.
+    pub(crate) unanswered: Vec<String>,
 }
 
 /// What is new on a thread.
@@ -166,7 +168,11 @@ impl RunAgentInput {
             };
             return Ok(NewContent::ToolResults(results.iter().map(result).collect::<Result<_, _>>()?));
         }
-        let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?.join("\n\n");
+        let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?;
+        // A client that sends its whole list again has words in it that are already worked on.
+        let unanswered = known.map_or(&[][..], |known| &known.unanswered);
+        let sent = words.iter().zip(unanswered).take_while(|(word, sent)| word == sent).count();
+        let words = if sent < words.len() { &words[sent..] } else { &words[..] }.join("\n\n");
         if words.trim().is_empty() {
             return Err(("no_message", "the thread has no new message of the user; send one, or connect to it".to_owned()));
         }
@@ -262,7 +268,7 @@ mod tests {
     fn the_clients_part_of_the_state_is_told_when_it_has_changed() {
         let told = |state: Value, known: Option<Value>| {
             let messages = json!([{ "id": "u1", "role": "user", "content": "hi" }]);
-            let known = Known { state: known.map(|known| known.as_object().unwrap().clone()) };
+            let known = Known { state: known.map(|known| known.as_object().unwrap().clone()), unanswered: Vec::new() };
             match input(json!({ "messages": messages, "state": state })).new_content(Some(&known)) {
                 Ok(NewContent::Text(message)) => message.instructions,
                 other => panic!("{other:?}"),

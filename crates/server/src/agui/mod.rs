@@ -24,7 +24,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{AnswerRules, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{AnswerRules, MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 use serde_json::{Map, Value};
 
@@ -64,7 +64,7 @@ pub(crate) async fn run(
         let run = Run::replay(&state, &task, &input.context(None), from, Vec::new()).await?;
         return Ok(sse_response(run.answering(id), &input));
     }
-    let known = (!envelopes.is_empty()).then(|| Known { state: known_state(&envelopes) });
+    let known = (!envelopes.is_empty()).then(|| Known { state: known_state(&envelopes), unanswered: unanswered(&envelopes) });
     let context = input.context(known.as_ref().and_then(|known| known.state.as_ref()));
     let mut run = Run::listen(&state, &task, &context).await?;
     run.catch_up().await?;
@@ -128,6 +128,17 @@ async fn find_addressee(state: &SocietyState, name: &str) -> Result<Addressee, P
             format!("there is no agent or role `{name}`; /api/agents lists the agents, and `polis` is the society itself");
         Problem::new(StatusCode::NOT_FOUND, "unknown_agent", detail)
     })
+}
+
+/// What the person has said since the last answer.
+fn unanswered(envelopes: &[(Recorded, std::sync::Arc<polis_domain::Envelope>)]) -> Vec<String> {
+    let is_end = |envelope: &polis_domain::Envelope| !envelope.from.is_user() && envelope.kind != MessageKind::Message;
+    let since = envelopes.iter().rposition(|(_, envelope)| is_end(envelope)).map_or(0, |place| place + 1);
+    let own = |envelope: &polis_domain::Envelope| {
+        let words = envelope.payload.meta.get(Payload::OWN_WORDS).and_then(|words| words.as_str().map(str::to_owned));
+        words.unwrap_or_else(|| envelope.payload.text.to_string())
+    };
+    envelopes[since..].iter().filter(|(_, envelope)| envelope.from.is_user()).map(|(_, envelope)| own(envelope)).collect()
 }
 
 fn has_run_id(envelope: &polis_domain::Envelope, run: &str) -> bool {
