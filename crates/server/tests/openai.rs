@@ -1,7 +1,7 @@
 //! The doors of OpenAI's API, as their clients use them.
 
 use http_body_util::BodyExt;
-use polis_domain::{CallResult, EffectClass, Envelope, Event, Question, Ruling, TaskId};
+use polis_domain::{CallResult, Effect, EffectClass, Envelope, Event, Question, Ruling, TaskId};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -407,4 +407,24 @@ async fn a_call_that_waits_for_the_client_outlives_the_server() {
     let result = json!({ "role": "tool", "tool_call_id": asked["tool_calls"][0]["id"], "content": "sun" });
     let answer = second.post(CHAT, chat(&[ask, asked, result])).await.ok();
     assert_eq!(answer["choices"][0]["message"]["content"], json!("sun"));
+}
+
+#[tokio::test]
+async fn a_message_during_another_of_its_conversation_is_sent_alone_and_gets_its_own_answer() {
+    let rig = Rig::start().await;
+    let slow = program(vec![Op::Sleep(300), Op::Say("one".into())]);
+    let chat = async |texts: &[&str]| {
+        let messages: Vec<_> = texts.iter().map(|text| json!({ "role": "user", "content": text })).collect();
+        let body = json!({ "model": "polis", "messages": messages }).to_string().into_bytes();
+        let headers = [("content-type", "application/json"), ("x-conversation-id", "mine")];
+        let told = rig.ask("POST", "/v1/chat/completions", &headers, body).await.ok();
+        told["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    };
+    let second = async {
+        rig.until(|recorded| matches!(&recorded.event, Event::EffectStarted { effect: Effect::Sleep { .. }, .. })).await;
+        chat(&[&slow, &program(vec![Op::Say("two".into())])]).await
+    };
+    let alone = [slow.as_str()];
+    let (first, second) = tokio::join!(chat(&alone), second);
+    assert_eq!((first.as_str(), second.as_str()), ("slept said:one", "said:two"));
 }

@@ -169,10 +169,7 @@ impl RunAgentInput {
             return Ok(NewContent::ToolResults(results.iter().map(result).collect::<Result<_, _>>()?));
         }
         let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?;
-        // A client that sends its whole list again has words in it that are already worked on.
-        let unanswered = known.map_or(&[][..], |known| &known.unanswered);
-        let sent = words.iter().zip(unanswered).take_while(|(word, sent)| word == sent).count();
-        let words = if sent < words.len() { &words[sent..] } else { &words[..] }.join("\n\n");
+        let words = new_words(&words, known.map_or(&[], |known| &known.unanswered));
         if words.trim().is_empty() {
             return Err(("no_message", "the thread has no new message of the user; send one, or connect to it".to_owned()));
         }
@@ -197,6 +194,13 @@ impl RunAgentInput {
         }
         Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, meta: self.meta() }))
     }
+}
+
+/// What of the person's words is new. A client that sends its whole list again has some in it that are already worked on; if all
+/// of them are, it says the same again.
+pub(crate) fn new_words(words: &[String], unanswered: &[String]) -> String {
+    let sent = words.iter().zip(unanswered).take_while(|(word, sent)| word == sent).count();
+    if sent < words.len() { &words[sent..] } else { words }.join("\n\n")
 }
 
 /// The text of a content, which may come in parts.

@@ -37,6 +37,7 @@ use crate::state::SocietyState;
 pub(crate) use capabilities::capabilities;
 pub(crate) use event::{Body, Event, Outcome, TokenUsage};
 use history::messages_until;
+pub(crate) use input::new_words;
 use input::{Known, NewContent, RunAgentInput};
 use interrupts::{Resume, ResumeAction, decision};
 use polis_api::local::{settle, settled};
@@ -131,7 +132,7 @@ async fn find_addressee(state: &SocietyState, name: &str) -> Result<Addressee, P
 }
 
 /// What the person has said since the last answer.
-fn unanswered(envelopes: &[(Recorded, std::sync::Arc<polis_domain::Envelope>)]) -> Vec<String> {
+pub(crate) fn unanswered(envelopes: &[(Recorded, std::sync::Arc<polis_domain::Envelope>)]) -> Vec<String> {
     let is_end = |envelope: &polis_domain::Envelope| !envelope.from.is_user() && envelope.kind != MessageKind::Message;
     let since = envelopes.iter().rposition(|(_, envelope)| is_end(envelope)).map_or(0, |place| place + 1);
     let own = |envelope: &polis_domain::Envelope| {

@@ -10,7 +10,7 @@ use super::client_tools::turn_of;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
-use crate::agui::{Run, RunContext, submit_tool_result, waiting};
+use crate::agui::{Run, RunContext, new_words, submit_tool_result, unanswered, waiting};
 use crate::caller::{Caller, Scope};
 use crate::state::SocietyState;
 
@@ -87,14 +87,14 @@ pub(super) async fn start_run(
             _ => None,
         })
         .collect();
-    let words: Vec<&str> = new
+    let texts: Vec<String> = new
         .iter()
         .filter_map(|item| match item {
-            Item::User(text) => Some(text.as_str()),
+            Item::User(text) => Some(text.clone()),
             _ => None,
         })
         .collect();
-    let words = words.join("\n\n");
+    let mut words = texts.join("\n\n");
     if !results.is_empty() && words.trim().is_empty() {
         let unknown = || {
             let message = "none of these calls is pending; each call is answered once";
@@ -131,6 +131,9 @@ pub(super) async fn start_run(
         return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
     let task = place.task;
+    if place.is_known {
+        words = new_words(&texts, &unanswered(&state.society.messages(&task).await?));
+    }
     let (run, seq) = open_run(state, &task).await?;
     if place.is_known {
         let mut waiting = waiting(state, &task).await?;
