@@ -210,3 +210,20 @@ fn agents_of_one_conversation_do_not_reach_those_of_another() {
     let refusal = society.command(back(1, "two"), NOON).unwrap();
     assert_eq!(refusal, [under("a", refused(EffectId { turn: a, n: 1 }, Refusal::UnknownAgent("two".into())))]);
 }
+
+#[test]
+fn a_role_that_an_agent_created_belongs_to_its_person() {
+    let mut society = four_agents();
+    for (name, person) in [("hers", "ann"), ("his", "bob")] {
+        let conversation = NewConversation { person: person.into(), ..new(name) };
+        society.command(start(conversation, Some(personal(name, "go"))), NOON).unwrap();
+    }
+    let turn = society.spine.agents[&"hers".into()].turn.unwrap();
+    let created = act(EffectId { turn, n: 0 }, vec![Act::CreateRole { role: role("payroll") }]);
+    society.command(created, NOON).unwrap();
+    let sees = |person: &str, name: &str| Visibility::Person(person.into()).role(&society.spine, &name.into());
+    assert_eq!((sees("ann", "payroll"), sees("bob", "payroll")), (true, false));
+    assert_eq!((sees("ann", "worker"), sees("bob", "worker")), (true, true), "what a person created is shared");
+    let other = NewConversation { person: "bob".into(), role: "payroll".into(), ..new("next") };
+    assert_eq!(society.command(start(other, None), NOON), Err(Refusal::UnknownRole("payroll".into())));
+}
