@@ -53,7 +53,7 @@ pub(crate) async fn list(api: &dyn Api, search: Option<&str>, archived: bool) ->
 
 /// Pinned ones are listed first, so the newest is one of them or the first of the others.
 async fn newest(api: &dyn Api) -> Result<Conversation, CliError> {
-    // Whoever sees the conversations of everybody continues one of the owner's.
+    // The owner sees the conversations of all persons, and continues one of their own.
     let is_before = |one: &Conversation, other: &Conversation| {
         let place = |one: &Conversation| (one.person == PersonId::owner(), one.active_at);
         place(one) < place(other)
@@ -85,7 +85,7 @@ async fn named(api: &dyn Api, name: &str) -> Result<Conversation, CliError> {
     }
     let mut found = list(api, Some(name), false).await?;
     found.extend(list(api, Some(name), true).await?);
-    // Whoever sees the conversations of everybody means one of the owner's.
+    // The owner sees the conversations of all persons, and means one of their own.
     if found.iter().any(|one| one.person == PersonId::owner()) {
         found.retain(|one| one.person == PersonId::owner());
     }

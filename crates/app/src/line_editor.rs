@@ -78,7 +78,7 @@ impl LineEditor {
         })
     }
 
-    /// Has a line edited. One that is being edited goes on instead: whoever wanted it before has given up.
+    /// Starts to edit a line. If one is being edited for a request that was given up, that one continues.
     pub(crate) fn prompt(&self, prompt: Prompt) {
         if !self.is_editing.swap(true, Ordering::SeqCst) {
             // The thread is gone at the end of input; the lines end too.
@@ -87,7 +87,7 @@ impl LineEditor {
     }
 }
 
-/// Whoever ends while a line is being edited leaves the terminal as it was.
+/// Restores the terminal if a line is being edited.
 impl Drop for LineEditor {
     fn drop(&mut self) {
         #[cfg(unix)]

@@ -14,7 +14,7 @@ pub(crate) struct VisibleArtifacts {
     pub(crate) viewer: Viewer,
 }
 
-/// Who looks.
+/// Who lists artifacts, which decides what is listed.
 #[derive(Clone)]
 pub(crate) enum Viewer {
     /// An agent: it sees what its person sees.

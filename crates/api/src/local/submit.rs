@@ -73,8 +73,8 @@ impl Local {
         Ok(self.society.send_with_meta(agent, &request.text, request.task_id, meta).await?.into())
     }
 
-    /// Refuses a request that somebody names and does not have: who sees only what is theirs cannot choose ids for requests, which
-    /// others might use later.
+    /// Refuses the id of a request that the caller does not have. A caller without the scope `everyone` cannot choose the ids of new
+    /// requests, because another person may use them later.
     pub(super) async fn check_named_task(&self, task: Option<&TaskId>) -> Result<(), ApiError> {
         match task {
             Some(task) if *self.society.visibility() != Visibility::Everything => self.envelopes(task).await.map(drop),

@@ -47,7 +47,7 @@ impl Local {
         let envelopes = self.envelopes(id).await;
         let look = move |spine: &Spine| (open_task(spine, &task), failed_part(spine, &task));
         let (open, failed) = self.society.look(look).await?;
-        // Whoever may not see the messages may not know that it is open.
+        // A caller who cannot see the messages of a request must not learn that it is open.
         let open = open.filter(|_| envelopes.is_ok() || *self.society.visibility() == Visibility::Everything);
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));
         let conversation = envelopes.as_ref().ok().and_then(|all| all.first()).map(|(_, envelope)| envelope.to.clone());

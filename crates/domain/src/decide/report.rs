@@ -1,4 +1,4 @@
-//! Failures that nobody waits for: whoever caused the work is notified.
+//! Failures that nobody waits for: the sender of the message is notified, or an agent above it, or the person.
 //!
 //! The sender of the message is notified, unless it is below the agent that failed. If it cannot take messages, the agents above
 //! it are tried, and at last the person. A turn that fails on such a notice is reported to the agents above its own agent, so a
