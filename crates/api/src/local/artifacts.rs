@@ -29,10 +29,11 @@ impl Local {
         self.caller.needs(Scope::Read)?;
         let visibility = self.society.visibility().clone();
         let list = move |spine: &Spine| {
-            let visible = || (1..).zip(spine.artifacts.entries()).filter(|(_, listed)| visibility.artifact(listed));
-            let numbered = visible().skip_while(|(n, _)| *n <= paging.after).take(paging.limit.clamp(1, MAX_PAGE));
-            let artifacts: Vec<_> = numbered.map(|(n, listed)| NumberedArtifact { n, listed: listed.clone() }).collect();
-            let last = visible().last().map_or(0, |(n, _)| n);
+            let entries = spine.artifacts.entries();
+            let rest = entries.iter().enumerate().skip(paging.after).filter(|(_, listed)| visibility.artifact(listed));
+            let page = rest.take(paging.limit.clamp(1, MAX_PAGE));
+            let artifacts: Vec<_> = page.map(|(n, listed)| NumberedArtifact { n: n + 1, listed: listed.clone() }).collect();
+            let last = entries.iter().rposition(|listed| visibility.artifact(listed)).map_or(0, |n| n + 1);
             let next = artifacts.last().map(|artifact| artifact.n).filter(|n| *n < last);
             Artifacts { artifacts, last, next }
         };
