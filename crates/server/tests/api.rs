@@ -32,6 +32,24 @@ async fn a_submitted_request_is_answered_and_its_messages_are_told_in_order() {
     assert_eq!(all["messages"][0]["seq"], accepted["seq"]);
 }
 
+/// Its state is asked for again and again while it ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_over_has_its_answer() {
+    let rig = Rig::start().await;
+    let program = Program(vec![Op::Think("x".into())]).text();
+    for _ in 0..100 {
+        let task = rig.post("/api/submit", json!({ "text": program })).await.ok()["taskId"].clone();
+        let target = format!("/api/tasks/{}", task.as_str().unwrap());
+        let over = loop {
+            let state = rig.get(&target).await.ok();
+            if state["status"] != json!("running") && state["status"] != json!("waiting") {
+                break state;
+            }
+        };
+        assert_eq!((&over["status"], &over["answer"]), (&json!("done"), &json!("a thought")));
+    }
+}
+
 #[tokio::test]
 async fn a_word_to_an_agent_can_belong_to_a_request_of_before() {
     let rig = Rig::start().await;

@@ -44,9 +44,13 @@ impl Local {
     pub async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         self.caller.needs(Scope::Read)?;
         let task = id.clone();
-        let envelopes = self.envelopes(id).await;
-        let look = move |spine: &Spine| (open_task(spine, &task), failed_part(spine, &task));
-        let (open, failed) = self.society.look(look).await?;
+        let look = move |spine: &Spine| (spine.seq, open_task(spine, &task), failed_part(spine, &task));
+        let (seq, open, failed) = self.society.look(look).await?;
+        // Messages since then belong to a later state.
+        let envelopes = self.envelopes(id).await.map(|mut envelopes| {
+            envelopes.retain(|(recorded, _)| recorded.seq <= seq);
+            envelopes
+        });
         // A caller who cannot see the messages of a request must not learn that it is open.
         let open = open.filter(|_| envelopes.is_ok() || *self.society.visibility() == Visibility::Everything);
         let ended = envelopes.as_deref().unwrap_or_default().iter().rev().find_map(|(_, envelope)| ending(envelope));

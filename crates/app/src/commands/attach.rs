@@ -128,10 +128,13 @@ async fn replay(
         lines: None,
         progress: Progress::of(task.clone()),
     };
-    let mut ended = follow.read_to_its_end().await?;
-    // An agent answers again when it hears later that a part of the work failed.
-    while !is_end_of(state, &ended) {
-        ended = follow.read_to_its_end().await?;
+    let (mut state, mut ended) = (state.clone(), follow.read_to_its_end().await?);
+    // An agent answers again when it hears later that a part of the work failed, and a person may retry meanwhile.
+    while !is_end_of(&state, &ended) {
+        state = transport.api().task(task).await?;
+        if !is_end_of(&state, &ended) {
+            ended = follow.read_to_its_end().await?;
+        }
     }
     let exit = conclude(config, task, ended, &mut follow.show)?;
     match (&state.failure, state.status) {
