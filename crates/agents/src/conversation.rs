@@ -1,8 +1,10 @@
 //! The conversation that the model sees, compressed before it is too long (D10, D11).
 
-use polis_domain::{Artifact, Failure, Meta, RoleLimits, Sender, Task};
+use polis_domain::{
+    Artifact, CallResult, Failure, FailureCode, Meta, PastStep, PastStepKind, RoleLimits, Sender, Task, ToolCall,
+};
 use polis_engine::{Context, Turn};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, Hasher, ModelRequest};
 use serde_json::Value;
 
 /// What stands before a summary (R186).
@@ -17,6 +19,18 @@ const NEAR_PERCENT: u64 = 80;
 
 /// Tokens that a summary may have.
 const SUMMARY_TOKENS: u32 = 1_000;
+
+/// Bytes of results of earlier turns that are shown whole, the newest ones.
+const WHOLE_BYTES: usize = 32 << 10;
+
+/// Bytes of an older result that are shown.
+const SHORT_BYTES: usize = 400;
+
+/// Bytes of a result that are shown where a call is told in words.
+const TEXT_BYTES: usize = 2_000;
+
+/// The tool that reads a result again.
+const GET_ARTIFACT: &str = "get_artifact";
 
 const SUMMARISE: &str = "Summarise the conversation for the assistant who goes on with it and will not see it again. Keep what was \
 asked and decided, names, numbers, paths and ids word for word, what was tried and what came of it, and what is still to do. \
@@ -133,17 +147,18 @@ pub(crate) async fn conversation(turn: &mut Turn, limits: &ContextLimits) -> Res
         (false, true) => Some(context_usage.early_notice()),
         (false, false) => None,
     });
-    Ok(Conversation { notes: notes.join("\n\n"), messages: chat_messages(&context) })
+    shorten(turn, &mut context.steps).await;
+    Ok(Conversation { notes: notes.join("\n\n"), messages: chat_messages(&context, StepForm::Calls) })
 }
 
 /// Has the model summarise all but the newest messages, and puts that in their place. Gives how many it stands for.
 pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &ContextLimits) -> Result<usize, Failure> {
-    let mut messages = chat_messages(context);
+    let mut older = context.clone();
     // The newest ones stay as they are; the last of them is what this turn is to answer.
-    messages.truncate(messages.len().saturating_sub(limits.keep_recent_count + 1));
-    if messages.is_empty() {
-        return Ok(0);
-    }
+    older.messages.truncate(context.messages.len().saturating_sub(limits.keep_recent_count + 1));
+    let Some((last, _)) = older.messages.last() else { return Ok(0) };
+    older.steps.retain(|step| step.before <= *last);
+    let mut messages = chat_messages(&older, StepForm::Text);
     let earlier = context.summaries.iter().map(|summary| format!("\n\n{SUMMARY} {summary}")).collect::<String>();
     messages.push(ChatMessage::user("Now write the notes."));
     let request = ModelRequest {
@@ -157,12 +172,104 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     turn.compress_context(reply.text.trim(), limits.keep_recent_count).await
 }
 
-fn chat_messages(context: &Context) -> Vec<ChatMessage> {
-    let chat_messages = context.messages.iter().map(|(_, message)| match message.sender {
-        Sender::User => ChatMessage::user(with_artifacts(&message.text, &message.meta)),
-        Sender::Bot => ChatMessage::assistant(message.text.clone()),
-    });
-    chat_messages.skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
+/// How a step of an earlier turn is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepForm {
+    /// As calls and results. The request must offer tools.
+    Calls,
+    /// In words.
+    Text,
+}
+
+/// A context as messages to a model.
+pub(crate) fn chat_messages(context: &Context, form: StepForm) -> Vec<ChatMessage> {
+    let mut steps = context.steps.iter().peekable();
+    let mut shown = Vec::with_capacity(context.messages.len());
+    for (index, message) in &context.messages {
+        while let Some(step) = steps.next_if(|step| step.before <= *index) {
+            show_step(step, form, &mut shown);
+        }
+        shown.push(match message.sender {
+            Sender::User => ChatMessage::user(with_artifacts(&message.text, &message.meta)),
+            Sender::Bot => ChatMessage::assistant(message.text.clone()),
+        });
+    }
+    shown.into_iter().skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
+}
+
+fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
+    match (&step.kind, form) {
+        (PastStepKind::Calls { text, calls }, StepForm::Calls) => {
+            let tool_calls = calls.iter().map(|(call, _)| call.clone()).collect();
+            shown.push(ChatMessage::Assistant { text: text.clone(), reasoning: "".into(), tool_calls, echo: None });
+            shown.extend(calls.iter().map(|(call, result)| ChatMessage::result(call, result)));
+        }
+        (PastStepKind::Calls { text, calls }, StepForm::Text) => {
+            let line = |(call, result): &(ToolCall, CallResult)| {
+                let result = result.for_model();
+                let shown = &result[..result.floor_char_boundary(TEXT_BYTES)];
+                let rest = if shown.len() < result.len() { " …" } else { "" };
+                format!("\n[called {} with {}: {shown}{rest}]", call.name, call.arguments)
+            };
+            shown.push(ChatMessage::assistant(format!("{text}{}", calls.iter().map(line).collect::<String>()).trim()));
+        }
+        (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure))),
+    }
+}
+
+/// What the model is told of an earlier turn that has no answer.
+fn end_note(failure: &Failure) -> String {
+    let how = if failure.code == FailureCode::Cancelled { "was stopped" } else { "failed" };
+    format!("[polis] Your turn {how} here, before you had answered: {}. What its calls did is done.", failure.message)
+}
+
+/// Shortens the results of the oldest calls where there are too many to show them whole. What is shown whole changes seldom, so
+/// that the beginning of the conversation stays the same from turn to turn and a vendor can cache it.
+async fn shorten(turn: &mut Turn, steps: &mut [PastStep]) {
+    let sizes: Vec<usize> = steps.iter().map(size).collect();
+    let last_turn = steps.last().map(|step| step.turn);
+    let before = sizes.iter().zip(&*steps).take_while(|(_, step)| Some(step.turn) != last_turn).count();
+    let (known, cut) = (first_whole(&sizes[..before]), first_whole(&sizes));
+    let can_read = turn.tools().iter().any(|tool| &*tool.name == GET_ARTIFACT);
+    for (place, step) in steps[..cut].iter_mut().enumerate() {
+        let PastStepKind::Calls { calls, .. } = &mut step.kind else { continue };
+        for (call, result) in calls.iter_mut().filter(|(_, result)| result.content.len() > SHORT_BYTES) {
+            let whole = result.content.clone();
+            // A result that is shortened for the first time is kept whole as an artifact. Its id follows from its content.
+            if place >= known && can_read {
+                let _ = turn.put_artifact(&format!("{}-result.txt", call.name), "text/plain", whole.as_bytes()).await;
+            }
+            let again = match can_read {
+                true => format!("{GET_ARTIFACT} with the id {} returns all", Hasher::id_of(whole.as_bytes())),
+                false => "call the tool again if you need them".to_owned(),
+            };
+            let head = &whole[..whole.floor_char_boundary(SHORT_BYTES)];
+            result.content = format!("{head}\n[… {} more bytes; {again}]", whole.len() - head.len()).into();
+        }
+    }
+}
+
+/// The first of these sizes from which on all are shown whole. Once they are too large together, half of them is given up, so
+/// that this changes seldom.
+fn first_whole(sizes: &[usize]) -> usize {
+    let (mut first, mut total) = (0, 0);
+    for (place, size) in sizes.iter().enumerate() {
+        total += size;
+        if total > WHOLE_BYTES {
+            while total > WHOLE_BYTES / 2 && first < place {
+                total -= sizes[first];
+                first += 1;
+            }
+        }
+    }
+    first
+}
+
+fn size(step: &PastStep) -> usize {
+    match &step.kind {
+        PastStepKind::Calls { calls, .. } => calls.iter().map(|(_, result)| result.content.len()).sum(),
+        PastStepKind::Ended(_) => 0,
+    }
 }
 
 /// What was said, who said it where it was another agent, and what was sent along.

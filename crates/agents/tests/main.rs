@@ -3,6 +3,7 @@
 
 mod answer_rules;
 mod conversation;
+mod past_steps;
 mod properties;
 mod reviewer;
 mod role;

@@ -23,14 +23,13 @@ fn who(request: &ModelRequest) -> &str {
 
 /// The results that a request has so far.
 fn results(request: &ModelRequest) -> Vec<&str> {
-    request
-        .messages
-        .iter()
-        .filter_map(|message| match message {
-            ChatMessage::Tool { content, .. } => Some(&**content),
-            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
-        })
-        .collect()
+    let of_this_turn =
+        request.messages.rsplit(|message| matches!(message, ChatMessage::User { .. })).next().unwrap_or_default();
+    let content = |message| match message {
+        &ChatMessage::Tool { ref content, .. } => Some(&**content),
+        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+    };
+    of_this_turn.iter().filter_map(content).collect()
 }
 
 /// A root that makes these calls one after another and then answers with all results, in a society of others who answer at once.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Always, Call, Failure, Matching, TaskId, ThreadId, Timestamp, Verdict, Wanted};
+use polis_domain::{AgentId, Always, Call, Failure, Matching, PersonId, TaskId, ThreadId, Timestamp, Verdict, Wanted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -33,6 +33,12 @@ pub struct Approval {
     pub thread: ThreadId,
     /// The sub-thread's path from there.
     pub path: String,
+    /// The person whose work it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
+    /// The persons who decide it, if the caller may not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<PersonId>,
     /// What is to be decided.
     #[serde(flatten)]
     pub pending: Pending,

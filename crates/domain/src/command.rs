@@ -227,6 +227,8 @@ pub enum Command {
         target: Target,
         /// The reason, for those who wait.
         reason: String,
+        /// What these turns had said of a reply when they were stopped. It stays in their threads.
+        said: Vec<(TurnId, Arc<Message>)>,
     },
 }
 

@@ -113,6 +113,9 @@ impl Thread {
 }
 
 impl Message {
+    /// The key in the meta of a bot message that marks a reply that was stopped before it was whole.
+    pub const STOPPED: &str = "stopped";
+
     /// Applies the patch to a message.
     pub fn change(&mut self, patch: &MessagePatch) {
         if let Some(text) = &patch.text {

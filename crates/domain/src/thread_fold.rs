@@ -106,6 +106,11 @@ impl Messages {
         self.messages.iter().enumerate().map(move |(i, message)| (first + i as u32, message))
     }
 
+    /// The index of the next message; none before the first one is known.
+    pub fn next_index(&self) -> Option<u32> {
+        self.first.map(|first| first + self.messages.len() as u32)
+    }
+
     /// The messages, oldest first.
     pub fn into_inner(self) -> Vec<Arc<Message>> {
         self.messages

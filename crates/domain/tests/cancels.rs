@@ -37,6 +37,23 @@ fn a_cancelled_task_settles_children_first_and_tells_the_person_once() {
     check(vec![], cancel(task()), Err(Refusal::UnknownTask("t".into())));
 }
 
+#[test]
+fn what_a_cancelled_turn_had_said_stays_in_its_thread() {
+    let said = |turns: &[u64]| turns.iter().map(|seq| (turn(*seq), bot("half a").into())).collect();
+    let cancel = |turns| Command::Cancel { target: Target::Turn(turn(8)), reason: "enough".to_owned(), said: said(turns) };
+    let kept = |text: &str| Event::TurnSettled {
+        turn: turn(8),
+        settlement: Settlement::Cancelled(enough()),
+        message: Some(bot(text).into()),
+        index: 1,
+        next: Vec::new(),
+    };
+    let failed = told(10, "a", MessageKind::Failure(enough()), "enough");
+    // What a turn that is not cancelled had said is left out.
+    let society = check(vec![submit("a", "go")], cancel(&[8, 99]), Ok(vec![under("a", kept("half a")), failed]));
+    assert_eq!(society.spine.threads[&ThreadId::from("a")].messages, 2);
+}
+
 /// Opens a sub-thread whose message is to show what comes of it.
 fn hold(parent: &str, child: &str) -> Act {
     match open(parent, "meta._thread", child) {

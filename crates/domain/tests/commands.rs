@@ -425,13 +425,14 @@ impl<'a> Chooser<'a> {
 
     fn cancel_task(&mut self) -> Option<Command> {
         let task = self.task();
-        Some(Command::Cancel { target: Target::Task(task), reason: String::new() })
+        Some(Command::Cancel { target: Target::Task(task), reason: String::new(), said: Vec::new() })
     }
 
     fn cancel_turn(&mut self) -> Option<Command> {
         let turns: Vec<_> = self.spine.turns.keys().copied().collect();
         let turn = *self.try_pick(&turns)?;
-        Some(Command::Cancel { target: Target::Turn(turn), reason: "enough".to_owned() })
+        let said = if self.one_in(2) { vec![(turn, self.message().into())] } else { Vec::new() };
+        Some(Command::Cancel { target: Target::Turn(turn), reason: "enough".to_owned(), said })
     }
 
     fn act(&mut self) -> Option<Command> {

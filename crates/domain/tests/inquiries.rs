@@ -77,7 +77,7 @@ fn a_call_asks_while_it_runs_and_its_question_goes_with_it() {
         (Command::End { id: effect(8, 0), outcome: result("done"), spent: None, at: NOON }, false),
         (Command::Doubt { id: effect(8, 0) }, true),
         (Command::Park { turn: turn(8), reason: Failure::new("stuck", "stuck") }, true),
-        (Command::Cancel { target: Target::Turn(turn(8)), reason: String::new() }, false),
+        (Command::Cancel { target: Target::Turn(turn(8)), reason: String::new(), said: Vec::new() }, false),
     ] {
         let mut society = at_work(vec![call(EffectClass::Write)]);
         society.command(inquire(person(Wanted::Agreement)), NOON).unwrap();

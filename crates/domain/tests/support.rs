@@ -246,7 +246,7 @@ pub(crate) fn next(name: &str) -> Task {
 }
 
 pub(crate) fn cancel(target: Target) -> Command {
-    Command::Cancel { target, reason: "enough".to_owned() }
+    Command::Cancel { target, reason: "enough".to_owned(), said: Vec::new() }
 }
 
 pub(crate) fn enough() -> Failure {

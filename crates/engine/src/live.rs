@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
-use polis_domain::{EffectId, Recorded, SocietyId, ThreadId};
+use polis_domain::{EffectId, Recorded, SocietyId, ThreadId, TurnId};
 use polis_ports::{ComponentChunk, Delta, Frame, Live, LiveStream, StreamedDelta};
 
 use crate::broadcast::{Broadcast, Lagged, Subscriber};
@@ -100,6 +100,18 @@ impl Live for LocalLive {
         let (societies, thread) = (self.societies.clone(), thread.cloned());
         let watching = Watching { societies, society: society.clone(), thread, subscriber, first };
         Box::pin(stream::unfold(watching, |mut watching| async move { Some((watching.next().await, watching)) }))
+    }
+
+    fn partial_text(&self, society: &SocietyId, turn: TurnId) -> Option<String> {
+        let of_turn = EffectId { turn, n: 0 }..=EffectId { turn, n: u32::MAX };
+        with(&self.societies, |societies| {
+            let (_, newest) = societies.get(society)?.partial.range(of_turn).next_back()?;
+            let content = newest.deltas.iter().flatten().filter_map(|delta| match delta {
+                Delta::Content(text) => Some(text.as_str()),
+                _ => None,
+            });
+            Some(content.collect())
+        })
     }
 }
 
@@ -284,7 +296,7 @@ impl PartialReply {
 #[cfg(test)]
 mod tests {
     use futures_util::{FutureExt, StreamExt};
-    use polis_domain::{Event, Seq, Timestamp, TurnId};
+    use polis_domain::{Event, Seq, Timestamp};
 
     use super::*;
 

@@ -44,6 +44,12 @@ impl Society {
         self.approvers().contains(&self.person)
     }
 
+    /// The persons who decide the approvals of this person; none if they may do so themselves.
+    pub fn other_approvers(&self) -> &[PersonId] {
+        let decides = self.visibility == Visibility::Everything || self.is_approver();
+        if decides { &[] } else { self.approvers() }
+    }
+
     /// Refuses a request that belongs to another person, as if it did not exist. One that does not exist is nobody's.
     pub async fn check_task(&self, task: &TaskId) -> Result<(), CommandError> {
         let first = ThreadRange { oldest: 1, ..ThreadRange::ALL };

@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, MessageId,
-    MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Seq,
-    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, Verdict, Visibility, mix, place, unique,
-    unique_id,
+    AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Message, MessageId,
+    MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Sender, Seq,
+    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, TurnId, Verdict, Visibility, mix, place,
+    unique, unique_id,
 };
 use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
@@ -305,7 +305,25 @@ impl Society {
 
     /// Cancels a request or a turn, with everything below it.
     pub async fn cancel(&self, target: Target, reason: &str) -> Result<(), CommandError> {
-        self.command(Command::Cancel { target, reason: reason.to_owned() }).await.map(drop)
+        let cancelled = target.clone();
+        let find = move |spine: &Spine| {
+            let task = match &cancelled {
+                Target::Task(task) => Some(task),
+                Target::Turn(turn) => spine.turns.get(turn).map(|turn| &turn.task),
+            };
+            spine.turns.iter().filter(|(_, turn)| Some(&turn.task) == task).map(|(id, _)| *id).collect::<Vec<_>>()
+        };
+        let turns = self.look(find).await?;
+        let said = turns.into_iter().filter_map(|turn| Some((turn, self.said_so_far(turn)?))).collect();
+        self.command(Command::Cancel { target, reason: reason.to_owned(), said }).await.map(drop)
+    }
+
+    /// What a turn has said of the reply that it is just receiving.
+    fn said_so_far(&self, turn: TurnId) -> Option<Arc<Message>> {
+        let text = self.ports().live.partial_text(self.id(), turn).filter(|text| !text.trim().is_empty())?;
+        let id = self.draw(|seed, at, draw| unique_id("bot", seed, at, draw));
+        let meta = Map::from_iter([(Message::STOPPED.to_owned(), true.into())]).into();
+        Some(Arc::new(Message { id, sender: Sender::Bot, text, timestamp: self.ports().clock.now(), meta }))
     }
 
     /// Terminates an agent. It finishes its inbox first; with `now`, it stops at once with its work undone.

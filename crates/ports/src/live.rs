@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, TaskId, ThreadId, Usage};
+use polis_domain::{EffectId, Recorded, SocietyId, SubThreadPath, TaskId, ThreadId, TurnId, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,6 +20,11 @@ pub trait Live: Send + Sync {
 
     /// Subscribes from now on, to everything or to one thread.
     fn watch(&self, society: &SocietyId, thread: Option<&ThreadId>) -> LiveStream;
+
+    /// The text of the reply that a turn is just receiving, as far as it was published; none where that is not remembered.
+    fn partial_text(&self, _society: &SocietyId, _turn: TurnId) -> Option<String> {
+        None
+    }
 }
 
 /// Frames in the order in which they were published.

@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use axum::extract::{Path as Named, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{Extensions, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use polis_api::Scope;
+use polis_domain::PersonId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::caller::caller_of;
+use crate::extract::CallerState;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
@@ -22,16 +26,32 @@ pub(crate) struct PageAdditions {
     /// Scripts to load, by the names of their files.
     components: Vec<String>,
     live_html: bool,
+    /// The person who looks at it.
+    person: PersonId,
+    /// What their token may do.
+    scopes: Vec<&'static str>,
+    /// Whether they decide the approvals of others.
+    is_approver: bool,
+    /// The persons who decide their approvals; none if they do so themselves.
+    approvers: Vec<PersonId>,
 }
 
 /// Settings of the page.
-pub(crate) async fn page(State(state): State<SocietyState>) -> axum::Json<PageAdditions> {
+pub(crate) async fn page(CallerState(state): CallerState, extensions: Extensions) -> axum::Json<PageAdditions> {
+    let caller = caller_of(&extensions);
     let all = |folder: &PathBuf| {
         let is_admitted = |name: &String| admitted(&state, &folder.join(name)).is_some();
         scripts(folder).into_iter().filter(is_admitted).collect()
     };
     let components = state.page.components.as_ref().map(all).unwrap_or_default();
-    axum::Json(PageAdditions { components, live_html: state.page.live_html })
+    axum::Json(PageAdditions {
+        components,
+        live_html: state.page.live_html,
+        person: caller.person().clone(),
+        scopes: Scope::ALL.into_iter().filter(|scope| caller.may(*scope)).map(Scope::as_str).collect(),
+        is_approver: state.society.is_approver(),
+        approvers: state.society.other_approvers().to_vec(),
+    })
 }
 
 /// One script. It is the operator's and no secret, and a browser asks for it without a token.

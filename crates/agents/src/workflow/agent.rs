@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{Failure, Message, Meta, Phase, Sender, Usage};
-use polis_engine::{Context, Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
+use polis_engine::{Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
+use polis_ports::ChatMessage;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,7 +14,7 @@ use super::engine::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
-use crate::conversation::SUMMARY;
+use crate::conversation::{SUMMARY, StepForm, chat_messages};
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
 const MOST_BEFORE: usize = 40;
@@ -76,19 +77,22 @@ impl InteractionUnit for WorkflowUnit {
 
 /// What was said in the conversation before the request: the newest messages, and what stands for older ones.
 async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
-    let Context { summaries, mut messages } = turn.context_above(MOST_BEFORE).await?;
+    let mut context = turn.context_above(MOST_BEFORE).await?;
     let request = turn.task().meta.get("originalTask").and_then(Value::as_str).unwrap_or(&turn.task().message);
     let asks = |message: &Message| message.sender == Sender::User && message.text.trim() == request.trim();
-    if let Some(own) = messages.iter().rposition(|(_, message)| asks(message)) {
-        messages.truncate(own);
+    if let Some(own) = context.messages.iter().rposition(|(_, message)| asks(message)) {
+        let (index, _) = context.messages[own];
+        context.messages.truncate(own);
+        context.steps.retain(|step| step.before <= index);
     }
-    let summaries = (!summaries.is_empty()).then(|| AiMessage {
+    let summaries = (!context.summaries.is_empty()).then(|| AiMessage {
         id: SUMMED_UP.to_owned(),
-        ..AiMessage::assistant(format!("{SUMMARY} {}", summaries.join("\n\n")))
+        ..AiMessage::assistant(format!("{SUMMARY} {}", context.summaries.join("\n\n")))
     });
-    let messages = messages.into_iter().map(|(_, message)| match message.sender {
-        Sender::User => AiMessage::user(&*message.text),
-        Sender::Bot => AiMessage::assistant(&*message.text),
+    let messages = chat_messages(&context, StepForm::Text).into_iter().filter_map(|message| match message {
+        ChatMessage::User { text, .. } => Some(AiMessage::user(&*text)),
+        ChatMessage::Assistant { text, .. } => Some(AiMessage::assistant(&*text)),
+        ChatMessage::Tool { .. } => None,
     });
     Ok(summaries.into_iter().chain(messages).collect())
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use polis_domain::{
     AgentId, Answer, CallResult, Effect, EffectId, Event, Failure, Inquiry, InquiryId, Level, OpenEffect, OpenInquiry,
-    OpenKind, Outcome, Recorded, Refusal, Resolution, Seq, Spine, TaskId, ThreadId, TurnId, Verdict, Visibility, Wanted,
-    misfits,
+    OpenKind, Outcome, PersonId, Recorded, Refusal, Resolution, Seq, Spine, TaskId, ThreadId, TurnId, Verdict, Visibility,
+    Wanted, misfits,
 };
 use polis_engine::{CommandError, Society};
 use polis_ports::ThreadRange;
@@ -29,7 +29,7 @@ impl Local {
         open.sort_by_cached_key(|found| found.id.cursor());
         let (open, next) = paging.cut(open, |found| found.id.cursor());
         // An approver reads what they are asked, and no more of a conversation that is not theirs.
-        Ok(Approvals { approvals: with_details(&self.society.unlimited(), open).await?, next })
+        Ok(Approvals { approvals: with_details(&self.society.unlimited(), open, self.society.other_approvers()).await?, next })
     }
 
     /// Decides what waits under this id.
@@ -47,6 +47,9 @@ pub(super) struct OpenApproval {
     task: TaskId,
     own: ThreadId,
     address: (ThreadId, String),
+    person: Option<PersonId>,
+    /// Whether it is one that approvers decide.
+    is_approval: bool,
     parked: Option<Failure>,
 }
 
@@ -59,10 +62,10 @@ pub(super) enum Target {
 
 /// Everything that waits for a person.
 pub async fn waiting(society: &Society) -> Result<Vec<Approval>, ApiError> {
-    with_details(&society.unlimited(), find(society).await?).await
+    with_details(&society.unlimited(), find(society).await?, society.other_approvers()).await
 }
 
-async fn with_details(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<Approval>, ApiError> {
+async fn with_details(society: &Society, open: Vec<OpenApproval>, approvers: &[PersonId]) -> Result<Vec<Approval>, ApiError> {
     let mut approvals = Vec::new();
     for found in open {
         let what = match (found.id, found.parked) {
@@ -72,8 +75,16 @@ async fn with_details(society: &Society, open: Vec<OpenApproval>) -> Result<Vec<
             (Target::Turn(_), None) => None,
         };
         let (thread, path) = found.address;
-        let approval =
-            |pending| Approval { id: found.id.to_string(), agent_id: found.agent, task_id: found.task, thread, path, pending };
+        let approval = |pending| Approval {
+            id: found.id.to_string(),
+            agent_id: found.agent,
+            task_id: found.task,
+            thread,
+            path,
+            person: found.person,
+            approvers: if found.is_approval { approvers.to_vec() } else { Vec::new() },
+            pending,
+        };
         approvals.extend(what.map(approval));
     }
     Ok(approvals)
@@ -155,8 +166,11 @@ pub(super) fn open(spine: &Spine, visibility: &Visibility, is_approver: bool) ->
         }
         let (main, path) = spine.address(&turn.thread);
         let address = (main, path.to_string());
-        let one = |id: Target, parked: Option<Failure>| OpenApproval {
+        let person = spine.person(&turn.agent).cloned();
+        let one = |id: Target, parked: Option<Failure>, is_approval: bool| OpenApproval {
             id,
+            is_approval,
+            person: person.clone(),
             agent: turn.agent.clone(),
             task: turn.task.clone(),
             own: turn.thread.clone(),
@@ -165,14 +179,14 @@ pub(super) fn open(spine: &Spine, visibility: &Visibility, is_approver: bool) ->
         };
         let is_question = |open: &OpenEffect| is_own && matches!(open.kind, OpenKind::Question(_));
         let asks = turn.open.iter().filter(|open| open.is_approval() || is_question(open));
-        found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None)));
+        found.extend(asks.map(|open| one(Target::Effect(EffectId { turn: *turn_id, n: open.n }), None, open.is_approval())));
         if !is_own {
             continue;
         }
         let own =
             |(id, open): &(&InquiryId, &OpenInquiry)| id.call.turn == *turn_id && matches!(open, OpenInquiry::Person { .. });
-        found.extend(spine.inquiries.iter().filter(own).map(|(id, _)| one(Target::Inquiry(*id), None)));
-        found.extend(turn.parked().map(|failure| one(Target::Turn(*turn_id), Some(failure.clone()))));
+        found.extend(spine.inquiries.iter().filter(own).map(|(id, _)| one(Target::Inquiry(*id), None, false)));
+        found.extend(turn.parked().map(|failure| one(Target::Turn(*turn_id), Some(failure.clone()), false)));
     }
     found
 }
@@ -243,7 +257,16 @@ pub async fn settled(society: &Society, id: &str, task: &TaskId) -> Result<Optio
         Target::Turn(_) => Some(Pending::Parked { failure: Failure::new("parked", "it stood still") }),
     };
     let path = String::new();
-    let approval = |pending| Approval { id: id.to_owned(), agent_id: agent, task_id: of.id, thread, path, pending };
+    let approval = |pending| Approval {
+        id: id.to_owned(),
+        agent_id: agent,
+        task_id: of.id,
+        thread,
+        path,
+        person: None,
+        approvers: Vec::new(),
+        pending,
+    };
     Ok(what.map(|pending| SettledApproval { approval: approval(pending), turn, at, decision }))
 }
 

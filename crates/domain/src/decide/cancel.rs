@@ -1,17 +1,23 @@
 //! Cancelling a task or a turn, with everything below it, children first (P22).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::draft::Draft;
 use super::{message, pending};
 use crate::inbox::{Inbox, InboxEntry};
 use crate::spine::{Agent, Spine};
 use crate::{
-    AgentId, Cleared, EffectId, Event, Failure, FailureCode, MessageKind, MessagePatch, Origin, Outcome, Refusal, ReplyTo,
-    Settlement, Target, TaskId, TurnId,
+    AgentId, Cleared, EffectId, Event, Failure, FailureCode, Message, MessageKind, MessagePatch, Origin, Outcome, Refusal,
+    ReplyTo, Settlement, Target, TaskId, TurnId,
 };
 
-pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> Result<(), Refusal> {
+pub(super) fn cancel(
+    draft: &mut Draft<'_>,
+    target: Target,
+    reason: String,
+    said: Vec<(TurnId, Arc<Message>)>,
+) -> Result<(), Refusal> {
     let failure = Failure::new(FailureCode::Cancelled, if reason.is_empty() { "cancelled".to_owned() } else { reason });
     let turns = below(draft.spine, &target)?;
     let cleared = match &target {
@@ -22,7 +28,7 @@ pub(super) fn cancel(draft: &mut Draft<'_>, target: Target, reason: String) -> R
     if let (Target::Task(task), true, true) = (&target, turns.is_empty(), inboxes.is_empty()) {
         return Err(Refusal::UnknownTask(task.clone()));
     }
-    cancel_turns(draft, &turns, &inboxes, &failure);
+    cancel_turns(draft, &turns, &inboxes, &failure, said.into_iter().collect());
     Ok(())
 }
 
@@ -35,7 +41,7 @@ pub(super) fn cancel_trees(draft: &mut Draft<'_>, tops: &[TurnId], reason: &str)
     }
     if !turns.is_empty() {
         let inboxes = inboxes(draft.spine, &Cleared::AskedBy(turns.iter().copied().collect()));
-        cancel_turns(draft, &turns, &inboxes, &Failure::new(FailureCode::Cancelled, reason));
+        cancel_turns(draft, &turns, &inboxes, &Failure::new(FailureCode::Cancelled, reason), BTreeMap::new());
     }
     Ok(())
 }
@@ -46,6 +52,7 @@ pub(super) fn cancel_turns(
     turns: &BTreeSet<TurnId>,
     inboxes: &BTreeMap<AgentId, Cleared>,
     failure: &Failure,
+    mut said: BTreeMap<TurnId, Arc<Message>>,
 ) {
     let spine = draft.spine;
     // Children start after their parents, so reverse order cancels children first.
@@ -54,8 +61,13 @@ pub(super) fn cancel_turns(
         let thread = stopped.thread.clone();
         let settlement = Settlement::Cancelled(failure.clone());
         fail_placeholders(draft, *id, failure);
+        let mut message = said.remove(id);
+        if let Some(message) = message.as_mut().filter(|message| message.text.len() > spine.limits.text_bytes) {
+            let text = &mut Arc::make_mut(message).text;
+            text.truncate(text.floor_char_boundary(spine.limits.text_bytes));
+        }
         let index = draft.length(&thread);
-        draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message: None, index, next: Vec::new() });
+        draft.push(Some(&thread), Event::TurnSettled { turn: *id, settlement, message, index, next: Vec::new() });
     }
     for (agent, cleared) in inboxes {
         draft.push(None, Event::InboxCleared { agent: agent.clone(), of: cleared.clone() });

@@ -91,7 +91,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
         (true, Command::Crash { turn, failure }) => crash::crash(&mut draft, turn, failure)?,
         (true, Command::Park { turn, reason }) => turn::park(&mut draft, turn, reason)?,
         (true, Command::Resume { turn }) => turn::resume(&mut draft, turn)?,
-        (true, Command::Cancel { target, reason }) => cancel::cancel(&mut draft, target, reason)?,
+        (true, Command::Cancel { target, reason, said }) => cancel::cancel(&mut draft, target, reason, said)?,
     }
     if let Some(request) = request {
         let events = u32::try_from(draft.len()).unwrap_or(u32::MAX);

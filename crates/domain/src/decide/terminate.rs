@@ -107,7 +107,7 @@ pub(super) fn force(draft: &mut Draft<'_>, agent: &AgentId) {
     let full = subtree.iter().filter(|member| spine.agents.get(*member).is_some_and(|agent| agent.inbox.is_some()));
     inboxes.extend(full.map(|member| (member.clone(), Cleared::Everything)).collect::<BTreeMap<_, _>>());
     let failure = Failure::new("terminated", format!("`{agent}` was terminated before it was done"));
-    cancel::cancel_turns(draft, &turns, &inboxes, &failure);
+    cancel::cancel_turns(draft, &turns, &inboxes, &failure, BTreeMap::new());
     return_unread(draft, &subtree, &failure);
     terminate_all_if_done(draft, &subtree);
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, ContextState, Event, Failure, Message, Messages, Sender, Seq, ThreadId};
+use polis_domain::{
+    Act, CallResult, ContextState, Event, Failure, History, Message, PastStep, PastStepKind, Sender, Seq, ThreadId, ToolCall,
+};
 use polis_ports::{ThreadRange, estimate_tokens};
 
 use super::Turn;
@@ -17,13 +19,27 @@ pub struct Context {
     pub summaries: Vec<String>,
     /// The messages with their indices, oldest first.
     pub messages: Vec<(u32, Arc<Message>)>,
+    /// What happened between them in earlier turns, oldest first.
+    pub steps: Vec<PastStep>,
 }
 
 impl Context {
     /// An estimate of its tokens.
     pub fn tokens(&self) -> u64 {
         let messages = self.messages.iter().map(|(_, message)| message.text.as_str());
-        self.summaries.iter().map(String::as_str).chain(messages).map(estimate_tokens).sum()
+        let texts = self.summaries.iter().map(String::as_str).chain(messages).map(estimate_tokens);
+        texts.sum::<u64>() + self.steps.iter().map(tokens_of).sum::<u64>()
+    }
+}
+
+fn tokens_of(step: &PastStep) -> u64 {
+    match &step.kind {
+        PastStepKind::Calls { text, calls } => {
+            let of_call =
+                |(call, result): &(ToolCall, CallResult)| estimate_tokens(&call.arguments) + estimate_tokens(&result.content);
+            estimate_tokens(text) + calls.iter().map(of_call).sum::<u64>()
+        }
+        PastStepKind::Ended(failure) => estimate_tokens(&failure.message),
     }
 }
 
@@ -31,9 +47,10 @@ impl Turn {
     /// The context of the turn's own thread, with at most `limit` of its newest messages.
     pub async fn context(&mut self, limit: usize) -> Result<Context, Failure> {
         let (from, summaries) = self.compression().await?;
-        let mut messages = self.recent(limit).await?;
+        let (mut messages, mut steps) = self.history(limit).await?;
         messages.retain(|(index, _)| *index >= from);
-        Ok(Context { summaries, messages })
+        steps.retain(|step| step.before > from);
+        Ok(Context { summaries, messages, steps })
     }
 
     /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its
@@ -55,8 +72,9 @@ impl Turn {
                 Event::ContextRestored { to, .. } => Some(*to),
                 _ => None,
             });
-            let mut messages = Messages::default();
-            events.iter().for_each(|event| messages.apply(event));
+            let mut history = History::default();
+            events.iter().for_each(|event| history.apply(event));
+            let History { messages, mut steps, .. } = history;
             let before = messages.indexed().filter(|(index, _)| *index < holder);
             let mut before: Vec<_> = before.map(|(index, message)| (index, message.clone())).collect();
             if events.len() == newest && (before.len() < limit || compression.is_none()) {
@@ -66,7 +84,9 @@ impl Turn {
             let (from, summaries) = self.compression_of(&thread, compression.flatten()).await?;
             before.retain(|(index, _)| *index >= from);
             before.drain(..before.len().saturating_sub(limit));
-            return Ok(Context { summaries, messages: before });
+            let first = before.first().map_or(u32::MAX, |(index, _)| *index);
+            steps.retain(|step| step.before > first && step.before <= holder);
+            return Ok(Context { summaries, messages: before, steps });
         }
     }
 
@@ -79,7 +99,7 @@ impl Turn {
         let Some(mut cut) = (own as usize).checked_sub(keep).map(|cut| cut as u32).filter(|cut| *cut > shown_from) else {
             return Ok(0);
         };
-        let all = self.recent((self.length_at_start - shown_from) as usize + 8).await?;
+        let (all, steps) = self.history((self.length_at_start - shown_from) as usize + 8).await?;
         let asks = |at: u32| all.iter().any(|(index, message)| *index == at && message.sender == Sender::User);
         while cut > shown_from && !asks(cut) && cut != own {
             cut -= 1;
@@ -87,11 +107,9 @@ impl Turn {
         if cut <= shown_from {
             return Ok(0);
         }
-        let gone: u64 = all
-            .iter()
-            .filter(|(index, _)| (shown_from..cut).contains(index))
-            .map(|(_, message)| estimate_tokens(&message.text))
-            .sum();
+        let messages = all.iter().filter(|(index, _)| (shown_from..cut).contains(index));
+        let steps = steps.iter().filter(|step| step.before > shown_from && step.before <= cut);
+        let gone = messages.map(|(_, message)| estimate_tokens(&message.text)).sum::<u64>() + steps.map(tokens_of).sum::<u64>();
         let thread = self.start.thread.clone();
         if summary.trim().is_empty() || estimate_tokens(summary) >= gone {
             let message = match summary.trim() {

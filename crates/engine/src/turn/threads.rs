@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, Command, EffectId, Event, Failure, Message, MessageId, MessagePatch, Messages, Meta, MetaPath, Phase, Recorded,
-    Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
+    Act, Command, EffectId, Event, Failure, History, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep, Phase,
+    Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
 };
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
@@ -271,13 +271,19 @@ impl Turn {
     /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length
     /// of the thread.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
+        Ok(self.history(limit).await?.0)
+    }
+
+    /// The newest messages of the turn's own thread with their indices, and what happened between them in earlier turns.
+    pub(super) async fn history(&mut self, limit: usize) -> Result<(Vec<(u32, Arc<Message>)>, Vec<PastStep>), Failure> {
         let thread = self.start.thread.clone();
         let mut newest = limit.saturating_mul(8).max(32);
         loop {
             let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
             let events = self.read(&thread, range).await;
-            let mut messages = Messages::default();
-            events.iter().for_each(|event| messages.apply(event));
+            let mut history = History::default();
+            events.iter().for_each(|event| history.apply(event));
+            let History { messages, mut steps, .. } = history;
             let found = messages.indexed().count();
             if found < limit && events.len() == newest {
                 newest = newest.saturating_mul(4);
@@ -287,7 +293,10 @@ impl Turn {
                 messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
             let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
             self.thread_cache.indices.extend(indices);
-            return Ok(recent);
+            // A step before the first message that is shown belongs to a turn that is not shown.
+            let first = recent.first().map_or(u32::MAX, |(index, _)| *index);
+            steps.retain(|step| step.before > first && step.turn != self.start.id);
+            return Ok((recent, steps));
         }
     }
 

@@ -1,0 +1,151 @@
+//! What an agent did in earlier turns of a thread, so that a model can be shown it again: the calls that it made with their
+//! results, and turns that ended without an answer.
+
+use std::sync::Arc;
+
+use crate::{CallResult, Effect, EffectId, Event, Failure, Messages, Outcome, Recorded, Settlement, ToolCall, TurnId, Verdict};
+
+/// Something that happened in a turn between two messages of its thread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastStep {
+    /// The turn that it happened in.
+    pub turn: TurnId,
+    /// The index of the message that follows it.
+    pub before: u32,
+    /// What happened.
+    pub kind: PastStepKind,
+}
+
+/// What happened in a step of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PastStepKind {
+    /// The model wanted tools to be called.
+    Calls {
+        /// What it said with the calls.
+        text: Arc<str>,
+        /// The calls with their results.
+        calls: Vec<(ToolCall, CallResult)>,
+    },
+    /// The turn failed or was cancelled.
+    Ended(Failure),
+}
+
+/// The messages of a thread and the steps between them, folded from its events.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// The messages.
+    pub messages: Messages,
+    /// The steps, oldest first.
+    pub steps: Vec<PastStep>,
+    /// The model call that is open.
+    asked: Option<EffectId>,
+    /// The calls of the last reply, until the next one is asked for.
+    open: Option<OpenCalls>,
+}
+
+#[derive(Debug, Clone)]
+struct OpenCalls {
+    turn: TurnId,
+    before: u32,
+    text: Arc<str>,
+    calls: Vec<OpenCall>,
+}
+
+#[derive(Debug, Clone)]
+struct OpenCall {
+    call: ToolCall,
+    /// The last effect that was started or refused for it.
+    effect: Option<EffectId>,
+    /// The arguments that a person set instead.
+    changed: Option<Arc<str>>,
+    result: Option<CallResult>,
+}
+
+impl History {
+    /// Applies an event of the thread.
+    pub fn apply(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::TurnStarted { .. } => self.close(),
+            Event::EffectStarted { id, effect, .. } => self.start(*id, effect),
+            Event::EffectEnded { id, outcome: Outcome::Reply(reply), .. } if self.asked == Some(*id) => {
+                let before = self.messages.next_index();
+                if let (Some(before), false) = (before, reply.tool_calls.is_empty()) {
+                    let open = |call: &ToolCall| OpenCall { call: call.clone(), effect: None, changed: None, result: None };
+                    let calls = reply.tool_calls.iter().map(open).collect();
+                    self.open = Some(OpenCalls { turn: id.turn, before, text: reply.text.as_str().into(), calls });
+                }
+            }
+            Event::EffectEnded { id, outcome, .. } => self.end(*id, outcome),
+            Event::EffectRefused { id, failure } => {
+                let unstarted = self.open.as_mut().and_then(|open| open.calls.iter_mut().find(|call| call.effect.is_none()));
+                if let Some(call) = unstarted {
+                    (call.effect, call.result) = (Some(*id), Some(CallResult::failed(failure.to_string())));
+                }
+            }
+            Event::TurnSettled { .. } => self.close(),
+            _ => {}
+        }
+        self.messages.apply(recorded);
+        if let Event::TurnSettled { turn, settlement: Settlement::Failed(failure) | Settlement::Cancelled(failure), .. } =
+            &recorded.event
+            && let Some(before) = self.messages.next_index()
+        {
+            self.steps.push(PastStep { turn: *turn, before, kind: PastStepKind::Ended(failure.clone()) });
+        }
+    }
+
+    fn start(&mut self, id: EffectId, effect: &Effect) {
+        match effect {
+            Effect::Model { aside: false, .. } => {
+                self.close();
+                self.asked = Some(id);
+            }
+            Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => {
+                let Some(open) = &mut self.open else { return };
+                let of_this = |open: &OpenCall| open.call.id == call.call_id && open.result.is_none();
+                // A call that was agreed to is started for the second time.
+                let is_new = |open: &OpenCall| of_this(open) && open.effect.is_none();
+                let place = open.calls.iter().position(is_new).or_else(|| open.calls.iter().position(of_this));
+                if let Some(place) = place {
+                    open.calls[place].effect = Some(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, id: EffectId, outcome: &Outcome) {
+        let of_this = |open: &&mut OpenCall| open.effect == Some(id);
+        let Some(open) = self.open.as_mut().and_then(|open| open.calls.iter_mut().find(of_this)) else { return };
+        match outcome {
+            Outcome::Result(result) => open.result = Some(CallResult { changed: open.changed.take(), ..result.clone() }),
+            Outcome::Failed(failure) => open.result = Some(CallResult::failed(failure.to_string())),
+            // The call that was agreed to follows.
+            Outcome::Verdict(Verdict { approved: true, answer: None, arguments, .. }) => open.changed.clone_from(arguments),
+            Outcome::Verdict(verdict) => open.result = Some(decided(verdict)),
+            Outcome::Reply(_) | Outcome::Answer(_) | Outcome::Slept | Outcome::Kept(_) => {}
+        }
+    }
+
+    /// The calls of the last reply are all made.
+    fn close(&mut self) {
+        self.asked = None;
+        let Some(OpenCalls { turn, before, text, calls }) = self.open.take() else { return };
+        let closed = |open: OpenCall| {
+            let result = open.result.unwrap_or_else(|| CallResult::failed("no result: the turn ended first"));
+            (open.call, result)
+        };
+        let kind = PastStepKind::Calls { text, calls: calls.into_iter().map(closed).collect() };
+        self.steps.push(PastStep { turn, before, kind });
+    }
+}
+
+/// The result of a call that a person answered in its place, or declined.
+fn decided(verdict: &Verdict) -> CallResult {
+    match &verdict.answer {
+        Some(serde_json::Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
+        Some(answer) if verdict.approved => CallResult::good(answer.to_string()),
+        _ if verdict.reason.trim().is_empty() => CallResult::failed("not made: the person said no"),
+        _ => CallResult::failed(format!("not made: the person said no: {}", verdict.reason.trim())),
+    }
+}
