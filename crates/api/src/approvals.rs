@@ -44,6 +44,14 @@ pub struct Approval {
     pub pending: Pending,
 }
 
+impl Approval {
+    /// Who decides it, if the caller may not.
+    pub fn decided_by_others(&self) -> Option<String> {
+        let names: Vec<_> = self.approvers.iter().map(PersonId::as_str).collect();
+        (!names.is_empty()).then(|| format!("{} decides this", names.join(" or ")))
+    }
+}
+
 /// What is to be decided.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase")]

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use polis_api::{Approval, DecisionOutcome, DecisionRequest, Paging, Pending};
-use polis_domain::{Always, Changed, Matching, Review, Ruling, Wanted};
+use polis_domain::{Always, Changed, Matching, PersonId, Review, Ruling, Wanted};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -57,7 +57,11 @@ pub(crate) async fn list(transport: &Transport) -> Result<Vec<PendingApproval>, 
 impl PendingApproval {
     /// One line for people.
     pub(crate) fn describe(&self) -> String {
-        let Approval { id, agent_id: agent, .. } = &self.0;
+        let Approval { id, agent_id, person, .. } = &self.0;
+        let agent = match person {
+            Some(person) if *person != PersonId::owner() => format!("{agent_id} (for {person})"),
+            _ => agent_id.to_string(),
+        };
         match &self.pending {
             Pending::Approval { question, .. } if self.is_budget() => format!("{id}  {agent} asks: {question}"),
             Pending::Approval { question, call: Some(call), details, .. } => {
@@ -122,6 +126,12 @@ impl PendingApproval {
     pub(crate) fn advice(&self, config: &Config) -> String {
         let Approval { id, task_id: task, .. } = &self.0;
         let again = |command: String| config.command_to_continue(&command);
+        if let Some(who) = self.decided_by_others() {
+            return format!(
+                "{who}; the request continues then, or cancel it with `{}`",
+                config.command_line(&format!("cancel {task}"))
+            );
+        }
         match &self.pending {
             Pending::Approval { call, .. } => {
                 let more = match call {

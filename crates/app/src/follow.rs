@@ -186,7 +186,14 @@ impl RequestFollower<'_> {
             }
         };
         let Some(lines) = self.lines.as_deref_mut() else { return Ok(Some(RequestEnd::NeedsPerson(waiting))) };
-        for one in &waiting {
+        let (others, own): (Vec<_>, Vec<_>) = waiting.iter().partition(|one| one.decided_by_others().is_some());
+        for one in others {
+            if self.progress.is_news(&one.id) {
+                out::note(&format!("{}\n    {}", one.describe(), one.decided_by_others().unwrap_or_default()));
+            }
+        }
+        *asked = !own.is_empty();
+        for one in own {
             let answered = tokio::select! {
                 () = self.stop.cancelled() => return Ok(Some(RequestEnd::Stopped)),
                 answered = one.ask(self.transport, lines) => answered,

@@ -25,6 +25,8 @@ pub(crate) struct Progress {
     workflow: WorkflowProgress,
     /// What was shown about tool servers.
     servers: HashSet<String>,
+    /// The approvals of other persons that were shown.
+    approvals: HashSet<String>,
 }
 
 /// One line.
@@ -45,7 +47,13 @@ impl Progress {
             units: HashSet::new(),
             workflow: WorkflowProgress::default(),
             servers: HashSet::new(),
+            approvals: HashSet::new(),
         }
+    }
+
+    /// Whether an approval of this id is shown for the first time.
+    pub(crate) fn is_news(&mut self, approval: &str) -> bool {
+        self.approvals.insert(approval.to_owned())
     }
 
     /// Calls the agent of a conversation by its role.

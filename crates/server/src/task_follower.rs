@@ -339,6 +339,9 @@ pub(crate) fn describe_approval(approval: &Approval) -> String {
     if let Some(call) = call {
         message.push_str(&format!("\nTool: {}\nArguments: {}", call.tool, call.arguments));
     }
+    if let Some(who) = approval.decided_by_others() {
+        message.push_str(&format!("\nWho decides: {who}; you wait for them."));
+    }
     message
 }
 

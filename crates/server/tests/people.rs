@@ -502,6 +502,15 @@ async fn named_approvers_decide_for_everybody_and_nobody_decides_for_themselves(
     assert_eq!(decide(&ann).await.problem(), (403, "not_approver".to_owned()));
     let listed = bob.get("/api/approvals").await;
     assert_eq!((&listed["approvals"][0]["id"], &listed["approvals"][0]["call"]["arguments"]), (&json!(id), &json!("for bob")));
+    assert_eq!((&listed["approvals"][0]["person"], &listed["approvals"][0]["approvers"]), (&json!("ann"), &Value::Null));
+    // She is told beforehand who decides, and the page what it may offer.
+    assert_eq!(ann.get("/api/approvals").await["approvals"][0]["approvers"], json!(["bob"]));
+    let page = |of: &Value| ["person", "isApprover", "approvers"].map(|field| of[field].clone());
+    assert_eq!(page(&ann.get("/api/page").await), [json!("ann"), json!(false), json!(["bob"])]);
+    assert_eq!(page(&bob.get("/api/page").await), [json!("bob"), json!(true), json!([])]);
+    let chat = json!({ "model": "polis", "messages": [{ "role": "user", "content": call }] });
+    let answer = ann.post("/v1/chat/completions", chat).await["choices"][0]["message"]["content"].to_string();
+    assert!(answer.contains("bob decides this") && !answer.contains("Reply"), "{answer}");
     assert!(!listed.to_string().contains(SECRET), "he reads what he is asked, and no more: {listed}");
     let log = bob.get("/api/log?after=0").await;
     assert!(!log.to_string().contains(SECRET), "{log}");

@@ -90,6 +90,9 @@ pub(super) fn status(summary: &TaskSummary, envelopes: &Envelopes, task: &TaskId
 
 /// How a client answers what waits.
 fn answer_hint(approval: &Approval) -> &'static str {
+    if !approval.approvers.is_empty() {
+        return "The task continues when it is decided.";
+    }
     match &approval.pending {
         Pending::Question { wanted: Wanted::Text { .. }, .. } => "Send the answer to this task.",
         Pending::Question { wanted: Wanted::Form { .. }, .. } => {

@@ -56,6 +56,10 @@ pub(crate) fn interrupt(approval: &Approval, call: Option<(Arc<str>, Option<Arc<
             ("polis:parked", format!("It is parked: {failure}"), object(&properties, &["outcome"]), None)
         }
     };
+    let message = match approval.decided_by_others() {
+        Some(who) => format!("{message} ({who})"),
+        None => message,
+    };
     let metadata = json!({ "polis": serde_json::to_value(approval).unwrap_or_default() });
     Interrupt {
         id: approval.id.clone(),

@@ -6,7 +6,9 @@ use polis_api::{Approval, Decision, Pending};
 
 /// What a person reads when the society waits for them.
 pub(super) fn notice(waiting: &[Approval]) -> String {
-    let mut lines = vec!["Polis needs your decision before it continues:".to_owned()];
+    let is_own = waiting.iter().any(|approval| approval.approvers.is_empty());
+    let whose = if is_own { "your" } else { "another person's" };
+    let mut lines = vec![format!("Polis needs {whose} decision before it continues:")];
     for approval in waiting {
         let id = &approval.id;
         let (what, how) = match &approval.pending {
@@ -21,7 +23,10 @@ pub(super) fn notice(waiting: &[Approval]) -> String {
             }
             Pending::Parked { failure } => (format!("it is parked: {failure}"), format!("`again {id}`")),
         };
-        lines.push(format!("- {what}\n  Reply {how}."));
+        lines.push(match approval.decided_by_others() {
+            Some(who) => format!("- {what}\n  {who}; ask again later."),
+            None => format!("- {what}\n  Reply {how}."),
+        });
     }
     lines.join("\n")
 }
@@ -72,7 +77,8 @@ mod tests {
 
     fn approval(id: &str, what: Pending) -> Approval {
         let (agent_id, task_id) = ("root".into(), "t".into());
-        Approval { id: id.to_owned(), agent_id, task_id, thread: "root".into(), path: String::new(), pending: what }
+        let (thread, path, person) = ("root".into(), String::new(), None);
+        Approval { id: id.to_owned(), agent_id, task_id, thread, path, person, approvers: Vec::new(), pending: what }
     }
 
     fn ask(id: &str) -> Approval {
