@@ -226,18 +226,22 @@ export type Approval = ({
   /** Why it is blocked. */
   failure: Failure;
   kind: "parked";
-}) & {
+}) & ({
   /** The agent whose turn waits. */
   agentId: AgentId;
+  /** The persons who decide it, if the caller may not. */
+  approvers?: Array<PersonId>;
   /** Names it in a decision. */
   id: string;
   /** The sub-thread's path from there. */
   path: string;
+  /** The person whose work it is. */
+  person?: PersonId | null;
   /** The request that it works on. */
   taskId: TaskId;
   /** The main thread of the agent. */
   thread: ThreadId;
-};
+});
 
 /** Everything that waits for a person. */
 export type Approvals = {
@@ -1571,9 +1575,17 @@ export type Outcome = {
 
 /** What the operator adds to the page. */
 export type PageAdditions = {
+  /** The persons who decide their approvals; none if they do so themselves. */
+  approvers: Array<PersonId>;
   /** Scripts to load, by the names of their files. */
   components: Array<string>;
+  /** Whether they decide the approvals of others. */
+  isApprover: boolean;
   liveHtml: boolean;
+  /** The person who looks at it. */
+  person: PersonId;
+  /** What their token may do. */
+  scopes: Array<string>;
 };
 
 /** The pattern of an argument. */

@@ -1,25 +1,31 @@
-// What the operator says about components: which scripts there are, and whether documents of models may be live.
+// What the server says about the page: which scripts the operator adds, whether documents of models may be live, and who looks
+// at it with which rights.
 
 import { useSyncExternalStore } from 'react'
 import { get } from '../api'
+import type { PageAdditions } from '../wire'
 
 const listeners = new Set<() => void>()
-let isLive = false
+let page: PageAdditions | undefined
 
 /** Asks the server; gives the scripts. */
 export async function loadPage(): Promise<string[]> {
-  const page = await get<{ components: string[]; liveHtml: boolean }>('/api/page').catch(() => undefined)
-  isLive = page?.liveHtml ?? false
+  page = await get<PageAdditions>('/api/page').catch(() => undefined)
   for (const listener of listeners) listener()
   return page?.components ?? []
 }
 
-export function useLiveHtml(): boolean {
+/** What the server said; nothing before it has answered. */
+export function usePage(): PageAdditions | undefined {
   return useSyncExternalStore(
     (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    () => isLive,
+    () => page,
   )
+}
+
+export function useLiveHtml(): boolean {
+  return usePage()?.liveHtml ?? false
 }

@@ -178,6 +178,8 @@ export interface Waiting {
   agent: string
   task: string
   thread: string
+  /** Whose work it is, where it is that of another person. */
+  person?: string
   what:
     | { kind: 'approval'; question: string; details?: unknown; call?: Call; deadline?: number }
     | { kind: 'question'; question: string; details?: unknown; wanted: Wanted; server?: string; call?: Call; deadline?: number }

@@ -4,12 +4,14 @@ import { count, setLanguage, t, useLanguage } from '../i18n'
 import { VIEWS, type View, homeOf, href } from '../router'
 import { useLine, useStore } from '../store/store'
 import { nextTheme, useTheme } from '../theme'
+import { useOthers } from '../views/inbox/others'
 import { money, number } from './format'
 import { Icon } from './Icon'
 import { Link } from './Link'
 
 export function Rail({ view }: { view: View }) {
-  const waiting = useStore((state) => state.waiting.size + state.unlistedWaiting)
+  const own = useStore((state) => state.waiting.size + state.unlistedWaiting)
+  const waiting = own + useOthers().length
   const running = useStore((state) => [...state.requests.values()].some((request) => request.open.size > 0))
   return (
     <nav className="rail" aria-label={t('nav.label')}>

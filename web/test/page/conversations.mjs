@@ -23,8 +23,8 @@ const ended = async (one, task) => {
 }
 
 /** A society of its own, so that the list has only what the check puts there. */
-const alone = (check) => async (tools) => {
-  const one = await tools.society({ program: tools.program, model: tools.model, settings: ASK })
+const alone = (check, settings = ASK) => async (tools) => {
+  const one = await tools.society({ program: tools.program, model: tools.model, settings })
   try {
     await check(tools, one)
   } finally {
@@ -64,6 +64,26 @@ export const checks = [
       }
       assert.deepEqual([owner.trouble, bob.trouble], [[], []])
     }),
+  ],
+  [
+    'a named approver decides in the inbox, and the person who asked reads who decides',
+    alone(async ({ open, program }, one) => {
+      const bob = await open(await forPerson(one, program, 'bob'), { path: '/chat' })
+      const carl = await open(await forPerson(one, program, 'carl'), { path: '/inbox' })
+      await write(bob, 'write the report')
+      await bob.locator('.approval', { hasText: 'carl decides this' }).waitFor()
+      assert.ok(await bob.getByRole('button', { name: /^Approve/ }).isDisabled())
+      const card = carl.locator('.approval', { hasText: 'for bob' })
+      await card.waitFor()
+      assert.equal(await carl.locator('.rail .count').innerText(), '1')
+      await card.getByRole('button', { name: /^Approve/ }).click()
+      await card.waitFor({ state: 'detached' })
+      await bob.locator('.approval').waitFor({ state: 'detached' })
+      const owner = await open(one, { path: '/chat' })
+      await owner.locator('.conversations .entry', { hasText: 'bob' }).waitFor()
+      assert.equal(await bob.locator('.conversations .entry', { hasText: 'bob' }).count(), 0, 'one does not read one’s own name')
+      assert.deepEqual([bob.trouble, carl.trouble, owner.trouble], [[], [], []])
+    }, `${ASK}\n[server]\napprovers = ["carl"]\n`),
   ],
   [
     'a conversation starts at /chat with its model and strategy, and both can be changed later',

@@ -2,6 +2,7 @@
 // here, so that every entry is live.
 
 import { Suspense, lazy, useEffect, useState } from 'react'
+import { usePage } from '../../components/page'
 import { t } from '../../i18n'
 import { href } from '../../router'
 import { conversationStatus, sortedConversations } from '../../store/derive'
@@ -120,6 +121,7 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
 function Entry({ chat, isHere, status, onPick, onRename }: { chat: Chat; isHere: boolean; status: Status; onPick: () => void; onRename: () => void }) {
   const title = plainText(chat.title)
   const isLoud = status !== 'idle'
+  const person = usePage()?.person
   return (
     <div className="entry" data-current={isHere || undefined}>
       <Link className="entry-link" href={href('chat', [chat.id])} aria-current={isHere ? 'true' : undefined} onClickCapture={onPick}>
@@ -127,6 +129,7 @@ function Entry({ chat, isHere, status, onPick, onRename }: { chat: Chat; isHere:
         <span className="entry-foot">
           {isLoud ? <Badge status={status} /> : <StatusIcon status={status} size={13} />}
           {!isLoud && <span className="unseen">{t('status.idle')}</span>}
+          {person !== undefined && chat.person !== person && <span className="faint">{chat.person}</span>}
           <time className="numbers" dateTime={new Date(chat.activeAt).toISOString()}>{clock(chat.activeAt)}</time>
         </span>
       </Link>

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from 'react'
 import { post } from '../../api'
+import { usePage } from '../../components/page'
 import { isKey, t } from '../../i18n'
 import { href } from '../../router'
 import { addressOf, agentName } from '../../store/derive'
@@ -21,6 +22,7 @@ import { complain } from '../chat/actions'
 import { asked } from './asked'
 import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
+import { look } from './others'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
 
@@ -40,21 +42,28 @@ export function ApprovalCard({ waiting, hasKeys = false, onEdit }: CardProps) {
     try {
       await post(`/api/approvals/${encodeURIComponent(waiting.id)}`, body)
       announce(t('approval.sent'))
+      if (waiting.person !== undefined) await look()
     } catch (error) {
       setTrouble(complain(error))
       setBusy(false)
     }
   }
   const { what } = waiting
-  const props = { waiting, answer, isBusy, hasKeys }
+  const page = usePage()
+  const isForOthers = ['approval', 'grant', 'in_doubt'].includes(what.kind) && (page?.approvers.length ?? 0) > 0
+  const isClosed = isForOthers || page?.scopes.includes('approve') === false
+  const props = { waiting, answer, isBusy, hasKeys: hasKeys && !isClosed }
   return (
-    <article className="approval" aria-label={t('approval.label', { agent: agentName(store.state, waiting.agent) })}>
+    <article className="approval" aria-label={t(isForOthers ? 'approval.label.others' : 'approval.label', { agent: agentName(store.state, waiting.agent) })}>
       <Head waiting={waiting} />
-      {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
-      {what.kind === 'question' && <QuestionForm {...props} what={what} />}
-      {what.kind === 'grant' && <Grant {...props} what={what} />}
-      {what.kind === 'in_doubt' && <InDoubt {...props} what={what} />}
-      {what.kind === 'parked' && <Parked {...props} what={what} />}
+      {isClosed && <p className="notice">{isForOthers ? t('approval.others', { who: page?.approvers.join(', ') ?? '' }) : t('approval.not_allowed')}</p>}
+      <fieldset className="plain" disabled={isClosed}>
+        {what.kind === 'approval' && <Agreement {...props} what={what} onEdit={onEdit} />}
+        {what.kind === 'question' && <QuestionForm {...props} what={what} />}
+        {what.kind === 'grant' && <Grant {...props} what={what} />}
+        {what.kind === 'in_doubt' && <InDoubt {...props} what={what} />}
+        {what.kind === 'parked' && <Parked {...props} what={what} />}
+      </fieldset>
       {trouble && <p className="bad">{trouble}</p>}
     </article>
   )
@@ -80,6 +89,7 @@ function Head({ waiting }: { waiting: Waiting }) {
       <span className="approval-who">
         <Icon name="agent" size={16} />
         <strong>{agentName(store.state, waiting.agent)}</strong>
+        {waiting.person !== undefined && <span className="faint">{t('approval.for', { person: waiting.person })}</span>}
         {thread?.parent && <code className="address">{addressOf(store.state, thread)}</code>}
       </span>
       {call && <Risk call={call} />}

@@ -2,11 +2,13 @@
 
 import { useEffect, useState } from 'react'
 import { post } from '../../api'
+import { usePage } from '../../components/page'
 import { count, t } from '../../i18n'
 import { store, useLog, useView } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { complain } from '../chat/actions'
 import { ApprovalCard } from './ApprovalCard'
+import { look, useOthers } from './others'
 
 export function InboxView({ rest }: { rest: string[] }) {
   const state = useLog()
@@ -19,12 +21,15 @@ export function InboxView({ rest }: { rest: string[] }) {
     store.load('inbox', 'frame').catch(() => undefined)
   }, [isShort])
   const [trouble, setTrouble] = useState('')
-  const all = [...state.waiting.values()].sort((a, b) => a.at - b.at)
+  const others = useOthers()
+  const all = [...others, ...[...state.waiting.values()].sort((a, b) => a.at - b.at)]
   const [edited, setEdited] = useState<ReadonlySet<string>>(new Set())
-  const plain = all.filter((waiting) => waiting.what.kind === 'approval' && waiting.what.call)
+  const mayDecide = usePage()?.approvers.length === 0
+  const plain = all.filter((waiting) => mayDecide && waiting.what.kind === 'approval' && waiting.what.call)
   const approveAll = async () => {
     try {
       for (const waiting of plain) await post(`/api/approvals/${encodeURIComponent(waiting.id)}`, { approved: true })
+      if (others.length > 0) await look()
     } catch (error) {
       setTrouble(complain(error))
     }
