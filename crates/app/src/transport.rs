@@ -99,8 +99,11 @@ impl Transport {
                 Ok(Self::in_process(wiring::open(config, &Store::open(config, log)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
-                Some(url) => connect_or_create(config, &url, token::read(&config.data)?, purpose).await,
-                None => Err(CliError::new("data_locked", message)),
+                Some(url) => connect_or_create(config, &url, token_for(config)?, purpose).await,
+                None => {
+                    let advice = "wait for it, or run `polis serve` here, which several commands can use at once";
+                    Err(CliError::new("data_locked", format!("{message}; {advice}")))
+                }
             },
             Err(error) => Err(error.into()),
         }

@@ -66,6 +66,17 @@ async fn a_page_begins_at_the_request_that_is_wanted_and_says_what_follows() {
 }
 
 #[tokio::test]
+async fn the_first_request_of_a_conversation_has_nothing_before_it() {
+    let rig = Rig::start().await;
+    let program = polis_testkit::Program(vec![Op::Say("x".into())]).text();
+    let accepted = rig.post("/api/submit", json!({ "text": program })).await.ok();
+    rig.ending(&accepted["taskId"].as_str().unwrap().into()).await;
+    let id = accepted["conversation"].as_str().unwrap();
+    let view = rig.get(&format!("/api/views/conversation/{id}?task={}", accepted["taskId"].as_str().unwrap())).await.ok();
+    assert_eq!((turns_of_thread(&view, id).len(), &find(&view, "threads", &json!(id))["earlier"]), (1, &Value::Null));
+}
+
+#[tokio::test]
 async fn a_settled_turn_is_brief_with_its_delegations_and_its_view_has_the_steps() {
     let rig = Rig::start().await;
     rig.run(vec![Op::Spawn("bob".into())]).await;

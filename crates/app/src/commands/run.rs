@@ -88,8 +88,10 @@ async fn one_request(
     let mut progress = Progress::of(task.clone());
     continued.iter().for_each(|continued| progress.name(&continued.id, &continued.role_id));
     out::note(&match continued {
-        None => format!("polis: conversation {conversation} (continue it with --continue or --conversation {conversation})"),
-        Some(continued) => format!("polis: conversation {conversation}: {}", continued.title),
+        None => format!(
+            "polis: conversation {conversation} (continue it with --continue or --conversation {conversation}), request {task}"
+        ),
+        Some(continued) => format!("polis: conversation {conversation} ({}), request {task}", continued.title),
     });
     let show = match (args.json, stdout().is_terminal()) {
         (true, _) => ProgressOutput::Json,

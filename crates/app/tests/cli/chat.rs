@@ -124,7 +124,7 @@ fn at_a_terminal_a_backslash_continues_the_line_and_an_unknown_command_is_not_se
 #[test]
 fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
     let home = Home::new();
-    let model = ModelServer::start(vec![Reply::Say(&["well"]), Reply::Hang, Reply::Say(&["fine"])]);
+    let model = ModelServer::start(vec![Reply::Say(&["well"]), Reply::Stall(&["half ", "of it"]), Reply::Say(&["fine"])]);
     let mut command = home.command(&["chat"]);
     model.set(&mut command);
     let mut terminal = Terminal::start(command);
@@ -133,8 +133,7 @@ fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
     terminal.until("well");
     terminal.until("> ");
     terminal.types("two\n");
-    model.wait();
-    model.wait();
+    terminal.until("half of it");
     terminal.interrupt();
     terminal.until("the request is cancelled, the conversation goes on");
     terminal.until("> ");
@@ -143,7 +142,12 @@ fn ctrl_c_at_a_terminal_stops_the_request_and_the_second_one_the_chat() {
     terminal.until("> ");
     terminal.interrupt();
     assert_eq!(terminal.ends(), Some(130));
-    assert_eq!(last_asked(&model), ["one", "two", "three"], "what was said is kept");
+    let note =
+        "[polis] Your turn was stopped here, before you had answered: the person pressed Ctrl-C. What its calls did is done.";
+    assert_eq!(last_asked(&model), ["one", "two", note, "three"], "what was said is kept");
+    let requests = model.requests.lock().unwrap();
+    let shown = requests.last().unwrap().1["messages"].to_string();
+    assert!(shown.contains(r#"{"content":"half of it","role":"assistant"}"#), "also of the reply: {shown}");
 }
 
 #[test]

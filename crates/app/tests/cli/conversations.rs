@@ -36,8 +36,10 @@ fn each_run_starts_a_conversation_and_names_it_on_stderr_only() {
     for args in [&["run", "hello"][..], &["run", "--json", "hello"]] {
         let done = home.polis(args);
         let id = done.conversation();
-        let line = format!("polis: conversation {id} (continue it with --continue or --conversation {id})\n");
+        let line = format!("polis: conversation {id} (continue it with --continue or --conversation {id}), request ");
         assert!(id.starts_with("c-") && done.stderr.contains(&line), "{}", done.stderr);
+        let request = done.stderr.split(&line).nth(1).unwrap().lines().next().unwrap();
+        assert!(home.polis(&["result", request]).ok().contains("offline model"));
         assert!(!done.stdout.contains("polis: conversation"), "{}", done.stdout);
         let shown = home.polis(&["show", &id]).ok();
         assert!(shown.starts_with(&format!("{id}  (phase initial_phase, 2 messages)\n")), "{shown}");

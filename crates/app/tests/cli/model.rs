@@ -18,6 +18,8 @@ pub(crate) enum Reply {
     Repeat,
     /// Streams these chunks of text and breaks off.
     Half(&'static [&'static str]),
+    /// Streams these chunks of text and no more, and stays connected.
+    Stall(&'static [&'static str]),
     /// Refuses.
     Refuse(u16, &'static str),
     /// Never answers.
@@ -89,6 +91,11 @@ fn serve(
             Reply::Call(tool, arguments) => call(&mut stream, tool, &arguments),
             Reply::Half(pieces) => begin(&mut stream)
                 .and_then(|()| pieces.iter().try_for_each(|piece| chunk(&mut stream, json!({ "content": piece }), None))),
+            Reply::Stall(pieces) => begin(&mut stream).and_then(|()| {
+                let sent = pieces.iter().try_for_each(|piece| chunk(&mut stream, json!({ "content": piece }), None));
+                silent.push(stream);
+                sent
+            }),
             Reply::Refuse(status, message) => refuse(&mut stream, status, message),
             Reply::Hang => {
                 silent.push(stream);

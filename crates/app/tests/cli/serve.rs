@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::model::{ModelServer, Reply};
-use super::support::{Home, http, is_ending};
+use super::support::{Done, Home, http, is_ending};
 
 #[test]
 fn a_server_says_where_it_is_answers_and_keeps_what_it_was_told() {
@@ -171,6 +171,9 @@ fn a_token_for_others_does_what_it_may_until_it_is_revoked() {
     assert_eq!(asked("GET", "/api/agents", "").0, 200);
     assert_eq!(asked("POST", "/api/submit", "{\"text\":\"hello\"}").0, 200);
     assert_eq!(asked("POST", "/api/agents/root/terminate", "{}").1["code"], json!("missing_scope"));
+    // In the server's own folder too, the token that is named counts.
+    let named = home.command(&["terminate", "root"]).env("POLIS_TOKEN", token).output().unwrap();
+    Done::from(named).fails(1, "missing_scope");
     home.polis(&["token", "new", "--name", "bot"]).fails(1, "token_exists");
     home.polis(&["token", "new", "--name", "b", "--scope", "write"]).fails(2, "bad_scope");
     assert_eq!(home.polis(&["token", "list"]).ok().trim(), "bot  read,send");

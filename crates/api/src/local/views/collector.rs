@@ -93,10 +93,12 @@ impl<'a> EventCollector<'a> {
         }
     }
 
-    /// Whether a thread has events before a position.
+    /// Whether a thread has something to show before a position.
     pub(super) async fn has_before(&mut self, thread: &ThreadId, seq: Seq) -> Result<bool, LogError> {
         let through = Seq(seq.0.saturating_sub(1));
-        Ok(!self.read(thread, ThreadRange { through, newest: 1, ..ThreadRange::ALL }).await?.is_empty())
+        let last = self.read(thread, ThreadRange { through, newest: 1, ..ThreadRange::ALL }).await?.pop();
+        let is_bare_start = |event: &Event| matches!(event, Event::ConversationStarted { messages, .. } if messages.is_empty());
+        Ok(last.is_some_and(|last| !is_bare_start(&last.event)))
     }
 
     /// Collects one turn; returns its thread, none if there is no such turn.
