@@ -424,8 +424,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn cancel_task(&mut self) -> Option<Command> {
-        let task = self.task();
-        Some(Command::Cancel { target: Target::Task(task), reason: String::new(), said: Vec::new() })
+        Some(Command::Cancel { target: Target::Task(self.task()), reason: String::new(), said: Vec::new() })
     }
 
     fn cancel_turn(&mut self) -> Option<Command> {
