@@ -32,11 +32,16 @@ fn turn_of(request: &ModelRequest) -> (&str, Vec<&str>) {
     let asked = |message: &ChatMessage| matches!(message, ChatMessage::User { .. });
     let last = request.messages.iter().rposition(asked).unwrap();
     let ChatMessage::User { text, .. } = &request.messages[last] else { unreachable!() };
-    let result = |message| match message {
-        &ChatMessage::Tool { ref content, .. } => Some(&**content),
-        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
-    };
-    (text, request.messages[last..].iter().filter_map(result).collect())
+    (
+        text,
+        request.messages[last..]
+            .iter()
+            .filter_map(|message| match message {
+                ChatMessage::Tool { content, .. } => Some(&**content),
+                ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+            })
+            .collect(),
+    )
 }
 
 async fn open_with(model: impl Model + 'static, log: Arc<MemoryLog>, context: ContextLimits) -> Society {

@@ -25,11 +25,13 @@ fn who(request: &ModelRequest) -> &str {
 fn results(request: &ModelRequest) -> Vec<&str> {
     let of_this_turn =
         request.messages.rsplit(|message| matches!(message, ChatMessage::User { .. })).next().unwrap_or_default();
-    let content = |message| match message {
-        &ChatMessage::Tool { ref content, .. } => Some(&**content),
-        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
-    };
-    of_this_turn.iter().filter_map(content).collect()
+    of_this_turn
+        .iter()
+        .filter_map(|message| match message {
+            ChatMessage::Tool { content, .. } => Some(&**content),
+            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+        })
+        .collect()
 }
 
 /// A root that makes these calls one after another and then answers with all results, in a society of others who answer at once.
