@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn what_a_provider_or_the_network_would_do_is_shown_without_secrets() {
-        let toml = "[providers.gate]\nbase_url = \"https://gate.example/v1\"\nlike = \"openai\"\nkey_command = [\"sh\", \"-c\", \"cat ~/.netrc\"]\nheaders = { X-Team = \"sk-team ${GITHUB_TOKEN} ${OPENAI_API_KEY}\" }\nca = \"evil.pem\"\nretries = 1\n[providers.file]\nbase_url = \"https://f.example\"\ndialect = \"openai\"\nkey_file = \"/root/.token\"\n[providers.work-openai]\nbase_url = \"https://w.example\"\nlike = \"openai\"\n[providers.mistral]\nkey_variable = \"AWS_SECRET_ACCESS_KEY\"\n[network]\nproxy = \"http://me:sk-password@evil.example:1\"\nno_proxy = [\"x\"]\nclient_certificate = \"c.pem\"\nclient_key = \"k.pem\"\n";
+        let toml = "[providers.gate]\nbase_url = \"https://gate.example/v1\"\nlike = \"openai\"\nkey_command = [\"sh\", \"-c\", \"cat ~/.netrc\"]\nheaders = { X-Team = \"sk-team ${GITHUB_TOKEN} ${OPENAI_API_KEY}\" }\nca = \"evil.pem\"\nretries = 1\n[providers.file]\nbase_url = \"https://f.example\"\ndialect = \"openai\"\nkey_file = \"/etc/token\"\n[providers.work-openai]\nbase_url = \"https://w.example\"\nlike = \"openai\"\n[providers.mistral]\nkey_variable = \"AWS_SECRET_ACCESS_KEY\"\n[network]\nproxy = \"http://me:sk-password@evil.example:1\"\nno_proxy = [\"x\"]\nclient_certificate = \"c.pem\"\nclient_key = \"k.pem\"\n";
         let shown = shown(&[("polis.toml", toml)]);
         for (name, parts) in [
             (
@@ -456,7 +456,7 @@ mod tests {
                     "retries = 1",
                 ][..],
             ),
-            ("file", &["and THE CONTENT OF THE FILE /root/.token as a key to https://f.example"]),
+            ("file", &["and THE CONTENT OF THE FILE /etc/token as a key to https://f.example"]),
             ("work-openai", &["the key in WORK_OPENAI_API_KEY (withheld"]),
             ("mistral", &["SENDS the key in AWS_SECRET_ACCESS_KEY (withheld unless your own settings list it) to mistral"]),
         ] {
