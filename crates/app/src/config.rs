@@ -9,13 +9,16 @@ use polis_agents::workflow::RunSettings;
 use polis_api::AskAboutPlans;
 use polis_domain::{Budgets, SocietyId};
 use polis_engine::{ForkError, is_society_name};
-use polis_providers::Rate;
+use polis_http::HttpOptions;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
+use toml::Spanned;
 
 use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
-use crate::config_file::{self, ArtifactSettings, ConfigFile, ServerSection, SocietySection, ToolsSection};
+use crate::config_file::{
+    ArtifactSettings, ConfigFile, NetworkSection, ProviderSection, ServerSection, SocietySection, ToolsSection,
+};
 use crate::error::CliError;
 use crate::mcp_servers;
 use crate::remotes::Remote;
@@ -55,8 +58,10 @@ pub(crate) struct Config {
     pub(crate) budgets: Budgets,
     /// The value of `--budget`.
     budget_flag: Option<RequestBudget>,
-    /// How fast vendors may be asked.
-    pub(crate) rates: Vec<(String, Rate)>,
+    /// The endpoints of models that have settings, by name.
+    pub(crate) providers: BTreeMap<String, ProviderSection>,
+    /// Proxies and certificates for everything that goes out.
+    network: NetworkSection,
     /// A table of prices of one's own.
     pub(crate) prices: Option<PathBuf>,
     pub(crate) workspace: PathBuf,
@@ -93,8 +98,6 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Which files of the folder count.
     pub(crate) trust: Trust,
-    /// Addresses of vendors, by the variable that would set them.
-    base_urls: BTreeMap<String, String>,
 }
 
 /// Settings that can differ between societies.
@@ -158,7 +161,11 @@ impl Config {
         let (record, replay) = (path(|with| &with.record), path(|with| &with.replay));
         let read_later = [FILE, mcp_servers::FILE].map(PathBuf::from);
         let files = cli.config.iter().chain(&record).chain(&replay).chain(&file.prices).cloned().chain(read_later);
-        let (files, scripts) = (files.collect(), trust.named_files().collect());
+        let providers: BTreeMap<_, _> =
+            std::mem::take(&mut file.providers).into_iter().map(|(name, section)| (name.into_inner(), section)).collect();
+        let network = file.network.take().map(Spanned::into_inner).unwrap_or_default();
+        let secrets = providers.values().flat_map(ProviderSection::private_files).chain(network.private_files()).cloned();
+        let (files, scripts) = (files.chain(secrets).collect(), trust.named_files().collect());
         let mut servers = match trust.user() {
             Some(user) => mcp_servers::read_user_file(user)?,
             None => Vec::new(),
@@ -190,7 +197,8 @@ impl Config {
             rules,
             budgets: Budgets::default(),
             budget_flag: with.and_then(|with| with.budget),
-            rates: file.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
+            providers,
+            network,
             prices: file.prices,
             workspace: PathBuf::new(),
             listen,
@@ -207,11 +215,6 @@ impl Config {
             foreign_servers,
             trust,
             remotes: file.remotes,
-            base_urls: file
-                .providers
-                .into_iter()
-                .filter_map(|(name, it)| Some((config_file::address_variable(name.get_ref())?, it.base_url?)))
-                .collect(),
         };
         Ok(base.of(&society))
     }
@@ -261,12 +264,19 @@ impl Config {
         self.data.join("logins")
     }
 
-    /// An environment variable, or the setting of the file in its place.
+    /// An environment variable; one with a key is the society's own.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        let name = if name.ends_with("_KEY") { format!("{}{name}", self.keys) } else { name.to_owned() };
-        let name = name.as_str();
-        let set = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        set.or_else(|| self.base_urls.get(name).cloned())
+        let named_by =
+            |(provider, section): (&String, &ProviderSection)| section.key_variable(provider).is_some_and(|it| it == name);
+        let is_key = name.ends_with("_KEY") || self.providers.iter().any(named_by);
+        let name = if is_key { format!("{}{name}", self.keys) } else { name.to_owned() };
+        std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+    }
+
+    /// Proxies and certificates: `[network]`, and the environment for what it does not set.
+    pub(crate) fn network(&self) -> Result<HttpOptions, CliError> {
+        let applied = self.network.apply(HttpOptions::from_env());
+        applied.map_err(|what| CliError::usage("bad_config", format!("in [network] of polis.toml {what}")))
     }
 
     /// The command line that continues the work: on the same data, with the same model and workspace.

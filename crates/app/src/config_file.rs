@@ -1,6 +1,8 @@
 //! Reads `polis.toml`. Its errors name the position and never quote the line: it may contain a key.
 
+mod network;
 mod precedence;
+mod providers;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +13,7 @@ use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, RoleId};
 use polis_engine::ForkError;
-use polis_providers::Rate;
-use polis_providers::vendors::{VENDORS, Vendor};
+use polis_providers::vendors;
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, RuleAction};
@@ -30,7 +31,9 @@ use crate::remotes::{Remote, RemoteSection};
 use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
+pub(crate) use network::NetworkSection;
 use precedence::combined;
+pub(crate) use providers::ProviderSection;
 
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -49,6 +52,8 @@ pub(crate) struct ConfigFile {
     pub(crate) budget: BudgetSection,
     #[serde(default)]
     pub(crate) providers: BTreeMap<Spanned<String>, ProviderSection>,
+    #[serde(default)]
+    pub(crate) network: Option<Spanned<NetworkSection>>,
     #[serde(default)]
     pub(crate) tools: ToolsSection,
     #[serde(default)]
@@ -188,14 +193,6 @@ impl From<ArtifactsSection> for ArtifactSettings {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ProviderSection {
-    pub(crate) base_url: Option<String>,
-    requests_per_minute: Option<u32>,
-    tokens_per_minute: Option<u64>,
-}
-
 /// One `[[policy]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -289,6 +286,10 @@ impl ConfigFile {
                 Ok(text) => {
                     let mut user = parse(&text, &path)?;
                     user.servers.iter_mut().for_each(|server| mcp_servers::set_working_dir(server, &path));
+                    if let Some(folder) = path.parent() {
+                        user.providers.values_mut().for_each(|provider| provider.set_folder(folder));
+                        user.network.iter_mut().for_each(|network| network.get_mut().set_folder(folder));
+                    }
                     user
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Self::default(),
@@ -336,6 +337,25 @@ impl ConfigFile {
             }
             None => true,
         });
+        self.providers.retain(|name, provider| {
+            let name = name.get_ref();
+            if let Some(variable) = provider.variables(name).into_iter().find(is_withheld) {
+                withheld(&format!("[providers.{name}]"), &variable);
+                return false;
+            }
+            if let Some(program) = provider.program() {
+                provider.set_guard(mcp_servers::program_guard(program, trust));
+            }
+            provider.network().certificate_files().all(|file| trust.admits_file(file))
+        });
+        if let Some(network) = &self.network {
+            let network = network.get_ref();
+            let variable = network.variables().into_iter().find(is_withheld);
+            variable.iter().for_each(|variable| withheld("[network]", variable));
+            if variable.is_some() || !network.certificate_files().all(|file| trust.admits_file(file)) {
+                self.network = None;
+            }
+        }
         let (given, kept_back): (Vec<_>, _) =
             std::mem::take(&mut self.tools.environment).into_iter().partition(|name| !is_withheld(name));
         kept_back.iter().for_each(|name| withheld("[tools] environment", name));
@@ -403,12 +423,17 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<ConfigFile, CliError> {
     };
     let mut file: ConfigFile =
         toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-    for name in file.providers.keys() {
-        if address_variable(name.get_ref()).is_none() {
-            let known: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).collect();
-            let what = format!("unknown provider `{}`, expected one of {}", name.get_ref(), known.join(", "));
-            return Err(bad(name.span().start, what));
+    for (name, provider) in std::mem::take(&mut file.providers) {
+        let (span, written) = (name.span(), name.into_inner());
+        provider.check(&written).map_err(|what| bad(span.start, what))?;
+        let name = vendors::find(&written).map_or(written.clone(), |vendor| vendor.name.to_owned());
+        if file.providers.insert(Spanned::new(span.clone(), name), provider).is_some() {
+            return Err(bad(span.start, format!("the provider `{written}` has another section under its other name")));
         }
+    }
+    if let Some(network) = &file.network {
+        let what = network.get_ref().check();
+        what.map_err(|what| bad(network.span().start, format!("in [network] {what}")))?;
     }
     for name in file.society.keys() {
         if !polis_engine::is_society_name(name.get_ref()) {
@@ -434,12 +459,6 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<ConfigFile, CliError> {
     Ok(file)
 }
 
-/// The variable that sets a vendor's address.
-pub(crate) fn address_variable(name: &str) -> Option<String> {
-    let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
-    vendor.map(Vendor::base_url_variable)
-}
-
 impl ConfigFile {
     /// Which calls may be made.
     pub(crate) fn rules(&mut self) -> Vec<Rule> {
@@ -452,14 +471,6 @@ impl ConfigFile {
             Rule { tool, server, agent, role, arguments, then, why, tainted }
         };
         std::mem::take(&mut self.policy).into_iter().map(rule).collect()
-    }
-}
-
-impl ProviderSection {
-    /// Its rate limit, if the file sets one.
-    pub(crate) fn rate(&self) -> Option<Rate> {
-        let rate = Rate { requests_per_minute: self.requests_per_minute, tokens_per_minute: self.tokens_per_minute };
-        Some(rate).filter(|rate| *rate != Rate::default())
     }
 }
 
@@ -575,13 +586,6 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_a_vendor_stands_in_for_its_variable() {
-        let file = parse("[providers.qwen]\nbase_url = \"http://h/v1\"\n", Path::new("x")).unwrap();
-        let named: Vec<_> = file.providers.keys().map(|name| address_variable(name.get_ref())).collect();
-        assert_eq!(named, [Some("DASHSCOPE_BASE_URL".to_owned())]);
-    }
-
-    #[test]
     fn mcp_servers_are_read_in_the_order_of_the_file() {
         let text = "[mcp.time]\ncommand = \"uvx\"\nargs = [\"mcp-server-time\"]\ntrusted = true\ntimeout_seconds = 1.5\nstart_wait_seconds = 0\ntools.now.effect = \"read\"\n[mcp.a]\nurl = \"https://h/mcp\"\nheaders = { Authorization = \"Bearer ${KEY}\" }\nenabled = false\n";
         let servers = parse(text, Path::new("x")).unwrap().servers;
@@ -613,7 +617,7 @@ mod tests {
         let file = parse(text, Path::new("x")).unwrap();
         assert_eq!(file.model, ["a/x", "b/y"]);
         let rates: Vec<_> = file.providers.values().map(ProviderSection::rate).collect();
-        assert_eq!(rates, [Some(Rate { requests_per_minute: Some(30), tokens_per_minute: None })]);
+        assert_eq!(rates, [polis_providers::Rate { requests_per_minute: Some(30), tokens_per_minute: None }]);
         let budgets = Budgets::try_from(file.budget).unwrap();
         assert_eq!(budgets.society, Budget { cost_nanos: Some(1_500_000_000), ..Budget::default() });
         assert_eq!(budgets.task, Budget { tokens: Some(9), time_ms: Some(30_000), ..Budgets::recommended().task });

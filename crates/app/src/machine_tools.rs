@@ -17,7 +17,7 @@ pub(crate) async fn tools(config: &Config, protected: &ProtectedPaths) -> Result
         tools.push(commands(config, protected).await.map_err(bad)?);
     }
     if config.tools.fetch {
-        tools.push(Box::new(FetchUrl::new(allowed)));
+        tools.push(Box::new(FetchUrl::new(allowed, &config.network()?)));
     }
     Ok(tools)
 }

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::EffectClass;
+use polis_providers::CommandGuard;
 use polis_tools::mcp::{OAuth, ServerSettings, ServerTransport, StartGuard, variable_names};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -196,13 +198,18 @@ pub(crate) fn restrict(server: &mut ServerSettings, trust: &Trust, allowed: &[St
         server.enabled = false;
     }
     let ServerTransport::Command { command, args, env, cwd } = &server.transport else { return };
-    let program = serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd });
+    let guard = program_guard(serde_json::json!({ "command": command, "args": args, "env": env, "cwd": cwd }), trust);
+    server.start_guard = StartGuard::new(move || guard());
+}
+
+/// Refuses a program of a folder's file while a file that it runs is not what was trusted. It is asked at each start: an agent may
+/// have written meanwhile, and the user may have trusted what it wrote.
+pub(crate) fn program_guard(program: serde_json::Value, trust: &Trust) -> CommandGuard {
     let trust = trust.clone();
-    // Asked at each start: an agent may have written meanwhile, and the user may have trusted what it wrote.
-    server.start_guard = StartGuard::new(move || match trust.changed_file_of(&program) {
+    Arc::new(move || match trust.changed_file_of(&program) {
         Some(file) => Err(format!("{} is not trusted as it is now; run polis trust ({CHANGED})", visible(&file))),
         None => Ok(()),
-    });
+    })
 }
 
 /// What agents may not write because a server loads it that trust does not bind.

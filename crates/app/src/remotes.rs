@@ -6,7 +6,7 @@ use polis_domain::{AgentId, Role, RoleId};
 use polis_engine::Society;
 use polis_ports::Tool;
 use polis_tools::a2a::RemoteAgent;
-use polis_tools::is_plain_http;
+use polis_tools::{HttpOptions, is_plain_http};
 use serde::Deserialize;
 
 use crate::error::CliError;
@@ -87,16 +87,16 @@ impl RemoteSection {
         }
         let agent = RemoteAgent { name: name.to_owned(), url, token_env, patience: Duration::from_secs_f64(seconds) };
         // A bad address is reported now, not when the agent is first called.
-        polis_tools::a2a::tools(std::slice::from_ref(&agent))
+        polis_tools::a2a::tools(std::slice::from_ref(&agent), &HttpOptions::default())
             .map_err(|_| "needs a `url` that begins with http:// or https://")?;
         Ok(enabled.unwrap_or(true).then_some(Remote { agent, description }))
     }
 }
 
 /// The tools by which they are spoken with.
-pub(crate) fn tools(remotes: &[Remote]) -> Result<Vec<Box<dyn Tool>>, CliError> {
+pub(crate) fn tools(remotes: &[Remote], network: &HttpOptions) -> Result<Vec<Box<dyn Tool>>, CliError> {
     let agents: Vec<RemoteAgent> = remotes.iter().map(|remote| remote.agent.clone()).collect();
-    polis_tools::a2a::tools(&agents).map_err(|what| CliError::usage("bad_config", what))
+    polis_tools::a2a::tools(&agents, network).map_err(|what| CliError::usage("bad_config", what))
 }
 
 /// Creates missing members. A failure is reported, and the society continues without that member.

@@ -94,6 +94,7 @@ fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Opt
         content,
         metric_interval,
         folder: config.data.join("telemetry"),
+        network: config.network().map_err(|error| error.to_string())?,
     }))
 }
 

@@ -10,6 +10,7 @@ use polis_api::{Api, ApiError, AskAboutPlans, BeginSociety, Caller, Local, LogPa
 use polis_client::{Client, Sse, SseEvent};
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
 use polis_engine::ForkError;
+use polis_http::Trust;
 use polis_ports::{Delta, Log, LogError};
 use polis_server::{LiveEvent, LiveEvents};
 use polis_store_local::LocalLog;
@@ -240,12 +241,12 @@ fn event_from_live(event: LiveEvent) -> Result<Option<WatchedEvent>, CliError> {
 }
 
 /// The polis that runs there. `POLIS_TLS_CA` names certificates to trust, where the world does not know its own.
-fn connect(url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Client, CliError> {
-    let client = Client::new(url, token.map(|token| token.as_str().to_owned()))?;
-    let client = match std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
-        Some(path) => client.trusting(Path::new(&path)),
-        None => client,
-    };
+fn connect(config: &Config, url: &str, token: Option<polis_server::Token>, prefix: String) -> Result<Client, CliError> {
+    let mut network = config.network()?;
+    if let Some(path) = std::env::var_os("POLIS_TLS_CA").filter(|path| !path.is_empty()) {
+        network.trust = Trust::Only(path.into());
+    }
+    let client = Client::with_network(url, token.map(|token| token.as_str().to_owned()), network)?;
     Ok(client.at(prefix))
 }
 
@@ -256,13 +257,13 @@ async fn connect_or_create(
     token: Option<polis_server::Token>,
     purpose: Purpose,
 ) -> Result<Transport, CliError> {
-    let client = connect(url, token.clone(), prefix(config))?;
+    let client = connect(config, url, token.clone(), prefix(config))?;
     if purpose.creates() && config.is_named {
         // Any other error appears with the next request.
         let is_there = client.health().await;
         if is_there.is_err_and(|error| error.code() == "unknown_society") {
             let request = BeginSociety { name: config.society.to_string() };
-            connect(url, token, String::new())?.begin_society(request).await?;
+            connect(config, url, token, String::new())?.begin_society(request).await?;
         }
     }
     Ok(Transport::Http(Box::new(client)))

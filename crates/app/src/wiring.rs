@@ -10,7 +10,8 @@ use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
-use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer, vendors};
+use polis_providers::vendors::{self, Setup};
+use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
 use polis_store_local::{LocalArtifacts, LocalLog};
 use polis_telemetry::{FollowHandle, Telemetry};
@@ -18,6 +19,7 @@ use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
 
 use crate::config::{CassetteMode, Config};
+use crate::config_file::ProviderSection;
 use crate::error::CliError;
 use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
@@ -260,8 +262,13 @@ struct ModelSetup {
 /// The models as they are set up.
 pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
     let bad = |error: vendors::OpenError| CliError::usage(error.code(), error.to_string());
-    let opened = vendors::open(config.models.first().map(String::as_str), &|name| config.variable(name)).await.map_err(bad)?;
-    let opened = opened.with_rates(config.rates.iter().cloned()).map_err(bad)?;
+    let network = config.network()?;
+    let endpoint = |(name, section): (&String, &ProviderSection)| section.endpoint(name, &network);
+    let endpoints = config.providers.iter().map(endpoint).collect::<Result<_, String>>();
+    let endpoints = endpoints.map_err(|what| CliError::usage("bad_config", what))?;
+    let setup = Setup { network, endpoints };
+    let model = config.models.first().map(String::as_str);
+    let opened = vendors::open_with(model, &|name| config.variable(name), setup).await.map_err(bad)?;
     let opened = opened.with_emulated_tools(&config.emulated_tools).map_err(bad)?;
     config.models.iter().try_for_each(|model| opened.find(model).map(drop)).map_err(bad)?;
     match &config.prices {
@@ -288,7 +295,7 @@ pub(crate) fn host_settings(models: &Models) -> HostSettings {
         name: name.to_owned(),
         needs: needs.map(ToString::to_string),
         key: match needs {
-            Some(vendors::OpenError::NoKey { variable, .. }) => Some((*variable).to_owned()),
+            Some(vendors::OpenError::NoKey { variable, .. }) => Some(variable.clone()),
             _ => None,
         },
         address: models.address(name).filter(is_here).map(str::to_owned),
@@ -383,7 +390,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
     let protected = protected.with_loaded_names(names.concat());
     let mut tools = machine_tools::tools(config, &protected).await?;
     tools.splice(..0, built_ins(&workspace.with_protected(protected), Arc::new(SystemClock)));
-    tools.extend(remotes::tools(&config.remotes)?);
+    tools.extend(remotes::tools(&config.remotes, &config.network()?)?);
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast(config).tools().iter().map(|tool| tool.name.clone()).collect();
     let ruled = |toolbox| {
@@ -395,7 +402,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }
     let closed = closed.into_iter().chain([config.data.clone()]).collect();
-    let options = McpOptions { closed, logins: Some(config.logins()), ..McpOptions::default() };
+    let options = McpOptions { closed, logins: Some(config.logins()), network: config.network()?, ..McpOptions::default() };
     let servers = McpServers::open(config.servers.iter().cloned(), options);
     let servers = Arc::new(servers);
     Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })

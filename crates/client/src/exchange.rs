@@ -1,13 +1,12 @@
 //! HTTP requests to a polis, encrypted for `https` addresses.
 
 use std::io;
-use std::path::Path;
 
 use futures_util::{Stream, StreamExt, stream};
 use polis_api::{ApiError, ProblemDetails};
 use polis_domain::Seq;
 use polis_http::header::{AUTHORIZATION, CONTENT_TYPE};
-use polis_http::{Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Trust, Uri};
+use polis_http::{Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Uri};
 use serde::de::DeserializeOwned;
 
 use crate::events::{Body, Sse};
@@ -108,6 +107,11 @@ pub struct Client {
 impl Client {
     /// The polis at this address, through the proxies of the environment; with `https` the system must trust its certificate.
     pub fn new(url: &str, token: Option<String>) -> Result<Self, ClientError> {
+        Self::with_network(url, token, HttpOptions::from_env())
+    }
+
+    /// The same with the proxies and certificates of `network`. Files are read when they are needed.
+    pub fn with_network(url: &str, token: Option<String>, network: HttpOptions) -> Result<Self, ClientError> {
         let bad = || ClientError::BadUrl(url.to_owned());
         let uri: Uri = url.trim().parse().map_err(|_| bad())?;
         let (scheme, usual) = match uri.scheme_str() {
@@ -117,13 +121,7 @@ impl Client {
         };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
         let url = format!("{scheme}://{host}:{}", uri.port_u16().unwrap_or(usual));
-        Ok(Self { http: HttpClient::from_env(), url, token, prefix: String::new() })
-    }
-
-    /// The same with other certificates to trust than those of the system: a PEM file. It is read when it is needed.
-    pub fn trusting(self, certificates: &Path) -> Self {
-        let http = HttpClient::new(HttpOptions { trust: Trust::Only(certificates.to_owned()), ..HttpOptions::from_env() });
-        Self { http, ..self }
+        Ok(Self { http: HttpClient::new(network), url, token, prefix: String::new() })
     }
 
     /// The same with what every target begins with, such as `/s/other` for another society.

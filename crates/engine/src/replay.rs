@@ -286,6 +286,10 @@ impl Model for NoCalls<dyn Model> {
     fn window(&self, model: &str) -> Option<u64> {
         self.port.window(model)
     }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        self.port.retries(model)
+    }
 }
 
 #[async_trait]

@@ -90,6 +90,13 @@ impl HttpOptions {
     }
 }
 
+/// Shows neither the proxies nor the resolver.
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions").field("trust", &self.trust).field("timeouts", &self.timeouts).finish_non_exhaustive()
+    }
+}
+
 impl Default for HttpOptions {
     fn default() -> Self {
         Self::new(Environment::default())
@@ -134,6 +141,11 @@ impl HttpClient {
         let connector = Connector { tcp: tcp(resolver, self.timeouts.connect), ..self.connector.clone() };
         let pool = Arc::new(Mutex::new(pool(&connector, self.max_idle_per_host)));
         Self { pool, connector, ..self.clone() }
+    }
+
+    /// Whether a proxy would carry a request to this address, and look its name up.
+    pub fn uses_proxy(&self, target: &Uri) -> Result<bool, HttpError> {
+        Ok(self.connector.proxies.for_target(target)?.is_some())
     }
 
     /// Sends a request and waits for the head of the response.

@@ -55,7 +55,18 @@ impl Environment {
     pub fn without_proxies(self) -> Self {
         Self { http_proxy: None, https_proxy: None, all_proxy: None, no_proxy: None, ..self }
     }
+
+    /// The same with this proxy for every address, or the text that names none.
+    pub fn with_proxy(self, proxy: &str) -> Result<Self, BadProxy> {
+        let proxy = Some(proxy.trim().to_owned()).filter(|proxy| is_proxy(proxy)).ok_or(BadProxy)?;
+        Ok(Self { http_proxy: Some(proxy.clone()), https_proxy: Some(proxy), all_proxy: None, ..self })
+    }
 }
+
+/// A text that names no proxy. It is not quoted, because it may hold a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no address of a proxy; write it like http://proxy.example:3128, https://… or socks5h://…")]
+pub struct BadProxy;
 
 /// Without the values of the proxies, which may hold passwords.
 impl fmt::Debug for Environment {
@@ -182,6 +193,21 @@ mod tests {
             assert_eq!(route(&[("HTTPS_PROXY", bad)], "http://a.example/"), Ok(None));
         }
         assert!(route(&[("ALL_PROXY", "?")], "http://a.example/").unwrap_err().contains("ALL_PROXY"));
+    }
+
+    #[test]
+    fn a_configured_proxy_replaces_those_of_the_variables() {
+        let set = environment(&[("HTTP_PROXY", "http://p:1"), ("ALL_PROXY", "http://q:1"), ("NO_PROXY", "b.example")]);
+        let proxies = Proxies::new(&set.clone().with_proxy(" http://u:secret@own:3 ").unwrap(), false);
+        let route = |target| proxies.for_target(&Uri::from_static(target)).unwrap().map(|proxy| proxy.uri().to_string());
+        for target in ["http://a.example/", "https://a.example/"] {
+            assert_eq!(route(target).as_deref(), Some("http://own:3/"));
+        }
+        assert_eq!(route("https://b.example/"), None, "the list of exceptions stays");
+        for bad in ["", "ftp://u:secret@p:1", "a b"] {
+            let error = set.clone().with_proxy(bad).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ pub enum HttpError {
         address: String,
     },
     /// The name has no address.
-    #[error("the name {host} was not found ({reason}); check its spelling and the DNS of this machine")]
+    #[error(
+        "the name {host} was not found ({reason}); check its spelling and the DNS of this machine; behind a proxy set `proxy` in [network] of polis.toml, or HTTPS_PROXY"
+    )]
     NameNotFound {
         /// The name.
         host: String,
@@ -28,7 +30,9 @@ pub enum HttpError {
         address: String,
     },
     /// No connection was made.
-    #[error("{address} cannot be reached: {reason}; check the address, the network, and HTTPS_PROXY if you are behind a proxy")]
+    #[error(
+        "{address} cannot be reached: {reason}; check the address and the network; behind a proxy set `proxy` in [network] of polis.toml, or HTTPS_PROXY"
+    )]
     Unreachable {
         /// Host and port.
         address: String,
@@ -37,7 +41,7 @@ pub enum HttpError {
     },
     /// The server's certificate is not trusted.
     #[error(
-        "the certificate of {address} is not trusted by {by}: {reason}; if a private authority issued it, name its PEM file in SSL_CERT_FILE"
+        "the certificate of {address} is not trusted by {by}: {reason}; if a private authority issued it, set `ca` in [network] of polis.toml, or SSL_CERT_FILE, to the PEM file of that authority"
     )]
     Untrusted {
         /// Host and port.
@@ -51,7 +55,9 @@ pub enum HttpError {
     #[error("{0}; give a PEM file with certificates")]
     BadCertificates(String),
     /// The proxy cannot reach the server.
-    #[error("the proxy {proxy} {reason}; check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY")]
+    #[error(
+        "the proxy {proxy} {reason}; check `proxy` and `no_proxy` in polis.toml, or HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
+    )]
     Proxy {
         /// Its address, without user and password.
         proxy: String,

@@ -30,7 +30,7 @@ mod tls;
 
 pub use body::Body;
 pub use client::{HttpClient, HttpOptions, Timeouts};
-pub use environment::Environment;
+pub use environment::{BadProxy, Environment};
 pub use error::HttpError;
 pub use hyper::body::Bytes;
 pub use hyper::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};

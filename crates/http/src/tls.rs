@@ -22,8 +22,8 @@ pub enum Trust {
     /// The certificates of the system, or of the environment.
     #[default]
     System,
-    /// Also the certificates in this PEM file: authorities, or servers' own.
-    SystemAnd(PathBuf),
+    /// Also the certificates in these PEM files: authorities, or servers' own.
+    SystemAnd(Vec<PathBuf>),
     /// Only those in this PEM file: authorities, or servers' own.
     Only(PathBuf),
 }
@@ -76,7 +76,12 @@ fn read(environment: &Environment, trust: &Trust, identity: Option<&Identity>) -
         Trust::System | Trust::SystemAnd(_) => system_anchors(environment)?,
         Trust::Only(_) => Anchors::none(),
     };
-    if let Trust::SystemAnd(file) | Trust::Only(file) = trust {
+    let files = match trust {
+        Trust::System => &[][..],
+        Trust::SystemAnd(files) => files,
+        Trust::Only(file) => std::slice::from_ref(file),
+    };
+    for file in files {
         anchors.add_file(file, file.display().to_string())?;
     }
     let Anchors { roots, given, from } = anchors;

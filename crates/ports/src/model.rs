@@ -42,6 +42,11 @@ pub trait Model: Send + Sync {
     fn window(&self, _model: &str) -> Option<u64> {
         None
     }
+
+    /// How often a failed call of a model is repeated, if its settings say so.
+    fn retries(&self, _model: &str) -> Option<u32> {
+        None
+    }
 }
 
 /// Deltas in order. A stream that ends without [`Delta::Done`] was cut off.

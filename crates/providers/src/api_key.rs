@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use polis_http::HeaderValue;
+use polis_http::{HeaderMap, HeaderValue};
 use polis_ports::ModelError;
 
 /// A secret that is never printed, logged or stored.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     text: Arc<str>,
     bearer: HeaderValue,
@@ -42,12 +42,30 @@ impl ApiKey {
 }
 
 /// Takes the key out of what a provider said: some repeat it in their errors.
-pub(crate) fn hide(key: Option<&ApiKey>, mut error: ModelError) -> ModelError {
+pub(crate) fn hide(key: Option<&ApiKey>, error: ModelError) -> ModelError {
+    match key {
+        Some(key) => without(&key.text, error),
+        None => error,
+    }
+}
+
+/// The same for the values of headers. Short ones are no secrets, but parts of words.
+pub(crate) fn hide_headers(headers: &HeaderMap, error: ModelError) -> ModelError {
+    let values = headers.values().filter_map(|value| value.to_str().ok());
+    let secrets =
+        values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value)).filter(|value| value.len() >= MIN_SECRET_BYTES);
+    secrets.fold(error, |error, secret| without(secret, error))
+}
+
+/// Shortest value of a header that is taken out of messages.
+const MIN_SECRET_BYTES: usize = 8;
+
+fn without(secret: &str, mut error: ModelError) -> ModelError {
     use ModelError::{Adapted, Cut, Failed, Rejected, Resting, Throttled, Unreachable};
     match &mut error {
         Throttled { reason, .. } | Rejected { reason } | Adapted { reason } | Failed { reason, .. } | Cut { reason } => {
-            if let Some(key) = key.filter(|key| reason.contains(&*key.text)) {
-                *reason = reason.replace(&*key.text, "***");
+            if reason.contains(secret) {
+                *reason = reason.replace(secret, "***");
             }
         }
         Resting { .. } | Unreachable(_) => {}

@@ -75,6 +75,10 @@ impl Model for EmulatedTools {
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        self.model.retries(model)
+    }
 }
 
 /// Whether a name is like a pattern, in which `*` stands for anything.

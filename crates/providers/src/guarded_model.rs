@@ -54,6 +54,10 @@ impl Model for GuardedModel {
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        self.model.retries(model)
+    }
 }
 
 fn tokens(usage: Usage) -> u64 {

@@ -10,9 +10,11 @@ use polis_domain::Usage;
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, collect};
 use tokio::time::Instant;
 
+use crate::endpoint::Endpoint;
+use crate::names::EndpointNames;
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{EmulatedTools, GuardedModel, Price, Prices, Rate, RemoteModel};
+use crate::{EmulatedTools, GuardedModel, Price, Prices, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -20,8 +22,11 @@ const CHECK_TOKENS: u32 = 16;
 /// All models that can be asked, by vendor.
 pub struct Models {
     default: Arc<str>,
-    vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
-    remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
+    names: EndpointNames,
+    vendors: BTreeMap<Arc<str>, Result<Arc<dyn Model>, OpenError>>,
+    remotes: BTreeMap<Arc<str>, Arc<RemoteModel>>,
+    /// How often a failed call is repeated, where a configuration says so.
+    retries: BTreeMap<Arc<str>, u32>,
     prices: Arc<Prices>,
 }
 
@@ -48,30 +53,39 @@ pub struct ModelCheck {
 }
 
 impl Models {
-    /// `default` answers the requests that name no model; each vendor is there, or there is the reason why it is not.
-    pub(crate) fn new(
-        default: impl Into<Arc<str>>,
-        vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
-        remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
-    ) -> Self {
-        Self { default: default.into(), vendors, remotes, prices: Arc::default() }
+    /// No models yet. `default` answers the requests that name none.
+    pub(crate) fn new(default: Arc<str>, names: EndpointNames) -> Self {
+        let (vendors, remotes, retries) = Default::default();
+        Self { default, names, vendors, remotes, retries, prices: Arc::default() }
+    }
+
+    /// Adds an endpoint: opened, or the reason why it is not.
+    pub(crate) fn insert(&mut self, opened: Result<Arc<RemoteModel>, OpenError>, endpoint: Endpoint) {
+        let name: Arc<str> = endpoint.name.into();
+        if let Ok(remote) = &opened {
+            self.remotes.insert(name.clone(), remote.clone());
+        }
+        self.retries.extend(endpoint.retries.map(|retries| (name.clone(), retries)));
+        let guarded =
+            |remote: Arc<RemoteModel>| -> Arc<dyn Model> { Arc::new(GuardedModel::new(&name, remote, endpoint.rate)) };
+        let opened = opened.map(guarded);
+        self.vendors.insert(name, opened);
+    }
+
+    /// Adds a model of this process.
+    pub(crate) fn insert_local(&mut self, name: &str, model: Result<Arc<dyn Model>, OpenError>) {
+        self.vendors.insert(name.into(), model);
+    }
+
+    /// Why an endpoint cannot be asked.
+    pub(crate) fn error_of(&self, name: &str) -> Option<&OpenError> {
+        self.vendors.get(name).and_then(|opened| opened.as_ref().err())
     }
 
     /// The same models at other prices.
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices: Arc::new(prices), ..self }
-    }
-
-    /// The same models, each of these vendors asked no faster than this.
-    pub fn with_rates(mut self, rates: impl IntoIterator<Item = (String, Rate)>) -> Result<Self, OpenError> {
-        for (vendor, rate) in rates {
-            let name = vendors::vendor_name(&vendor)?;
-            if let Some(remote) = self.remotes.get(name) {
-                self.vendors.insert(name, Ok(Arc::new(GuardedModel::new(name, remote.clone(), rate))));
-            }
-        }
-        Ok(self)
     }
 
     /// What models cost.
@@ -83,8 +97,8 @@ impl Models {
     /// for anything after the vendor's name, as in `ollama/smollm2*`.
     pub fn with_emulated_tools(mut self, patterns: &[String]) -> Result<Self, OpenError> {
         for pattern in patterns {
-            let (vendor, pattern) = vendors::resolve(pattern)?;
-            if let Some(opened) = self.vendors.get_mut(vendor) {
+            let (vendor, pattern) = self.names.resolve(pattern)?;
+            if let Some(opened) = self.vendors.get_mut(&vendor) {
                 let emulated = |model: Arc<dyn Model>| Arc::new(EmulatedTools::only(model, [&*pattern])) as Arc<dyn Model>;
                 *opened = opened.clone().map(emulated);
             }
@@ -100,7 +114,7 @@ impl Models {
     /// The same models, with the offline one at this pace.
     #[cfg(feature = "offline")]
     pub fn with_pace(mut self, pace: crate::Pace) -> Self {
-        self.vendors.insert(vendors::OFFLINE, Ok(Arc::new(crate::Offline { pace })));
+        self.insert_local(vendors::OFFLINE, Ok(Arc::new(crate::Offline { pace })));
         self
     }
 
@@ -110,25 +124,25 @@ impl Models {
     }
 
     /// The vendor of a model, if it can be asked; else what to set.
-    pub fn find(&self, model: &str) -> Result<&'static str, OpenError> {
+    pub fn find(&self, model: &str) -> Result<Arc<str>, OpenError> {
         let (vendor, _) = self.resolve(model)?;
-        match self.vendors.get(vendor) {
-            Some(Err(error)) => Err(error.clone()),
-            Some(Ok(_)) | None => Ok(vendor),
+        match self.error_of(&vendor) {
+            Some(error) => Err(error.clone()),
+            None => Ok(vendor),
         }
     }
 
     /// Whether a vendor can be asked; else what to set.
     pub fn vendor(&self, vendor: &str) -> Result<(), OpenError> {
-        match self.vendors.get(vendors::vendor_name(vendor)?) {
-            Some(Err(error)) => Err(error.clone()),
-            Some(Ok(_)) | None => Ok(()),
+        match self.error_of(&self.names.name(vendor)?) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
         }
     }
 
     /// All vendors by name: set up, or what to set.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, Option<&OpenError>)> {
-        self.vendors.iter().map(|(name, opened)| (*name, opened.as_ref().err()))
+    pub fn all(&self) -> impl Iterator<Item = (&str, Option<&OpenError>)> {
+        self.vendors.iter().map(|(name, opened)| (&**name, opened.as_ref().err()))
     }
 
     /// Where a vendor is asked, if it can be.
@@ -138,11 +152,11 @@ impl Models {
 
     /// Asks a vendor which models it has.
     pub async fn list(&self, vendor: &str) -> Result<Vec<ListedModel>, ModelError> {
-        let name = vendors::vendor_name(vendor).map_err(|error| rejected(&error))?;
-        if name == vendors::OFFLINE {
-            return Ok(vec![self.describe(name.to_owned(), None)]);
+        let name = self.names.name(vendor).map_err(|error| rejected(&error))?;
+        if &*name == vendors::OFFLINE {
+            return Ok(vec![self.describe(name.to_string(), None)]);
         }
-        let models = match (self.remotes.get(name), self.vendors.get(name)) {
+        let models = match (self.remotes.get(&name), self.vendors.get(&name)) {
             (Some(remote), _) => remote.list().await?,
             (None, Some(Err(error))) => return Err(rejected(error)),
             (None, _) => Vec::new(),
@@ -168,8 +182,8 @@ impl Models {
     }
 
     /// The vendor that a request means, and the whole name of its model.
-    fn resolve(&self, model: &str) -> Result<(&'static str, Arc<str>), OpenError> {
-        vendors::resolve(if model.is_empty() { &self.default } else { model })
+    fn resolve(&self, model: &str) -> Result<(Arc<str>, Arc<str>), OpenError> {
+        self.names.resolve(if model.is_empty() { &self.default } else { model })
     }
 }
 
@@ -182,10 +196,10 @@ impl Model for Models {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let (vendor, full) = self.resolve(&request.model).map_err(|error| rejected(&error))?;
         request.model = full.clone();
-        let deltas = match self.vendors.get(vendor) {
+        let deltas = match self.vendors.get(&vendor) {
             Some(Ok(model)) => model.stream(request).await?,
             Some(Err(error)) => return Err(rejected(error)),
-            None => return Err(rejected(&OpenError::Unknown { model: request.model.to_string() })),
+            None => return Err(rejected(&self.names.unknown(&request.model))),
         };
         let prices = self.prices.clone();
         Ok(Box::pin(deltas.map(move |delta| match delta {
@@ -212,7 +226,12 @@ impl Model for Models {
 
     fn window(&self, model: &str) -> Option<u64> {
         let (vendor, model) = self.resolve(model).ok()?;
-        let opened = self.vendors.get(vendor).and_then(|opened| opened.as_ref().ok());
+        let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
         opened.and_then(|opened| opened.window(&model)).or_else(|| window(&model))
+    }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        let (vendor, _) = self.resolve(model).ok()?;
+        self.retries.get(&vendor).copied()
     }
 }

@@ -6,10 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt;
 use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
+use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
+use tokio::sync::Mutex;
 
+use crate::api_key::hide_headers;
+use crate::key_source::KeySource;
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Reader, SilenceLimits};
 use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
@@ -27,9 +31,9 @@ pub struct RemoteModel {
     base: Base,
     /// Where its own model is asked, and its whole name.
     own: Option<(Uri, Arc<str>)>,
-    /// What is said with every request.
-    headers: HeaderMap,
     options: RemoteOptions,
+    /// The key and the headers with it; none until its source was asked.
+    login: Mutex<Option<Arc<Login>>>,
     /// Whether it refused to be told the shape of a reply in a field.
     takes_no_format: AtomicBool,
     /// Whether it refused to be told that it must call a tool.
@@ -45,6 +49,10 @@ pub struct RemoteOptions {
     pub base_url: String,
     /// The key; local servers need none.
     pub key: Option<ApiKey>,
+    /// Where the key comes from, if it is read when it is needed.
+    pub key_source: Option<KeySource>,
+    /// Further headers of every request. Their values are secret.
+    pub headers: HeaderMap,
     /// Our name for the vendor: `vendor/name` in a request is sent as `name`.
     pub vendor: Cow<'static, str>,
     /// The model for requests that name none.
@@ -55,6 +63,10 @@ pub struct RemoteOptions {
     pub first_timeout: Duration,
     /// How long the reply may stand still once it has begun.
     pub idle_timeout: Duration,
+    /// How long the whole reply may take; none is without a limit.
+    pub whole_timeout: Option<Duration>,
+    /// What to check when nothing listens at the address.
+    pub start_hint: Option<&'static str>,
 }
 
 /// The languages that vendors speak.
@@ -84,11 +96,15 @@ impl RemoteOptions {
             dialect: Dialect::OpenAiChat,
             base_url: base_url.into(),
             key: None,
+            key_source: None,
+            headers: HeaderMap::new(),
             vendor: vendor.into(),
             model: model.into(),
             quirks: Quirks::default(),
             first_timeout: Duration::from_secs(300),
             idle_timeout: Duration::from_secs(60),
+            whole_timeout: None,
+            start_hint: None,
         }
     }
 }
@@ -102,25 +118,28 @@ impl RemoteModel {
         }
         let own = base.join(options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
+        let login = options.key_source.is_none().then(|| Arc::new(Login::new(&options, options.key.clone())));
+        let whole = Timeouts { whole: options.whole_timeout, ..Timeouts::default() };
+        let http = if options.whole_timeout.is_some() { http.with_timeouts(whole) } else { http };
         Ok(Self {
             http,
             base,
             own,
-            headers: headers(&options),
+            login: Mutex::new(login),
             options,
             takes_no_format: AtomicBool::default(),
             takes_no_choice: AtomicBool::default(),
         })
     }
 
-    /// The address before the dialect's own path.
+    /// The address before the dialect's own path, without user, password and query.
     pub fn base_url(&self) -> &str {
-        &self.options.base_url
+        &self.base.shown
     }
 
     /// The names of the models that the vendor offers, and how much they see at once if it says so.
     pub async fn list(&self) -> Result<Vec<(String, Option<u64>)>, ModelError> {
-        let (dialect, key) = (self.options.dialect, self.options.key.as_ref());
+        let (dialect, login) = (self.options.dialect, self.login().await?);
         let path = if dialect == Dialect::Ollama { "/api/tags" } else { "/models" };
         let query = match dialect {
             Dialect::Gemini => "?pageSize=1000",
@@ -128,9 +147,9 @@ impl RemoteModel {
             Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
         };
         let address = self.address(format!("{path}{query}").into())?;
-        let request = self.request(Method::GET, address, Bytes::new());
-        let json = wire::answer(&self.http, request, key, LIST_TIMEOUT).await?;
-        Ok(model_names(&json))
+        let request = request(Method::GET, address, &login, Bytes::new());
+        let json = wire::answer(&self.http, request, login.key.as_ref(), LIST_TIMEOUT).await;
+        Ok(model_names(&json.map_err(|error| self.explained(error))?))
     }
 
     /// The vendor's own name for the model that `asked` means.
@@ -150,22 +169,77 @@ impl RemoteModel {
             .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
     }
 
-    fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Bytes> {
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = address;
-        *request.headers_mut() = self.headers.clone();
-        request
+    /// The key in use; a source is asked when there is none yet.
+    async fn login(&self) -> Result<Arc<Login>, ModelError> {
+        let mut login = self.login.lock().await;
+        if let (None, Some(source)) = (&*login, &self.options.key_source) {
+            let key = source.read().await.map_err(|reason| ModelError::Rejected { reason })?;
+            *login = Some(Arc::new(Login::new(&self.options, Some(key))));
+        }
+        Ok(login.clone().unwrap_or_default())
+    }
+
+    /// Whether the source has another key by now than the one that was refused.
+    async fn has_new_key(&self, refused: &Login) -> bool {
+        let Some(source) = &self.options.key_source else { return false };
+        let mut login = self.login.lock().await;
+        if login.as_ref().is_some_and(|login| login.key != refused.key) {
+            return true;
+        }
+        match source.read().await {
+            Ok(key) if Some(&key) != refused.key.as_ref() => {
+                *login = Some(Arc::new(Login::new(&self.options, Some(key))));
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    /// An error with what to check where nothing listens, and without the values of the headers.
+    fn explained(&self, error: ModelError) -> ModelError {
+        let error = match &error {
+            ModelError::Unreachable(cause) if matches!(cause.downcast_ref(), Some(HttpError::Refused { .. })) => {
+                let hint = self.options.start_hint.unwrap_or("check the address, and that the server runs");
+                ModelError::Unreachable(format!("nothing answers at {}; {hint}", self.base_url()).into())
+            }
+            _ => error,
+        };
+        hide_headers(&self.options.headers, error)
     }
 }
 
-fn headers(options: &RemoteOptions) -> HeaderMap {
-    let RemoteOptions { dialect, key, .. } = options;
+/// The key and the headers of every request.
+#[derive(Debug, Default)]
+struct Login {
+    key: Option<ApiKey>,
+    headers: HeaderMap,
+}
+
+impl Login {
+    fn new(options: &RemoteOptions, key: Option<ApiKey>) -> Self {
+        let mut headers = headers(options.dialect, key.as_ref());
+        // A gateway may want its own in the place of the usual one.
+        for (name, value) in &options.headers {
+            headers.insert(name, value.clone());
+        }
+        Self { key, headers }
+    }
+}
+
+fn request(method: Method, address: Uri, login: &Login, body: Bytes) -> Request<Bytes> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = address;
+    *request.headers_mut() = login.headers.clone();
+    request
+}
+
+fn headers(dialect: Dialect, key: Option<&ApiKey>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static(dialect.media())),
     ]);
-    if *dialect == Dialect::Anthropic {
+    if dialect == Dialect::Anthropic {
         headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
     }
     if let Some(key) = key {
@@ -190,7 +264,12 @@ impl Model for RemoteModel {
             quirks.format = FormatField::Absent;
         }
         let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
-        match self.send(&request, quirks).await {
+        let login = self.login().await?;
+        match self.send(&request, quirks, &login).await {
+            // A token of a source expires; the next attempt uses the new one.
+            Err(ModelError::Rejected { reason }) if reason.starts_with("401") && self.has_new_key(&login).await => {
+                Err(ModelError::Adapted { reason })
+            }
             // Many that speak OpenAI's dialect do not know this field: the next attempt describes the shape in words.
             Err(ModelError::Rejected { reason })
                 if has_format && quirks.format != FormatField::Absent && names_format(&reason) =>
@@ -221,17 +300,23 @@ fn names_choice(reason: &str) -> bool {
 }
 
 impl RemoteModel {
-    async fn send(&self, request: &ModelRequest, quirks: Quirks) -> Result<DeltaStream, ModelError> {
-        let RemoteOptions { dialect, key, vendor, first_timeout, idle_timeout, .. } = &self.options;
-        let name = self.model_name(&request.model);
-        let body = Bytes::from(dialect.body(request, name, quirks));
+    async fn send(&self, asked: &ModelRequest, quirks: Quirks, login: &Login) -> Result<DeltaStream, ModelError> {
+        let RemoteOptions { dialect, vendor, first_timeout, idle_timeout, .. } = &self.options;
+        let name = self.model_name(&asked.model);
+        let body = Bytes::from(dialect.body(asked, name, quirks));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
-        let wire = self.request(Method::POST, address, body);
+        let wire = request(Method::POST, address, login, body);
         let limits = SilenceLimits { first: *first_timeout, idle: *idle_timeout };
-        wire::stream(&self.http, wire, key.as_ref(), limits, model, dialect.reader()).await
+        let sent = wire::stream(&self.http, wire, login.key.as_ref(), limits, model, dialect.reader()).await;
+        let deltas = sent.map_err(|error| self.explained(error))?;
+        let headers = self.options.headers.clone();
+        Ok(match headers.is_empty() {
+            true => deltas,
+            false => Box::pin(deltas.map_err(move |error| hide_headers(&headers, error))),
+        })
     }
 }
 
@@ -279,6 +364,8 @@ impl Dialect {
 struct Base {
     start: String,
     query: String,
+    /// The address as it was written, as far as it may be shown.
+    shown: String,
 }
 
 impl Base {
@@ -294,7 +381,15 @@ impl Base {
             Dialect::Ollama => start.trim_end_matches("/v1").trim_end_matches("/api").to_owned(),
             _ => start.to_owned(),
         };
-        Self { start, query: query.to_owned() }
+        let written = base_url.trim().split('?').next().unwrap_or_default();
+        let shown = match written.split_once("://") {
+            Some((scheme, rest)) => {
+                let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                format!("{scheme}://{}{path}", host.rsplit('@').next().unwrap_or_default())
+            }
+            None => written.to_owned(),
+        };
+        Self { start, query: query.to_owned(), shown }
     }
 
     fn join(&self, path: Cow<'_, str>) -> Option<Uri> {

@@ -1,6 +1,5 @@
 //! The vendors that people use, by name: where they are, how their key is called, and how to open one.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +7,19 @@ use std::time::Duration;
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
+use crate::endpoint::Endpoint;
+use crate::names::EndpointNames;
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
-use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
-use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
+use crate::remote_model::{BadAddress, Dialect, RemoteModel};
+use crate::{BadKey, Models};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
 
 const OLLAMA: &str = "ollama";
+
+/// Any server that speaks OpenAI's chat.
+const COMPATIBLE: &str = "openai-compatible";
 
 /// How long we look for an Ollama on this machine.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -43,6 +47,10 @@ pub struct Vendor {
     pub default_model: Option<&'static str>,
     /// Where its OpenAI chat differs.
     pub quirks: Quirks,
+    /// The vendor whose settings count for this one too, because it is the same account in another dialect.
+    pub account: Option<&'static str>,
+    /// What to check when nothing listens at its address.
+    pub start_hint: Option<&'static str>,
 }
 
 const fn hosted(
@@ -63,6 +71,8 @@ const fn hosted(
         more_hosts: &[],
         default_model: Some(default_model),
         quirks: Quirks::PLAIN,
+        account: None,
+        start_hint: None,
     }
 }
 
@@ -72,8 +82,10 @@ const fn local(
     aliases: &'static [&'static str],
     key_variable: &'static str,
     base_url: Option<&'static str>,
+    start_hint: Option<&'static str>,
 ) -> Vendor {
-    Vendor { base_url, default_model: None, keyless: true, quirks: OPEN, ..hosted(name, aliases, key_variable, "", "") }
+    let usual = hosted(name, aliases, key_variable, "", "");
+    Vendor { base_url, default_model: None, keyless: true, quirks: OPEN, start_hint, ..usual }
 }
 
 const OPENAI: Quirks = Quirks {
@@ -94,7 +106,7 @@ pub const VENDORS: &[Vendor] = &[
     Vendor { quirks: OPENAI, ..hosted("openai", &[], "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1-mini") },
     Vendor {
         dialect: Dialect::OpenAiResponses,
-        more_variables: &["OPENAI_BASE_URL"],
+        account: Some("openai"),
         ..hosted("openai-responses", &[], "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-5-mini")
     },
     Vendor {
@@ -169,42 +181,46 @@ pub const VENDORS: &[Vendor] = &[
     Vendor {
         dialect: Dialect::Ollama,
         more_variables: &["OLLAMA_HOST"],
-        ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"))
+        ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"), Some("is Ollama running? start it with `ollama serve`"))
     },
-    local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1")),
-    local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")),
-    local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")),
-    local("openai-compatible", &[], "OPENAI_COMPATIBLE_API_KEY", None),
+    local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1"),
+        Some("is the server of LM Studio running? start it with `lms server start`")),
+    local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1"), Some("is vLLM running? start it with `vllm serve MODEL`")),
+    local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1"),
+        Some("is llama.cpp running? start it with `llama-server -m MODEL.gguf`")),
+    local(COMPATIBLE, &[], "OPENAI_COMPATIBLE_API_KEY", None, None),
 ];
 
 /// Why a model cannot be asked, and what to set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The vendor is not in the table.
-    #[error("`{model}` names no known vendor; write vendor/name with one of {}", names())]
+    #[error("`{model}` names no known vendor; write vendor/name with one of {known}")]
     Unknown {
         /// What was asked for.
         model: String,
+        /// The names that there are.
+        known: String,
     },
     /// The vendor alone does not say which model.
     #[error("which model of {vendor}? write {vendor}/NAME")]
     NoName {
         /// The vendor.
-        vendor: &'static str,
+        vendor: String,
     },
     /// The key is missing.
     #[error("{vendor} needs a key; set {variable}")]
     NoKey {
         /// The vendor.
-        vendor: &'static str,
+        vendor: String,
         /// Where the key belongs.
-        variable: &'static str,
+        variable: String,
     },
     /// The address is missing.
     #[error("{vendor} needs an address; set {variable}, for example to http://127.0.0.1:8080/v1")]
     NoAddress {
         /// The vendor.
-        vendor: &'static str,
+        vendor: String,
         /// Where the address belongs.
         variable: String,
     },
@@ -212,7 +228,7 @@ pub enum OpenError {
     #[error("{variable}: {bad}")]
     BadKey {
         /// Where it is set.
-        variable: &'static str,
+        variable: String,
         /// What is wrong.
         bad: BadKey,
     },
@@ -223,7 +239,7 @@ pub enum OpenError {
     NoOffline,
     /// The key would be sent in clear.
     #[error(
-        "{address} ({variable}, or base_url in the settings) is plain http, which would send the key in {key} unencrypted; use https, \
+        "{address} ({variable}, or base_url in the settings) is plain http, which would send {secret} unencrypted; use https, \
          or unset the key"
     )]
     PlainHttp {
@@ -231,9 +247,12 @@ pub enum OpenError {
         variable: String,
         /// The address.
         address: String,
-        /// Where the key is set.
-        key: &'static str,
+        /// The secret that would be sent.
+        secret: String,
     },
+    /// Its settings cannot be used.
+    #[error("{0}")]
+    BadSettings(String),
     /// The address cannot be used.
     #[error("{variable}: {bad}")]
     BadAddress {
@@ -274,45 +293,28 @@ impl Vendor {
         base_url_variable(self.name)
     }
 
-    fn key(&self, variable: Lookup<'_>) -> Option<(&'static str, String)> {
+    pub(crate) fn key(&self, variable: Lookup<'_>) -> Option<(&'static str, String)> {
         self.key_variables().find_map(|name| Some((name, filled(variable, name)?)))
     }
 
-    /// The address that the user gave it, under its own name or another.
-    fn address(&self, variable: Lookup<'_>) -> Option<(String, String)> {
-        let named = std::iter::once(&self.name).chain(self.aliases).map(|name| base_url_variable(name));
-        let more = self.more_variables.iter().filter(|name| !name.ends_with("_KEY")).map(|name| (*name).to_owned());
-        let (name, value) =
-            named.chain(more).find_map(|name| Some((filled(variable, &name)?, name))).map(|(value, name)| (name, value))?;
-        let value = if name == "OLLAMA_HOST" { ollama_address(&value) } else { value };
-        Some((name, value))
+    /// The address that the user gave it under its own name, an alias or its account, and the variable.
+    pub(crate) fn address(&self, variable: Lookup<'_>) -> Option<(String, String)> {
+        let mut names =
+            std::iter::once(&self.name).chain(self.aliases).chain(&self.account).map(|name| base_url_variable(name));
+        names.find_map(|name| Some((name.clone(), filled(variable, &name)?)))
     }
 
-    fn open(&self, http: &HttpClient, variable: Lookup<'_>) -> Result<RemoteModel, OpenError> {
-        let (own_address, key) = (self.address(variable), self.key(variable));
-        // An address of one's own is most often a local server, which wants no key.
-        if key.is_none() && own_address.is_none() && !self.keyless {
-            return Err(OpenError::NoKey { vendor: self.name, variable: self.key_variable });
-        }
-        let key_variable = key.as_ref().map(|(variable, _)| *variable);
-        let key =
-            key.map(|(variable, key)| ApiKey::new(&key).map_err(|bad| OpenError::BadKey { variable, bad })).transpose()?;
-        let usual = || Some((self.base_url_variable(), self.base_url?.to_owned()));
-        let Some((variable, base_url)) = own_address.or_else(usual) else {
-            return Err(OpenError::NoAddress { vendor: self.name, variable: self.base_url_variable() });
-        };
-        if let Some(key) = key_variable
-            && is_plain_http(&base_url)
-        {
-            return Err(OpenError::PlainHttp { variable, address: base_url, key });
-        }
-        let options =
-            RemoteOptions { dialect: self.dialect, key, quirks: self.quirks, ..RemoteOptions::new(self.name, base_url, "") };
-        RemoteModel::new(http.clone(), options).map_err(|bad| OpenError::BadAddress { variable, bad })
+    /// The address in a variable that other programs read too.
+    pub(crate) fn foreign_address(&self, variable: Lookup<'_>) -> Option<(String, String)> {
+        let mut names = self.more_variables.iter().filter(|name| !name.ends_with("_KEY"));
+        names.find_map(|name| {
+            let value = filled(variable, name)?;
+            Some(((*name).to_owned(), if *name == "OLLAMA_HOST" { ollama_address(&value) } else { value }))
+        })
     }
 }
 
-fn base_url_variable(name: &str) -> String {
+pub(crate) fn base_url_variable(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     format!("{name}_BASE_URL")
 }
@@ -333,32 +335,92 @@ fn ollama_address(host: &str) -> String {
 /// Looks up an environment variable, or what a configuration says in its place.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else an Ollama
-/// that runs on this machine, else the offline model. The other vendors that are set up can be asked by name as well.
+/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`) with the proxies and certificates of the environment; with
+/// none, the first vendor whose key is set, else an Ollama that runs on this machine, else the offline model. The other vendors
+/// that are set up can be asked by name as well.
 pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
-    let http = HttpClient::new(HttpOptions::new(Environment::from_variables(variable)));
-    let opened: BTreeMap<_, _> =
-        VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable).map(Arc::new))).collect();
-    let configured = model.map(str::trim).filter(|model| !model.is_empty()).map(resolve).or(first_with_key(variable).map(Ok));
-    let address = VENDORS.iter().find(|vendor| vendor.name == OLLAMA).and_then(|vendor| vendor.address(variable));
-    let is_near = address.is_none_or(|(_, address)| is_loopback(&address));
+    open_with(
+        model,
+        variable,
+        Setup { network: HttpOptions::new(Environment::from_variables(variable)), endpoints: Vec::new() },
+    )
+}
+
+/// What a configuration says about models.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// The proxies and certificates.
+    pub network: HttpOptions,
+    /// The endpoints that have settings of their own, each name once.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// The same as the configuration says.
+pub fn open_with(
+    model: Option<&str>,
+    variable: Lookup<'_>,
+    setup: Setup,
+) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
+    let Setup { network, endpoints } = setup;
+    let endpoints = all_endpoints(endpoints);
+    let names = EndpointNames::new(&endpoints);
+    let http = HttpClient::new(network.clone());
+    let opened: Vec<_> =
+        endpoints.into_iter().map(|endpoint| (endpoint.open(&http, &network, variable).map(Arc::new), endpoint)).collect();
+    let named = model.map(str::trim).filter(|model| !model.is_empty()).map(|model| names.resolve(model));
+    let configured = named.or_else(|| first_with_key(&opened, variable).map(Ok));
     async move {
-        let near = opened.get(OLLAMA).and_then(|ollama| ollama.as_ref().ok()).filter(|_| is_near);
+        let ollama = opened.iter().find(|(_, endpoint)| endpoint.name == OLLAMA).and_then(|(opened, _)| opened.as_ref().ok());
+        let near = ollama.filter(|ollama| is_loopback(ollama.base_url()));
+        let offline_name = || (OFFLINE.into(), OFFLINE.into());
         let (vendor, default) = match (configured, near) {
             (Some(chosen), _) => chosen?,
-            (None, Some(ollama)) => first_local(ollama).await.unwrap_or((OFFLINE, OFFLINE.into())),
-            (None, None) => (OFFLINE, OFFLINE.into()),
+            (None, Some(ollama)) => first_local(ollama).await.unwrap_or_else(offline_name),
+            (None, None) => offline_name(),
         };
-        let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
-        let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(GuardedModel::new(name, remote, Rate::default())) };
-        let mut vendors: BTreeMap<_, _> =
-            opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
-        vendors.insert(OFFLINE, offline());
-        if let Some(Err(error)) = vendors.get(vendor) {
-            return Err(error.clone());
+        let mut models = Models::new(default, names);
+        for (opened, endpoint) in opened {
+            models.insert(opened, endpoint);
         }
-        Ok(Models::new(default, vendors, remotes))
+        models.insert_local(OFFLINE, offline());
+        match models.error_of(&vendor) {
+            Some(error) => Err(error.clone()),
+            None => Ok(models),
+        }
     }
+}
+
+/// Every vendor, with its settings where it has some, and the endpoints with names of their own.
+fn all_endpoints(configured: Vec<Endpoint>) -> Vec<Endpoint> {
+    let settings_of = |name: &str| configured.iter().find(|endpoint| endpoint.name == name);
+    let of_vendor = |vendor: &'static Vendor| {
+        let of_account = || vendor.account.and_then(settings_of).map(|account| Endpoint { dialect: None, ..account.clone() });
+        let settings = settings_of(vendor.name).cloned().or_else(of_account);
+        settings.map_or_else(
+            || Endpoint::new(vendor.name, vendor),
+            |settings| Endpoint { name: vendor.name.to_owned(), vendor, ..settings },
+        )
+    };
+    let mut all: Vec<_> = VENDORS.iter().map(of_vendor).collect();
+    all.extend(configured.into_iter().filter(Endpoint::has_own_name));
+    all
+}
+
+/// The vendor that a name or an alias means.
+pub fn find(name: &str) -> Option<&'static Vendor> {
+    VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name))
+}
+
+/// The vendor that an endpoint with only a dialect is like.
+pub fn of_dialect(dialect: Dialect) -> &'static Vendor {
+    let name = match dialect {
+        Dialect::OpenAiChat => COMPATIBLE,
+        Dialect::OpenAiResponses => "openai-responses",
+        Dialect::Anthropic => "anthropic",
+        Dialect::Gemini => "gemini",
+        Dialect::Ollama => OLLAMA,
+    };
+    find(name).expect("every dialect has a vendor in the table")
 }
 
 /// The offline model, if this program has it.
@@ -373,14 +435,14 @@ fn offline() -> Result<Arc<dyn Model>, OpenError> {
 }
 
 /// The first model of an Ollama that runs on this machine; most machines have none.
-async fn first_local(ollama: &RemoteModel) -> Option<(&'static str, Arc<str>)> {
+async fn first_local(ollama: &RemoteModel) -> Option<(Arc<str>, Arc<str>)> {
     let listed = tokio::time::timeout(PROBE_TIMEOUT, ollama.list()).await.ok()?.ok()?;
     let (name, _) = listed.into_iter().find(|(name, _)| !name.contains("embed"))?;
-    Some((OLLAMA, format!("{OLLAMA}/{name}").into()))
+    Some((OLLAMA.into(), format!("{OLLAMA}/{name}").into()))
 }
 
 /// Whether a key would be readable on its way: plain http to another machine.
-fn is_plain_http(address: &str) -> bool {
+pub(crate) fn is_plain_http(address: &str) -> bool {
     let uri: Option<Uri> = address.trim().parse().ok();
     let scheme = uri.as_ref().and_then(|uri| uri.scheme_str()).unwrap_or_default().to_ascii_lowercase();
     scheme == "http" && !is_loopback(address)
@@ -398,43 +460,19 @@ fn is_loopback(address: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The vendor's own name.
-pub(crate) fn vendor_name(name: &str) -> Result<&'static str, OpenError> {
-    if name == OFFLINE {
-        return Ok(OFFLINE);
-    }
-    let vendor = VENDORS.iter().find(|vendor| vendor.name == name || vendor.aliases.contains(&name));
-    vendor.map(|vendor| vendor.name).ok_or_else(|| OpenError::Unknown { model: name.to_owned() })
+type Opened = (Result<Arc<RemoteModel>, OpenError>, Endpoint);
+
+fn first_with_key(opened: &[Opened], variable: Lookup<'_>) -> Option<(Arc<str>, Arc<str>)> {
+    let has_key = |endpoint: &&Endpoint| endpoint.key_source.is_some() || endpoint.key(variable).is_some();
+    let of_vendors = opened.iter().map(|(_, endpoint)| endpoint).filter(|endpoint| !endpoint.has_own_name());
+    of_vendors.filter(has_key).find_map(|endpoint| {
+        let model = endpoint.vendor.default_model?;
+        Some((endpoint.name.as_str().into(), format!("{}/{model}", endpoint.name).into()))
+    })
 }
 
-/// The vendor that a model string means, and the string with the vendor's own name in front.
-pub(crate) fn resolve(model: &str) -> Result<(&'static str, Arc<str>), OpenError> {
-    let (prefix, name) = model.split_once('/').unwrap_or((model, ""));
-    if prefix == OFFLINE {
-        return Ok((OFFLINE, OFFLINE.into()));
-    }
-    let Some(vendor) = VENDORS.iter().find(|vendor| vendor.name == prefix || vendor.aliases.contains(&prefix)) else {
-        return Err(OpenError::Unknown { model: model.to_owned() });
-    };
-    let name = Some(name).filter(|name| !name.is_empty()).or(vendor.default_model);
-    match name {
-        Some(name) => Ok((vendor.name, format!("{}/{name}", vendor.name).into())),
-        None => Err(OpenError::NoName { vendor: vendor.name }),
-    }
-}
-
-fn first_with_key(variable: Lookup<'_>) -> Option<(&'static str, Arc<str>)> {
-    let mut with_key = VENDORS.iter().filter(|vendor| vendor.key(variable).is_some());
-    with_key.find_map(|vendor| Some((vendor.name, format!("{}/{}", vendor.name, vendor.default_model?).into())))
-}
-
-fn filled(variable: Lookup<'_>, name: &str) -> Option<String> {
+pub(crate) fn filled(variable: Lookup<'_>, name: &str) -> Option<String> {
     variable(name).filter(|value| !value.trim().is_empty())
-}
-
-fn names() -> String {
-    let names: Vec<_> = VENDORS.iter().map(|vendor| vendor.name).chain([OFFLINE]).collect();
-    names.join(", ")
 }
 
 #[cfg(test)]
@@ -515,7 +553,8 @@ mod tests {
             assert!(std::iter::once(&vendor.name).chain(vendor.aliases).all(|name| seen.insert(*name)), "{}", vendor.name);
             if vendor.base_url.is_some() {
                 let key = |name: &str| (name == vendor.key_variable).then(|| "k".to_owned());
-                assert!(vendor.open(&HttpClient::default(), &key).is_ok(), "{}", vendor.name);
+                let opened = Endpoint::new(vendor.name, vendor).open(&HttpClient::default(), &HttpOptions::default(), &key);
+                assert!(opened.is_ok(), "{}", vendor.name);
             }
         }
     }

@@ -137,7 +137,7 @@ impl OtlpExporter {
             Ok(Signal { uri: address(path)?, protocol, headers, resource, scope, lists })
         };
         Ok(Self {
-            client: HttpClient::new(HttpOptions { timeouts: TIMEOUTS, max_idle_per_host: 2, ..HttpOptions::from_env() }),
+            client: HttpClient::new(HttpOptions { timeouts: TIMEOUTS, max_idle_per_host: 2, ..settings.network.clone() }),
             traces: signal("/v1/traces", settings.traces, ["resourceSpans", "scopeSpans", "spans"])?,
             metrics: signal("/v1/metrics", settings.metrics, ["resourceMetrics", "scopeMetrics", "metrics"])?,
         })
@@ -224,6 +224,7 @@ mod tests {
                 metrics: Protocol::default(),
                 metric_interval: Settings::METRIC_INTERVAL,
                 folder: "x".into(),
+                network: HttpOptions::default(),
             };
             assert!(!format!("{settings:?}").contains("secret"), "{settings:?}");
             OtlpExporter::new(&settings).map(|exporter| exporter.traces.uri.to_string()).map_err(|error| error.to_string())

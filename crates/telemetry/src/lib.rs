@@ -22,6 +22,7 @@ use std::time::Duration;
 pub use exporter::BadCollector;
 pub use follower::{FollowHandle, Telemetry};
 pub use otlp::Protocol;
+use polis_http::HttpOptions;
 
 /// Where telemetry goes, and what it says.
 #[derive(Clone)]
@@ -44,6 +45,8 @@ pub struct Settings {
     pub metric_interval: Duration,
     /// The folder that says how far each society's spans were sent.
     pub folder: PathBuf,
+    /// The proxies and certificates.
+    pub network: HttpOptions,
 }
 
 impl Settings {

@@ -97,6 +97,10 @@ impl Model for ObservedModel {
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        self.model.retries(model)
+    }
 }
 
 /// A request by the GenAI conventions, and how long that is.

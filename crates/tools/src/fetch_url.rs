@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{Artifact, CallResult, EffectClass, Flow};
+use polis_http::HttpOptions;
 use polis_ports::{ArtifactError, Artifacts, CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::fetch::{AllowedAddresses, Fetcher, Page, Resolver, SystemResolver, readable, text};
+use crate::fetch::{AllowedAddresses, Fetcher, Page, Resolver, readable, text};
 use crate::results::{arguments, failed, good};
 use crate::spill::fitted;
 
@@ -33,9 +34,9 @@ struct Arguments {
 }
 
 impl FetchUrl {
-    /// Gets pages of the Internet, and of what is allowed besides.
-    pub fn new(allowed: AllowedAddresses) -> Self {
-        Self { fetcher: Fetcher::new(Arc::new(SystemResolver), allowed, MAX_PAGE_BYTES), timeout: TIMEOUT }
+    /// Gets pages of the Internet, and of what is allowed besides, with the proxies and certificates of `network`.
+    pub fn new(allowed: AllowedAddresses, network: &HttpOptions) -> Self {
+        Self { fetcher: Fetcher::new(network, allowed, MAX_PAGE_BYTES), timeout: TIMEOUT }
     }
 
     /// Looks names up with `resolver`.

@@ -7,14 +7,14 @@ use polis_http::{HttpClient, HttpOptions, Timeouts};
 /// How long an address may take to be reached.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Options for a client. Connections are not kept: a server may close a kept one while a request is written, and a write is in
-/// doubt then.
-pub(crate) fn options() -> HttpOptions {
+/// Options for a client with the proxies and certificates of `network`. Connections are not kept: a server may close a kept one
+/// while a request is written, and a write is in doubt then.
+pub(crate) fn options(network: &HttpOptions) -> HttpOptions {
     let timeouts = Timeouts { connect: CONNECT, ..Timeouts::default() };
-    HttpOptions { timeouts, max_idle_per_host: 0, ..HttpOptions::from_env() }
+    HttpOptions { timeouts, max_idle_per_host: 0, ..network.clone() }
 }
 
 /// A client with these options.
-pub(crate) fn client() -> HttpClient {
-    HttpClient::new(options())
+pub(crate) fn client(network: &HttpOptions) -> HttpClient {
+    HttpClient::new(options(network))
 }

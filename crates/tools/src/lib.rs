@@ -48,6 +48,7 @@ pub use list_files::ListFiles;
 pub use now::Now;
 pub use plain_http::is_plain_http;
 pub use policy::{PolicyToolbox, Rule, RuleAction};
+pub use polis_http::HttpOptions;
 pub use protected::ProtectedPaths;
 pub use read_file::ReadFile;
 #[cfg(target_os = "linux")]

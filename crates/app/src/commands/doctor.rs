@@ -170,7 +170,11 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in names {
         let found = match call {
-            false => Ok(format!("{name} is set up; `polis doctor --call` sends it a test request")),
+            false => {
+                let vendor = models.find(name).unwrap_or_default();
+                let at = models.address(&vendor).map(|address| format!(" at {address}")).unwrap_or_default();
+                Ok(format!("{name} is set up{at}; `polis doctor --call` sends it a test request"))
+            }
             true => match models.check(name).await {
                 Ok(checked) => {
                     let cost = checked.usage.cost_nanos as f64 / 1e9;

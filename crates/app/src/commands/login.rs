@@ -15,7 +15,7 @@ pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, CliErro
             let show =
                 |address: &str| out::note(&format!("polis: open this in your browser to log in to {server}:\n{address}"));
             config.trust.claim_data()?;
-            mcp::login(find(config, server)?, &config.logins(), show).await.map_err(failed)?;
+            mcp::login(find(config, server)?, &config.logins(), &config.network()?, show).await.map_err(failed)?;
             out::line(&format!("logged in at {server}"))?;
         }
         Login::Logout { server } => {

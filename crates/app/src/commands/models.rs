@@ -20,15 +20,23 @@ pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliEr
 async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
-        None => wiring::host_settings(&wiring::models(config).await?).models().await,
+        None => {
+            let models = wiring::models(config).await?;
+            let mut listed = wiring::host_settings(&models).models().await;
+            // The settings of this machine are no secret to a person on it; the API leaves their addresses out.
+            let configured = listed.vendors.iter_mut().filter(|vendor| config.providers.contains_key(&vendor.name));
+            configured.for_each(|vendor| vendor.address = models.address(&vendor.name).map(str::to_owned));
+            listed
+        }
     };
     if json {
         return out::json(&listed).map(|()| Exit::Done);
     }
     let offline = if listed.offline { "  (no real model: see polis doctor)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
-    for ModelVendor { name, ready, needs, .. } in listed.vendors {
-        let state = if ready { "ready".to_owned() } else { needs.unwrap_or_default() };
+    for ModelVendor { name, ready, needs, address, .. } in listed.vendors {
+        let at = address.map(|address| format!(" at {address}")).unwrap_or_default();
+        let state = if ready { format!("ready{at}") } else { needs.unwrap_or_default() };
         out::line(&format!("{name:<18} {state}"))?;
     }
     Ok(Exit::Done)

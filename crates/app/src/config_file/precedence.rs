@@ -6,13 +6,15 @@
 //! | `[[policy]]` | the user's rules are matched first, then the folder's |
 //! | `[budget]`, also of societies | of each number the smaller |
 //! | `[mcp.NAME]`, `[a2a.NAME]` | of one name, the user's |
+//! | `[providers.NAME]` | address, key, headers and certificates together from one file, the user's if it sets any; numbers as below |
 //! | `[telemetry]` | the user's whole section, if it has one |
 //! | `[trust]` | the user's |
 //! | everything else | each key that the user's file sets; the folder's for the others |
 
 use serde::de::DeserializeOwned;
+use toml::Spanned;
 
-use super::{BudgetEntry, BudgetSection, BudgetTable, ConfigFile, Limit, ProviderSection, SocietySection};
+use super::{BudgetEntry, BudgetSection, BudgetTable, ConfigFile, Limit, SocietySection};
 use crate::error::CliError;
 
 /// Combines both files.
@@ -44,11 +46,7 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         let folders = providers.remove(&name);
         let merged = match folders {
             None => users,
-            Some(folders) => ProviderSection {
-                base_url: users.base_url.or(folders.base_url),
-                requests_per_minute: users.requests_per_minute.or(folders.requests_per_minute),
-                tokens_per_minute: users.tokens_per_minute.or(folders.tokens_per_minute),
-            },
+            Some(folders) => users.over(folders),
         };
         providers.insert(name, merged);
     }
@@ -65,6 +63,13 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         policy: user.policy.into_iter().chain(folder.policy).collect(),
         budget: smaller(user.budget, folder.budget),
         providers,
+        network: match (user.network, folder.network) {
+            (Some(users), Some(folders)) => {
+                let span = users.span();
+                Some(Spanned::new(span, users.into_inner().over(folders.into_inner())))
+            }
+            (users, folders) => users.or(folders),
+        },
         tools: section(&table, "tools")?,
         workflow: section(&table, "workflow")?,
         artifacts: section(&table, "artifacts")?,
@@ -269,6 +274,27 @@ mod tests {
                     )
                 },
                 "[(\"https://g\", None), (\"https://u\", Some(3))]",
+            ),
+            (
+                "providers: the folder adds no proxy to the user's key",
+                "[providers.corp]\nbase_url = \"https://u\"\nlike = \"openai\"",
+                "[providers.corp]\nbase_url = \"https://f\"\nlike = \"openai\"\nproxy = \"http://f:1\"\nca = \"f.pem\"\nretries = 1",
+                |it| {
+                    let corp = it.providers.into_values().next().unwrap();
+                    let endpoint = corp.endpoint("corp", &polis_http::HttpOptions::default()).unwrap();
+                    format!("{:?} {} {:?}", endpoint.base_url, endpoint.network.is_some(), endpoint.retries)
+                },
+                "Some(\"https://u\") false Some(1)",
+            ),
+            (
+                "network: each key of the user's",
+                "[network]\nproxy = \"http://u:1\"",
+                "[network]\nproxy = \"http://f:1\"\nca = \"f.pem\"",
+                |it| {
+                    let options = it.network.unwrap().into_inner().apply(polis_http::HttpOptions::default()).unwrap();
+                    format!("{:?} {:?}", options.environment.https_proxy, options.trust)
+                },
+                "Some(\"http://u:1\") SystemAnd([\"f.pem\"])",
             ),
             (
                 "tools: each key of the user's",

@@ -61,7 +61,7 @@ impl Contents {
         let settings: Vec<Value> = contents.settings().into_iter().map(|(_, settings)| settings).collect();
         let named: BTreeSet<PathBuf> = settings.iter().flat_map(|settings| named(folder, settings)).collect();
         let beside: BTreeSet<PathBuf> =
-            settings.iter().flat_map(servers_in).flat_map(|(_, server)| beside(folder, server).unwrap_or_default()).collect();
+            settings.iter().flat_map(programs_in).flat_map(|program| beside(folder, &program).unwrap_or_default()).collect();
         let mut room = MAX_ALL_BYTES;
         for (path, beside) in named.iter().map(|path| (path, false)).chain(beside.iter().map(|path| (path, true))) {
             let Some(key) = path.strip_prefix(folder).ok().and_then(key) else { continue };
@@ -144,11 +144,26 @@ fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The files of the folder that the settings name: prices, and what the programs of MCP servers run.
+/// The MCP servers and the programs that print keys, each with its `command` and `args`.
+fn programs_in(settings: &Value) -> Vec<Value> {
+    let of_keys = providers_in(settings).filter_map(|provider| {
+        let (command, args) = provider["key_command"].as_array()?.split_first()?;
+        Some(serde_json::json!({ "command": command, "args": args }))
+    });
+    servers_in(settings).map(|(_, server)| server.clone()).chain(of_keys).collect()
+}
+
+fn providers_in(settings: &Value) -> impl Iterator<Item = &Value> {
+    settings["providers"].as_object().into_iter().flat_map(|providers| providers.values())
+}
+
+/// The files of the folder that the settings name: prices, certificates, and what programs run.
 fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
-    let prices = settings["prices"].as_str().map(|path| folder.join(path));
-    let of_server = |(_, server): (&String, &Value)| named_by(folder, server);
-    let all = prices.into_iter().chain(servers_in(settings).flat_map(of_server));
+    let certificates = providers_in(settings).chain([&settings["network"]]);
+    let certificates =
+        certificates.flat_map(|it| ["ca", "client_certificate", "client_key"].into_iter().filter_map(|key| it[key].as_str()));
+    let files = settings["prices"].as_str().into_iter().chain(certificates).map(|path| folder.join(path));
+    let all = files.chain(programs_in(settings).into_iter().flat_map(|program| named_by(folder, &program)));
     all.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(folder) && path.is_file()).collect()
 }
 
@@ -189,8 +204,12 @@ mod tests {
             write(name, "");
         }
         write("agents/prompts/executor.md", "");
-        write("polis.toml", "prices = \"prices.toml\"\n[mcp.a]\ncommand = \"./run.sh\"\ncwd = \"tools\"\n");
+        write(
+            "polis.toml",
+            "prices = \"prices.toml\"\n[network]\nca = \"ca.pem\"\n[providers.x]\nca = \"/etc/hostname\"\nclient_key = \"x.pem\"\nkey_command = [\"./key.sh\"]\nkey_file = \"key\"\n[mcp.a]\ncommand = \"./run.sh\"\ncwd = \"tools\"\n",
+        );
         write("prices.toml", "");
+        ["ca.pem", "x.pem", "key.sh", "key"].iter().for_each(|name| write(name, ""));
         write("tools/run.sh", "");
         write("tools/lib.so", "");
         write("package.json", "{}");
@@ -210,7 +229,9 @@ mod tests {
             ".polis/polis.toml",
             "Makefile",
             "agents/prompts/executor.md",
+            "ca.pem",
             "components/button.js",
+            "key.sh",
             "package.json",
             "polis.toml",
             "prices.toml",
@@ -221,6 +242,7 @@ mod tests {
             "src/main.rs",
             "tools/lib.so",
             "tools/run.sh",
+            "x.pem",
         ];
         assert_eq!(found, want);
         let before = contents.digest();

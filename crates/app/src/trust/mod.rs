@@ -297,6 +297,16 @@ impl Trust {
         (self.0.everything || self.is_trusted(&name, &file.digest)).then_some(file.bytes.as_deref()).flatten()
     }
 
+    /// Whether a file that settings name may be used as it is now. One outside the folder is the user's.
+    pub(crate) fn admits_file(&self, path: &Path) -> bool {
+        if !self.is_inside(path) {
+            return true;
+        }
+        // A file that cannot be read is reported where it is needed.
+        let Ok(real) = self.0.folder.join(path).canonicalize() else { return true };
+        std::fs::read(&real).is_ok_and(|bytes| self.admits(&real, &bytes))
+    }
+
     /// Whether a path of settings lies in the folder, over whatever links.
     pub(crate) fn is_inside(&self, path: &Path) -> bool {
         let whole = self.0.folder.join(path);

@@ -6,6 +6,7 @@ mod bad_input;
 mod calls;
 mod chat;
 mod clients;
+mod company_network;
 mod conversations;
 mod disk_full;
 mod emulated;

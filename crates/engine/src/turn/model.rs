@@ -153,6 +153,7 @@ impl Turn {
         let is_bounded = models.iter().any(|model| port.window(model).is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
+        attempts.set_retries(|model| port.retries(model));
         let due = entry.rests_until();
         // An earlier run may have sent a request and died before its end. Whether it did is unknown, so it is counted.
         if !entry.fresh && due.is_none_or(|due| due <= self.start.shared.ports.clock.now()) {

@@ -1,6 +1,7 @@
 //! Retries and fallbacks of model calls (D09, P11).
 //!
-//! Each model of the list gets one attempt and at most three retries, after 1, 2 and 4 seconds or as long as the vendor says.
+//! Each model of the list gets one attempt and three retries, or as many as its settings say, after 1, 2, 4 … seconds or as long
+//! as the vendor says.
 //! An error that a retry cannot help moves on to the next model at once; so does an open circuit breaker (`Resting`). A
 //! request whose form was refused is sent in another form at once.
 
@@ -10,8 +11,11 @@ use std::time::Duration;
 use polis_domain::{Attempt, Failure, FailureCode};
 use polis_ports::ModelError;
 
-/// Retries of one model after the first attempt.
-const MAX_RETRIES: u32 = 3;
+/// Retries of one model after the first attempt, where its settings name no other number.
+const USUAL_RETRIES: u32 = 3;
+
+/// The longest pause between attempts that no vendor asked for, as a power of two in seconds.
+const MAX_PAUSE_EXPONENT: u32 = 6;
 
 /// How often an open circuit breaker of the last model is waited for.
 const MAX_RESTS: u32 = 5;
@@ -25,6 +29,8 @@ pub(super) struct Attempts<N> {
     models: Vec<Arc<str>>,
     /// Resolves a model to its full name.
     name: N,
+    /// How many retries each model gets.
+    retries: Vec<u32>,
     place: usize,
     /// Failed attempts of the present model.
     failed: u32,
@@ -35,7 +41,8 @@ pub(super) struct Attempts<N> {
 impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
     /// Continues after the logged attempts. `models` may have changed since; attempts at models that are gone are ignored.
     pub(super) fn new<'a>(models: Vec<Arc<str>>, name: N, logged: impl Iterator<Item = &'a Attempt>) -> Self {
-        let mut attempts = Self { models, name, place: 0, failed: 0, rests: 0 };
+        let retries = vec![USUAL_RETRIES; models.len()];
+        let mut attempts = Self { models, name, retries, place: 0, failed: 0, rests: 0 };
         for attempt in logged {
             let is_next = |model: &Arc<str>| (attempts.name)(model) == attempt.next;
             let Some(place) = attempts.models.iter().position(is_next) else { continue };
@@ -51,6 +58,15 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         attempts
     }
 
+    /// Takes over what the settings of the models say about retries.
+    pub(super) fn set_retries(&mut self, retries: impl Fn(&str) -> Option<u32>) {
+        self.retries = self.models.iter().map(|model| retries(model).unwrap_or(USUAL_RETRIES)).collect();
+    }
+
+    fn max_retries(&self) -> u32 {
+        self.retries.get(self.place).copied().unwrap_or(USUAL_RETRIES)
+    }
+
     /// The model to try now.
     pub(super) fn model(&self) -> Arc<str> {
         self.models.get(self.place).cloned().unwrap_or_default()
@@ -62,7 +78,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
 
     /// The next attempt after a failure; none when all models are exhausted.
     pub(super) fn after(&mut self, error: &ModelError) -> Option<Attempt> {
-        let (model, attempt) = (self.name(), self.failed + 1);
+        let (model, attempt, max_retries) = (self.name(), self.failed + 1, self.max_retries());
         let is_resting = matches!(error, ModelError::Resting { .. });
         let is_last = self.place + 1 >= self.models.len();
         let delay = match self.wait(error) {
@@ -84,7 +100,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         Some(Attempt {
             model,
             attempt,
-            max_retries: MAX_RETRIES,
+            max_retries,
             failure: Failure::new(error.code(), error.to_string()),
             delay_ms: delay.as_millis() as u64,
             next: self.name(),
@@ -98,7 +114,7 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
             next: model.clone(),
             model,
             attempt: self.failed,
-            max_retries: MAX_RETRIES,
+            max_retries: self.max_retries(),
             failure: Failure::new(FailureCode::ModelInterrupted, "the program ended while the model was asked"),
             delay_ms: 0,
         }
@@ -110,11 +126,12 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         if matches!(error, ModelError::Resting { .. }) {
             return Some(asked_for);
         }
-        let may = error.is_passing() && self.failed < MAX_RETRIES && asked_for <= MAX_PATIENCE;
-        may.then(|| match error {
-            ModelError::Adapted { .. } => Duration::ZERO,
-            _ => asked_for.max(Duration::from_secs(1 << self.failed)),
-        })
+        // The other form of a refused request is no repetition of a failure, so it is tried without retries too.
+        let is_adapted = matches!(error, ModelError::Adapted { .. });
+        let most = if is_adapted { self.max_retries().max(USUAL_RETRIES) } else { self.max_retries() };
+        let may = error.is_passing() && self.failed < most && asked_for <= MAX_PATIENCE;
+        let pause = || asked_for.max(Duration::from_secs(1 << self.failed.min(MAX_PAUSE_EXPONENT)));
+        may.then(|| if is_adapted { Duration::ZERO } else { pause() })
     }
 }
 
@@ -142,6 +159,22 @@ mod tests {
         let own = |name: &str| [1_000, 2_000, 4_000].map(|delay| (name.to_owned(), delay)).to_vec();
         assert_eq!(delays(&["a"], || failed(0)), own("a"));
         assert_eq!(delays(&["a", "b"], || failed(0)), [own("a"), vec![("b".to_owned(), 0)], own("b")].concat());
+    }
+
+    #[test]
+    fn the_settings_of_a_model_say_how_often_it_is_asked_again() {
+        let delays = |retries: [u32; 2], error: fn() -> ModelError| {
+            let mut attempts = Attempts::new(vec!["a".into(), "b".into()], |model| model.into(), std::iter::empty());
+            attempts.set_retries(|model| (model == "a").then_some(retries[0]).or(Some(retries[1])));
+            let steps = std::iter::from_fn(|| attempts.after(&error()));
+            steps.map(|attempt| (attempt.next.to_string(), attempt.delay_ms, attempt.max_retries)).collect::<Vec<_>>()
+        };
+        let step = |next: &str, delay, retries| (next.to_owned(), delay, retries);
+        assert_eq!(delays([0, 1], || failed(0)), [step("b", 0, 0), step("b", 1_000, 1)]);
+        let long: Vec<_> = delays([0, 9], || failed(0)).into_iter().skip(1).map(|(_, delay, _)| delay / 1_000).collect();
+        assert_eq!(long, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+        let adapted = delays([0, 0], || ModelError::Adapted { reason: "no".to_owned() });
+        assert_eq!(adapted.iter().filter(|(next, ..)| next == "a").count(), USUAL_RETRIES as usize, "{adapted:?}");
     }
 
     #[test]

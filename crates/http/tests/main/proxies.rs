@@ -93,6 +93,9 @@ async fn what_no_proxy_lists_and_this_machine_are_reached_directly() {
     let listed = HttpOptions { resolver: Arc::new(Always(server.address)), ..options(&proxies) };
     let client = HttpClient::new(listed);
     let url = |host: &str| get(&format!("http://{host}:{}/", server.address.port()));
+    for (host, uses) in [("a.model.example", false), ("localhost", false), ("amodel.example", true)] {
+        assert_eq!(client.uses_proxy(url(host).uri()), Ok(uses), "{host}");
+    }
     assert_eq!(text(&client, url("a.model.example")).await.unwrap(), "direct");
     assert_eq!(text(&client, url("localhost")).await.unwrap(), "direct");
     assert_eq!(text(&client, url("127.0.0.1")).await.unwrap(), "direct");

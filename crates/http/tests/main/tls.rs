@@ -27,7 +27,7 @@ async fn an_authority_of_ones_own_is_trusted_by_file_by_folder_and_by_option() {
     let by_folder = options(&[("SSL_CERT_DIR", folder.path().display().to_string())]);
     let own = options(&[("SSL_CERT_FILE", tls_file("certificate.pem").display().to_string())]);
     let only = HttpOptions { trust: Trust::Only(authority.clone()), ..options(&[]) };
-    let too = HttpOptions { trust: Trust::SystemAnd(authority), ..options(&[]) };
+    let too = HttpOptions { trust: Trust::SystemAnd(vec![authority]), ..options(&[]) };
     for options in [by_file, by_folder, own, only, too] {
         assert_eq!(text(&HttpClient::new(options), get(&server.https())).await.unwrap(), "hi");
     }
@@ -40,7 +40,7 @@ async fn a_certificate_that_nobody_vouches_for_is_an_error_that_says_what_was_as
     let error = text(&elsewhere, get(&server.https())).await.unwrap_err();
     assert!(matches!(error, HttpError::Untrusted { .. }) && error.is_unsent(), "{error:?}");
     let said = error.to_string();
-    assert!(said.contains(&format!("localhost:{}", server.address.port())) && said.contains("SSL_CERT_FILE"), "{said}");
+    assert!(said.contains(&format!("localhost:{}", server.address.port())) && said.contains("set `ca` in [network]"), "{said}");
     let by_own = HttpClient::new(HttpOptions { trust: Trust::Only(tls_file("certificate.pem")), ..options(&[]) });
     assert_eq!(text(&by_own, get(&server.https())).await.unwrap(), "hi", "a server's own certificate counts where it is given");
     let missing = HttpClient::new(options(&[("SSL_CERT_FILE", "no/such.pem".to_owned())]));

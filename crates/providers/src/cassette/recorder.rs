@@ -66,6 +66,10 @@ impl Model for Recorder {
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
+
+    fn retries(&self, model: &str) -> Option<u32> {
+        self.model.retries(model)
+    }
 }
 
 /// The open file, or why nothing can be written to it any more.

@@ -6,6 +6,7 @@ mod attempts;
 mod cassette;
 mod dialects;
 mod emulated_tools;
+mod endpoints;
 mod failing;
 mod fixtures;
 mod hostile;

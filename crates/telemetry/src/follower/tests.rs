@@ -480,6 +480,7 @@ fn settings(endpoint: String, folder: &Path) -> Settings {
         metrics: Protocol::Json,
         metric_interval: Settings::METRIC_INTERVAL,
         folder: folder.join("telemetry"),
+        network: polis_http::HttpOptions::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use polis_http::{Body, Bytes, HeaderValue, HttpClient, HttpError, Request, Response, Timeouts, request};
+use polis_http::{Body, Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Response, Timeouts, request};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -85,7 +85,7 @@ impl From<HttpError> for A2aError {
 }
 
 impl A2aClient {
-    pub(super) fn new(agent: &RemoteAgent) -> Result<Self, String> {
+    pub(super) fn new(agent: &RemoteAgent, network: &HttpOptions) -> Result<Self, String> {
         let bad = || "its `url` must begin with http:// or https://".to_owned();
         let mut card: Url = agent.url.parse().map_err(|_| bad())?;
         if !matches!(card.scheme(), "http" | "https") || !card.has_host() {
@@ -98,7 +98,7 @@ impl A2aClient {
             let path = format!("{}{CARD}", card.path().trim_end_matches('/'));
             card.set_path(&path);
         }
-        Ok(Self { http: http_client::client(), card, token_env: agent.token_env.clone() })
+        Ok(Self { http: http_client::client(network), card, token_env: agent.token_env.clone() })
     }
 
     pub(super) async fn card(&self) -> Result<Value, A2aError> {
@@ -235,7 +235,10 @@ mod tests {
 
     fn client(url: &str) -> Result<A2aClient, String> {
         let patience = Duration::from_secs(1);
-        A2aClient::new(&RemoteAgent { name: "a".to_owned(), url: url.to_owned(), token_env: None, patience })
+        A2aClient::new(
+            &RemoteAgent { name: "a".to_owned(), url: url.to_owned(), token_env: None, patience },
+            &HttpOptions::default(),
+        )
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
+use polis_http::HttpOptions;
 use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -52,11 +53,11 @@ impl fmt::Debug for RemoteAgent {
     }
 }
 
-/// The tools for some agents, or what is wrong with one of them.
-pub fn tools(agents: &[RemoteAgent]) -> Result<Vec<Box<dyn Tool>>, String> {
+/// The tools for some agents, reached with the proxies and certificates of `network`, or what is wrong with one of them.
+pub fn tools(agents: &[RemoteAgent], network: &HttpOptions) -> Result<Vec<Box<dyn Tool>>, String> {
     let mut tools: Vec<Box<dyn Tool>> = Vec::new();
     for agent in agents {
-        let client = A2aClient::new(agent).map_err(|what| format!("the agent `{}`: {what}", agent.name))?;
+        let client = A2aClient::new(agent, network).map_err(|what| format!("the agent `{}`: {what}", agent.name))?;
         let client = Arc::new(client);
         for operation in [Operation::Card, Operation::Send, Operation::SendOnce, Operation::Wait] {
             tools.push(Box::new(RemoteTool {

@@ -39,11 +39,15 @@ impl AllowedAddresses {
         Ok(allowed)
     }
 
+    /// Whether `host` is allowed by its name.
+    pub(crate) fn names(&self, host: &str) -> bool {
+        self.hosts.contains(&host.trim_end_matches('.').to_lowercase())
+    }
+
     /// Whether `host`, which is `address`, may be reached.
     pub(crate) fn permits(&self, host: &str, address: IpAddr) -> bool {
-        let host = host.trim_end_matches('.').to_lowercase();
         is_public(address)
-            || self.hosts.contains(&host)
+            || self.names(host)
             || self.blocks.iter().any(|(base, length)| is_within(address.to_canonical(), *base, *length))
     }
 }

@@ -1,8 +1,7 @@
 //! Gets a page: looks a name up once, checks every address, connects to exactly those, and follows redirects by hand with the
 //! same care each time.
 //!
-//! **No proxy is used**, whatever the environment says: a proxy looks names up itself, so it would reach addresses that were
-//! never checked, and those of its own network among them. Certificates are those of the system, as everywhere.
+//! Behind a proxy the name is checked instead (`proxied.rs`), because the proxy looks it up.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +10,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
-use polis_http::{
-    Body, Bytes, Environment, HeaderMap, HttpClient, HttpOptions, Request, Resolver, Response, StatusCode, Timeouts, Uri,
-};
+use polis_http::{Body, Bytes, HeaderMap, HttpClient, HttpOptions, Request, Resolver, Response, StatusCode, Timeouts, Uri};
 
 use super::address::AllowedAddresses;
+use super::proxied::check_proxied;
 
 const MAX_REDIRECTS: usize = 5;
 const MAX_URL_BYTES: usize = 8 << 10;
@@ -46,12 +44,10 @@ pub(crate) struct Page {
 }
 
 impl Fetcher {
-    pub(crate) fn new(resolver: Arc<dyn Resolver>, allowed: AllowedAddresses, max_bytes: usize) -> Self {
-        let http = HttpClient::new(HttpOptions {
-            timeouts: Timeouts { connect: CONNECT_TIMEOUT, ..Timeouts::default() },
-            max_idle_per_host: 0,
-            ..HttpOptions::new(Environment::read().without_proxies())
-        });
+    pub(crate) fn new(network: &HttpOptions, allowed: AllowedAddresses, max_bytes: usize) -> Self {
+        let timeouts = Timeouts { connect: CONNECT_TIMEOUT, ..Timeouts::default() };
+        let http = HttpClient::new(HttpOptions { timeouts, max_idle_per_host: 0, ..network.clone() });
+        let resolver = network.resolver.clone();
         Self { resolver, allowed, max_bytes, http }
     }
 
@@ -69,7 +65,14 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: &Uri) -> Result<Response<Body>, String> {
-        let http = self.http.with_resolver(Arc::new(Pinned(self.addresses(url).await?)));
+        let (host, port) = host_and_port(url)?;
+        let is_proxied = self.http.uses_proxy(url).map_err(|error| format!("{url}: {error}"))?;
+        let http = if is_proxied {
+            check_proxied(host, port, &self.allowed, &*self.resolver).await?;
+            self.http.clone()
+        } else {
+            self.http.with_resolver(Arc::new(Pinned(self.addresses(host, port).await?)))
+        };
         let request = Request::get(url)
             .header(ACCEPT, ACCEPTED)
             .header(ACCEPT_ENCODING, "identity")
@@ -86,14 +89,7 @@ impl Fetcher {
     }
 
     /// The addresses of a host, looked up once. One that may not be reached spoils them all: it is no honest name.
-    async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
-        let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-        let authority = url.authority().map_or("", |authority| authority.as_str());
-        let port = authority.strip_prefix(url.host().unwrap_or_default()).unwrap_or_default();
-        if port.len() > 1 && url.port_u16().is_none() {
-            return Err(format!("{url} has a port that is no number from 0 to 65535"));
-        }
-        let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
+    async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         let found = self.resolver.resolve(host, port).await.map_err(|error| format!("{host} is not known: {error}"))?;
         if found.is_empty() {
             return Err(format!("{host} has no address"));
@@ -114,6 +110,17 @@ impl Fetcher {
         let (body, is_whole) = read.map_err(|error| format!("{url} broke off: {error}"))?;
         Ok(Page { url: url.to_string(), status, content_type, body, is_cut: !is_whole })
     }
+}
+
+fn host_and_port(url: &Uri) -> Result<(&str, u16), String> {
+    let host = url.host().unwrap_or_default();
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    let port = authority.strip_prefix(host).unwrap_or_default();
+    if port.len() > 1 && url.port_u16().is_none() {
+        return Err(format!("{url} has a port that is no number from 0 to 65535"));
+    }
+    let port = url.port_u16().unwrap_or(if url.scheme_str() == Some("https") { 443 } else { 80 });
+    Ok((host.trim_matches(['[', ']']), port))
 }
 
 /// Gives out the addresses that were checked, whatever the name is now said to be.

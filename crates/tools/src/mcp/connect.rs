@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use polis_http::{HeaderName, HeaderValue};
+use polis_http::{HeaderName, HeaderValue, HttpOptions};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -62,9 +62,10 @@ pub(super) async fn open(
     client: McpClientHandler,
     process: &mut Option<Process>,
     login_file: Option<&LoginFile>,
+    network: &HttpOptions,
 ) -> Result<Session, ConnectError> {
     let is_late = Arc::<AtomicBool>::default();
-    let lifecycle = match once(settings, client.clone(), process, login_file, newest(), &is_late).await {
+    let lifecycle = match once(settings, client.clone(), process, login_file, network, newest(), &is_late).await {
         // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
         Err(_) if is_late.load(Ordering::Acquire) => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
@@ -73,7 +74,7 @@ pub(super) async fn open(
         Err(ConnectError::Confused(_)) => ClientLifecycleMode::Initialize,
         opened => return opened,
     };
-    once(settings, client, process, login_file, lifecycle, &is_late).await
+    once(settings, client, process, login_file, network, lifecycle, &is_late).await
 }
 
 async fn once(
@@ -81,6 +82,7 @@ async fn once(
     client: McpClientHandler,
     process: &mut Option<Process>,
     login_file: Option<&LoginFile>,
+    network: &HttpOptions,
     lifecycle: ClientLifecycleMode,
     is_late: &Arc<AtomicBool>,
 ) -> Result<Session, ConnectError> {
@@ -121,10 +123,11 @@ async fn once(
             }
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
-            let http = BoundedHttp::new(http_client::client(), MAX_MESSAGE_BYTES);
+            let http = BoundedHttp::new(http_client::client(network), MAX_MESSAGE_BYTES);
             let session = match login_file {
                 Some(login_file) => {
-                    let http = StreamableHttpClientTransport::with_client(auth_client(http, &url, login_file).await?, config);
+                    let http =
+                        StreamableHttpClientTransport::with_client(auth_client(http, &url, login_file, network).await?, config);
                     client.serve_with_lifecycle(LimitedTransport::new(http, is_late.clone()), lifecycle).await
                 }
                 None => {

@@ -271,7 +271,8 @@ impl Server {
         changed: &(dyn Fn() + Send + Sync),
     ) -> String {
         let start = async {
-            let session = connect::open(&self.settings, self.client.clone(), process, self.login.as_ref()).await;
+            let session =
+                connect::open(&self.settings, self.client.clone(), process, self.login.as_ref(), &options.network).await;
             let session = session.map_err(|why| match why {
                 ConnectError::Failed(why) | ConnectError::Confused(why) => why,
                 ConnectError::Login(challenge) => self.unwelcome(Wants::Login(challenge)),

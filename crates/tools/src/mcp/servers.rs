@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow, ReadTool, Ruling, targets};
+use polis_http::HttpOptions;
 use polis_ports::{
     CallContext, Caller, NoArtifacts, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
 };
@@ -40,6 +41,8 @@ pub struct McpOptions {
     pub longest_pause: Duration,
     /// The folder where logins are kept; without it nobody is logged in.
     pub logins: Option<PathBuf>,
+    /// The proxies and certificates for servers over HTTP.
+    pub network: HttpOptions,
 }
 
 impl Default for McpOptions {
@@ -52,6 +55,7 @@ impl Default for McpOptions {
             first_pause: Duration::from_secs(1),
             longest_pause: Duration::from_secs(60),
             logins: None,
+            network: HttpOptions::from_env(),
         }
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
+use polis_http::Environment;
 use polis_ports::Tool;
-use polis_tools::{AllowedAddresses, FetchUrl, Resolver};
+use polis_tools::{AllowedAddresses, FetchUrl, HttpOptions, Resolver};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -74,7 +75,7 @@ async fn get(tool: &FetchUrl, url: &str) -> CallResult {
 }
 
 fn local() -> FetchUrl {
-    FetchUrl::new(AllowedAddresses::read(&["127.0.0.1"]).unwrap())
+    FetchUrl::new(AllowedAddresses::read(&["127.0.0.1"]).unwrap(), &HttpOptions::default())
 }
 
 #[test]
@@ -125,7 +126,7 @@ async fn pages_are_told_as_text() {
 async fn this_machine_and_its_network_are_not_reached() {
     let server = server(|_| page("200 OK", "the secret")).await;
     let port = server.address.port();
-    let tool = FetchUrl::new(AllowedAddresses::default());
+    let tool = FetchUrl::new(AllowedAddresses::default(), &HttpOptions::default());
     for host in [
         "127.0.0.1",
         "localhost",
@@ -184,7 +185,8 @@ async fn a_redirect_leads_to_no_place_that_is_closed() {
         }
     }
     // The first host stands for one on the Internet.
-    let tool = FetchUrl::new(AllowedAddresses::read(&["outer.example"]).unwrap()).with_resolver(Arc::new(ByName));
+    let tool = FetchUrl::new(AllowedAddresses::read(&["outer.example"]).unwrap(), &HttpOptions::default())
+        .with_resolver(Arc::new(ByName));
     for path in ["/loop", "/name", "/metadata"] {
         let result = get(&tool, &format!("http://outer.example:{}{path}", outer.address.port())).await;
         assert!(result.is_error && result.content.contains("not on the Internet"), "{path}: {}", result.content);
@@ -199,12 +201,17 @@ async fn a_name_that_changes_its_address_is_asked_once_and_one_bad_address_spoil
     let (first, second) = (good.address.to_string(), evil.address.to_string());
     // Only the first address is checked and reached, whatever the name is said to be later.
     let changing = names([&[&first], &[&second]]);
-    let tool = FetchUrl::new(AllowedAddresses::read(&["changing.example"]).unwrap()).with_resolver(changing.clone());
+    let tool = FetchUrl::new(AllowedAddresses::read(&["changing.example"]).unwrap(), &HttpOptions::default())
+        .with_resolver(changing.clone());
     let result = get(&tool, &format!("http://changing.example:{}/", good.address.port())).await;
     assert!(result.content.ends_with("good"), "{}", result.content);
     assert_eq!((changing.asked.load(Ordering::SeqCst), evil.seen.load(Ordering::SeqCst)), (1, 0));
     // Asked a second time, it is checked a second time.
-    let tool = FetchUrl::new(AllowedAddresses::default()).with_resolver(names([&["8.8.8.8:80", &second], &[&second], &[]]));
+    let tool = FetchUrl::new(AllowedAddresses::default(), &HttpOptions::default()).with_resolver(names([
+        &["8.8.8.8:80", &second],
+        &[&second],
+        &[],
+    ]));
     for want in ["not on the Internet", "not on the Internet", "has no address"] {
         let result = get(&tool, &format!("http://changing.example:{}/", evil.address.port())).await;
         assert!(result.is_error && result.content.contains(want), "{}", result.content);
@@ -256,4 +263,28 @@ async fn a_long_page_and_what_is_no_text_are_kept_whole() {
     assert!(!picture.is_error && picture.content.contains("is kept as artifact"), "{}", picture.content);
     assert_eq!((&*picture.artifacts[0].name, &*picture.artifacts[0].media_type), ("picture.png", "image/png"));
     assert_eq!(read(&picture).await, [0x89, b'P', 0]);
+}
+
+#[tokio::test]
+async fn behind_a_proxy_names_are_given_to_it_and_inside_hosts_are_not() {
+    let proxy = server(|target| page("200 OK\r\ncontent-type: text/plain", format!("asked for {target}"))).await;
+    let environment = Environment::default().with_proxy(&format!("http://{}", proxy.address)).unwrap();
+    let tool = FetchUrl::new(AllowedAddresses::read(&["wiki.corp"]).unwrap(), &HttpOptions::new(environment));
+    for url in ["http://only-the-proxy-knows.invalid/x", "http://wiki.corp/y"] {
+        let got = get(&tool, url).await;
+        assert!(got.content.contains(&format!("asked for {url}")), "{}", got.content);
+    }
+    assert_eq!(proxy.seen.load(Ordering::SeqCst), 2);
+    let inside = [
+        "http://10.0.0.1/",
+        "http://intranet/",
+        "http://other.corp/",
+        "http://127.1/",
+        "http://169.254.169.254/latest/meta-data",
+    ];
+    for url in inside {
+        let got = get(&tool, url).await;
+        assert!(got.is_error && got.content.contains("not on the Internet"), "{url}: {}", got.content);
+    }
+    assert_eq!(proxy.seen.load(Ordering::SeqCst), 2, "the proxy was not asked for them");
 }

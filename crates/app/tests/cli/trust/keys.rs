@@ -122,3 +122,54 @@ fn nothing_secret_is_sent_over_plain_http_to_another_machine() {
     home.write("polis.toml", "[mcp.far]\nurl = \"http://tools.invalid/mcp\"\n");
     has(&home.polis(&["tools", "login", "far"]).stderr, &["(plain_http)"]);
 }
+
+#[test]
+fn a_provider_of_a_folder_gets_no_secret_variable_unless_the_user_lists_it() {
+    let (home, there) = (Home::new(), listener());
+    let provider = |rest: &str| {
+        format!(
+            "model = \"gate/m\"\n[providers.gate]\nbase_url = \"http://{}/v1\"\ndialect = \"openai\"\n{rest}",
+            there.address
+        )
+    };
+    let with_secret = |args: &[&str]| Done::from(checked(&home, args).env("OPENAI_API_KEY", "CANARY-9").output().unwrap());
+    for rest in ["key_variable = \"OPENAI_API_KEY\"\n", "headers = { X-Key = \"${OPENAI_API_KEY}\" }\n"] {
+        home.write("polis.toml", &provider(rest));
+        has(&with_secret(&["trust", "--yes"]).stderr, &["SENDS requests for gate", "OPENAI_API_KEY (withheld unless"]);
+        let done = with_secret(&["run", "hi"]);
+        has(&done.stderr, &["[providers.gate] needs the variable OPENAI_API_KEY", "(variable_withheld)"]);
+        assert_eq!(there.heard(), "", "{rest}");
+    }
+    std::fs::create_dir_all(home.user()).unwrap();
+    std::fs::write(home.user().join("polis.toml"), "[trust]\nvariables = [\"OPENAI_API_KEY\"]\n").unwrap();
+    with_secret(&["run", "hi"]);
+    has(&there.heard().to_lowercase(), &["x-key: canary-9"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_key_command_of_a_folder_runs_as_it_was_trusted_and_gets_no_secrets() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (home, there) = (Home::new(), listener());
+    home.write(
+        "polis.toml",
+        &format!(
+            "model = \"gate/m\"\n[providers.gate]\nbase_url = \"http://{}/v1\"\ndialect = \"openai\"\nkey_command = [\"./key.sh\"]\n",
+            there.address
+        ),
+    );
+    let script = |text: &str| {
+        home.write("key.sh", &format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(home.path().join("key.sh"), PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    script("echo printed-$OPENAI_API_KEY-key");
+    let with_secret = |args: &[&str]| Done::from(checked(&home, args).env("OPENAI_API_KEY", "CANARY-10").output().unwrap());
+    has(&with_secret(&["trust", "--yes"]).stderr, &["STARTS A PROGRAM, outside any sandbox", "./key.sh", "is run or read"]);
+    with_secret(&["run", "hi"]);
+    has(&there.heard(), &["Bearer printed--key"]);
+    script("echo changed-key");
+    let done = with_secret(&["run", "hi"]);
+    assert_eq!(there.heard(), "", "{}", done.stderr);
+    has(&done.stderr, &["the key command `./key.sh` is not run: key.sh is not trusted as it is now"]);
+}

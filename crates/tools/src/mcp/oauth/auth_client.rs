@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polis_http::HttpOptions;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager, OAuthClientConfig};
 use url::Url;
 
@@ -14,8 +15,9 @@ pub(in crate::mcp) async fn auth_client(
     http: BoundedHttp,
     url: &str,
     login_file: &LoginFile,
+    network: &HttpOptions,
 ) -> Result<AuthClient<BoundedHttp>, String> {
-    let mut manager = manager(url).await?;
+    let mut manager = manager(url, network).await?;
     manager.set_credential_store(login_file.clone());
     if let Some(record) = login_file.read().filter(|record| record.credentials.is_some()) {
         // Without it the token is used for as long as it lasts.
@@ -33,9 +35,9 @@ pub(in crate::mcp) async fn auth_client(
 }
 
 /// What asks for logins at a server.
-pub(super) async fn manager(url: &str) -> Result<AuthorizationManager, String> {
+pub(super) async fn manager(url: &str, network: &HttpOptions) -> Result<AuthorizationManager, String> {
     let url: Url = url.parse().map_err(|error| format!("its url cannot be read: {error}"))?;
-    let http = OAuthHttp::new(&url).await?;
+    let http = OAuthHttp::new(&url, network).await;
     AuthorizationManager::new_with_oauth_http_client(url, Arc::new(http)).await.map_err(|error| error.to_string())
 }
 

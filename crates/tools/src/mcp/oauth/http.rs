@@ -1,7 +1,6 @@
 //! The HTTP client for authorization servers. An MCP server names them, so they may be anywhere: an address that is not on the
-//! Internet is reached only for an MCP server that is not on the Internet itself.
-//!
-//! Where addresses are checked **no proxy is used**, because a proxy looks names up itself and would reach what was never checked.
+//! Internet is reached only for an MCP server that is not on the Internet itself. Behind a proxy the name is checked instead of
+//! the address, because the proxy looks it up.
 
 use std::error::Error;
 use std::io;
@@ -10,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_http::{HttpClient, Resolver, Response};
+use polis_http::{HttpClient, HttpOptions, Resolver, Response, SystemResolver, Uri};
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use url::Url;
 
-use crate::fetch::AllowedAddresses;
+use crate::fetch::{AllowedAddresses, check_proxied};
 use crate::http_client;
 
 /// Longest answer, in bytes.
@@ -26,20 +25,31 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Asks for the logins of one server.
 pub(super) struct OAuthHttp {
     http: HttpClient,
-    is_inside: bool,
+    /// For addresses that are reached directly, where they have to be on the Internet; none if they may be anywhere.
+    outside: Option<HttpClient>,
 }
 
 impl OAuthHttp {
-    pub(super) async fn new(server: &Url) -> Result<Self, String> {
-        let is_inside = is_inside(server).await;
-        let mut options = http_client::options();
+    pub(super) async fn new(server: &Url, network: &HttpOptions) -> Self {
+        let mut options = http_client::options(network);
         options.timeouts.whole = Some(PATIENCE);
-        if !is_inside {
-            options.environment = options.environment.without_proxies();
-            options.resolver = Arc::new(Outside);
-        }
         let http = HttpClient::new(options);
-        Ok(Self { http, is_inside })
+        let outside = (!is_inside(server).await).then(|| http.with_resolver(Arc::new(Outside)));
+        Self { http, outside }
+    }
+
+    /// The client for an address, or why it is not reached.
+    async fn client_for(&self, target: &Uri) -> Result<&HttpClient, Box<dyn Error + Send + Sync>> {
+        let Some(outside) = &self.outside else { return Ok(&self.http) };
+        let host = target.host().unwrap_or_default().trim_matches(['[', ']']);
+        if self.http.uses_proxy(target)? {
+            check_proxied(host, target.port_u16().unwrap_or(443), &AllowedAddresses::default(), &SystemResolver).await?;
+            return Ok(&self.http);
+        }
+        match literal(host) {
+            Some(address) if !is_open(host, address) => Err(closed(host)),
+            _ => Ok(outside),
+        }
     }
 }
 
@@ -83,11 +93,7 @@ impl OAuthHttpClient for OAuthHttp {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let request = request.request.map(Into::into);
-            let host = request.uri().host().unwrap_or_default();
-            if !self.is_inside && literal(host).is_some_and(|address| !is_open(host, address)) {
-                return Err(closed(host));
-            }
-            let (head, body) = self.http.send(request).await?.into_parts();
+            let (head, body) = self.client_for(request.uri()).await?.send(request).await?.into_parts();
             Ok(Response::from_parts(head, body.read(MAX_ANSWER_BYTES).await?))
         })
     }
@@ -95,7 +101,23 @@ impl OAuthHttpClient for OAuthHttp {
 
 #[cfg(test)]
 mod tests {
+    use polis_http::Environment;
+
     use super::*;
+
+    #[tokio::test]
+    async fn behind_a_proxy_an_inside_name_is_refused_and_others_go_to_the_proxy() {
+        let environment = Environment::default().with_proxy("http://10.0.0.9:3128").unwrap();
+        let network = HttpOptions::new(environment);
+        let outside = OAuthHttp::new(&"https://8.8.8.8/mcp".parse().unwrap(), &network).await;
+        let is_reached = async |host: &str| outside.client_for(&format!("https://{host}/token").parse().unwrap()).await.is_ok();
+        assert!(is_reached("login.invalid").await);
+        for inside in ["10.0.0.1", "[::1]", "127.0.0.1", "login.corp"] {
+            assert!(!is_reached(inside).await, "{inside}");
+        }
+        let inside = OAuthHttp::new(&"https://127.0.0.1/mcp".parse().unwrap(), &network).await;
+        assert!(inside.client_for(&Uri::from_static("https://10.0.0.1/token")).await.is_ok());
+    }
 
     #[tokio::test]
     async fn a_server_of_the_internet_leads_nobody_inside() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use polis_http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
-use polis_http::{Bytes, HeaderValue, Method, Request, StatusCode};
+use polis_http::{Bytes, HeaderValue, HttpOptions, Method, Request, StatusCode};
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
 use url::Url;
 
@@ -29,9 +29,15 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const NAME: &str = "Polis";
 
 /// Logs in at a server and keeps the login in the folder `logins`. `show` is given the address that a person must open.
-pub async fn login(settings: &ServerSettings, logins: &Path, show: impl FnOnce(&str)) -> Result<(), McpError> {
+pub async fn login(
+    settings: &ServerSettings,
+    logins: &Path,
+    network: &HttpOptions,
+    show: impl FnOnce(&str),
+) -> Result<(), McpError> {
     let url = address(settings)?;
-    let pending = begin(settings, &url, &LoginFile::new(logins, &settings.name, &url)).await.map_err(McpError::Failed)?;
+    let pending =
+        begin(settings, &url, &LoginFile::new(logins, &settings.name, &url), network).await.map_err(McpError::Failed)?;
     show(&pending.address);
     let ended = tokio::time::timeout(PATIENCE, pending.end()).await;
     ended.unwrap_or_else(|_| Err("the login was not finished in the browser".to_owned())).map_err(McpError::Failed)
@@ -76,16 +82,21 @@ struct PendingLogin {
     state: String,
 }
 
-async fn begin(settings: &ServerSettings, url: &str, login_file: &LoginFile) -> Result<PendingLogin, String> {
+async fn begin(
+    settings: &ServerSettings,
+    url: &str,
+    login_file: &LoginFile,
+    network: &HttpOptions,
+) -> Result<PendingLogin, String> {
     let describe = |error: rmcp::transport::auth::AuthError| error.to_string();
     let oauth = &settings.oauth;
     let before = login_file.read().unwrap_or_else(|| login_file.empty());
     let redirect = RedirectListener::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
-    let (mut manager, credentials_store) = (manager(url).await?, InMemoryCredentialStore::new());
+    let (mut manager, credentials_store) = (manager(url, network).await?, InMemoryCredentialStore::new());
     manager.set_credential_store(credentials_store.clone());
     let challenge = match &before.challenge {
         Some(challenge) => Some(challenge.clone()),
-        None => challenge_of(settings, url).await,
+        None => challenge_of(settings, url, network).await,
     };
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await.map_err(describe)?;
     manager.set_metadata(resolved.metadata.clone());
@@ -117,7 +128,7 @@ async fn begin(settings: &ServerSettings, url: &str, login_file: &LoginFile) -> 
 
 /// What the server says to a request without a login. Some servers say only to a `POST` where their metadata is, and the library
 /// asks by `GET`. None if it says nothing of a login; then the usual places are tried.
-async fn challenge_of(settings: &ServerSettings, url: &str) -> Option<String> {
+async fn challenge_of(settings: &ServerSettings, url: &str, network: &HttpOptions) -> Option<String> {
     let ServerTransport::Http { headers, .. } = &settings.transport else { return None };
     let mut request = Request::new(Bytes::from_static(PING.as_bytes()));
     *request.method_mut() = Method::POST;
@@ -125,7 +136,7 @@ async fn challenge_of(settings: &ServerSettings, url: &str) -> Option<String> {
     request.headers_mut().extend(custom_headers(headers).ok()?);
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    let answer = tokio::time::timeout(CHALLENGE_TIMEOUT, http_client::client().send(request)).await.ok()?.ok()?;
+    let answer = tokio::time::timeout(CHALLENGE_TIMEOUT, http_client::client(network).send(request)).await.ok()?.ok()?;
     let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let challenges = challenges.collect::<Vec<_>>().join(", ");
     (answer.status() == StatusCode::UNAUTHORIZED && !challenges.is_empty()).then_some(challenges)

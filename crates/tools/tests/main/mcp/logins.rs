@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use polis_ports::{ServerState, Toolbox};
+use polis_tools::HttpOptions;
 use polis_tools::mcp::{McpError, McpOptions, McpServers, ServerSettings, ServerTransport, login, logout};
 use serde_json::json;
 
@@ -21,7 +22,7 @@ async fn opened(remote: &Remote, home: &Path) -> Arc<McpServers> {
 
 async fn log_in(remote: &Remote, home: &Path) -> Result<(), McpError> {
     let open = |address: &str| drop(tokio::spawn(browser::open(address.to_owned())));
-    login(&settings(remote), &home.join("logins"), open).await
+    login(&settings(remote), &home.join("logins"), &HttpOptions::default(), open).await
 }
 
 async fn connected(servers: &McpServers) {
@@ -105,12 +106,12 @@ async fn a_login_that_is_taken_back_takes_the_server_down_until_the_next_one() {
 async fn where_nobody_can_log_in_the_reason_is_given() {
     let home = tempfile::tempdir().unwrap();
     let none = |_: &str| panic!("there is nothing to open");
-    let program = login(&acting("good"), home.path(), none).await.unwrap_err().to_string();
+    let program = login(&acting("good"), home.path(), &HttpOptions::default(), none).await.unwrap_err().to_string();
     assert!(program.contains("it has no login"), "{program}");
     let remote = Remote::closed(3_600);
     let headers = [("authorization".to_owned(), "Bearer mine".to_owned())].into();
     let own = ServerSettings::new("own", ServerTransport::Http { url: remote.url(), headers });
-    let by_hand = login(&own, home.path(), none).await.unwrap_err().to_string();
+    let by_hand = login(&own, home.path(), &HttpOptions::default(), none).await.unwrap_err().to_string();
     assert!(by_hand.contains("already have an Authorization"), "{by_hand}");
     let servers = open_with([own], McpOptions { logins: Some(home.path().join("logins")), ..options() }).await;
     let down = servers.servers().remove(0).detail;

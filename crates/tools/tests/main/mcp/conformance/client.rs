@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{Failure, Question, Reply, Verdict, Wanted};
 use polis_ports::{CallContext, Host, ModelRequest, ServerState, Toolbox};
+use polis_tools::HttpOptions;
 use polis_tools::mcp::{McpOptions, McpServers, OAuth, ServerSettings, ServerTransport, login};
 use serde_json::{Map, Value, json};
 
@@ -145,7 +146,9 @@ impl Performance {
             return Err("a person would not log in again".to_owned());
         }
         let open = |address: &str| drop(tokio::spawn(browser::open(address.to_owned())));
-        login(&self.settings, &self.home.path().join("logins"), open).await.map_err(|error| error.to_string())
+        login(&self.settings, &self.home.path().join("logins"), &HttpOptions::default(), open)
+            .await
+            .map_err(|error| error.to_string())
     }
 }
 

@@ -1,0 +1,195 @@
+//! Keys that come from a file or from a program. They are read when a request needs them and kept for the process; a key that
+//! the vendor refuses is read again, because tokens expire.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+
+use crate::ApiKey;
+
+/// How long a program may take: some ask the person for a password.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longest output of a program, and longest file, in bytes. A token of a cloud has a few thousand.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// Longest message of a program that is passed on, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
+
+/// Where a key comes from, if not from a variable.
+#[derive(Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// The content of a file.
+    File(PathBuf),
+    /// What a program prints.
+    Command(KeyCommand),
+}
+
+/// A program that prints a key.
+#[derive(Clone)]
+pub struct KeyCommand {
+    /// The program and its arguments, as they are: no shell reads them.
+    pub words: Vec<String>,
+    /// Where it runs; none is the working directory.
+    pub folder: Option<PathBuf>,
+    /// The environment variables that it gets; none is all of them.
+    pub environment: Option<&'static [&'static str]>,
+    /// Decides before each start whether it may run.
+    pub guard: Option<CommandGuard>,
+}
+
+/// Refuses a program with a reason.
+pub type CommandGuard = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+impl PartialEq for KeyCommand {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.words, &self.folder) == (&other.words, &other.folder)
+    }
+}
+
+impl Eq for KeyCommand {}
+
+impl KeySource {
+    /// Reads the key. An error says what to check and does not hold the key.
+    pub(crate) async fn read(&self) -> Result<ApiKey, String> {
+        let text = match self {
+            Self::File(path) => read_file(path.clone()).await.map_err(|error| format!("{self} cannot be read: {error}"))?,
+            Self::Command(command) => command.run().await.map_err(|reason| format!("{self} {reason}"))?,
+        };
+        let text = String::from_utf8(text).map_err(|_| format!("{self} gives something that is not text"))?;
+        ApiKey::new(&text).map_err(|bad| format!("{self}: {bad}"))
+    }
+}
+
+async fn read_file(path: PathBuf) -> io::Result<Vec<u8>> {
+    let read = move || {
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+impl KeyCommand {
+    async fn run(&self) -> Result<Vec<u8>, String> {
+        if let Some(guard) = self.guard.clone() {
+            let checked = tokio::task::spawn_blocking(move || guard()).await;
+            checked.map_err(|error| error.to_string())?.map_err(|reason| format!("is not run: {reason}"))?;
+        }
+        let [program, arguments @ ..] = &self.words[..] else { return Err("names no program".to_owned()) };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        if let Some(names) = self.environment {
+            command.env_clear().envs(names.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        }
+        let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let ended = tokio::time::timeout(TIMEOUT, async {
+            let (printed, said) = tokio::join!(read_start(stdout), read_start(stderr));
+            Ok::<_, io::Error>((printed?, said?, child.wait().await?))
+        });
+        match ended.await {
+            Err(_) => Err(format!("did not end within {} s", TIMEOUT.as_secs())),
+            Ok(Err(error)) => Err(format!("failed: {error}")),
+            Ok(Ok((printed, _, status))) if status.success() => Ok(printed),
+            Ok(Ok((_, said, status))) => {
+                let said = String::from_utf8_lossy(&said);
+                let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+                let said: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
+                Err(format!("failed ({status}){}{said}", if said.is_empty() { "" } else { ": " }))
+            }
+        }
+    }
+}
+
+/// What a program writes, up to the limit; the rest is not read, and the program notices.
+async fn read_start(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(MAX_BYTES).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+/// Names the file or the program. Arguments are left out: somebody may have written a password there.
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "the key file {}", path.display()),
+            Self::Command(command) => {
+                write!(f, "the key command `{}`", command.words.first().map(String::as_str).unwrap_or_default())
+            }
+        }
+    }
+}
+
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeySource({self})")
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str]) -> KeySource {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        KeySource::Command(KeyCommand { words, folder: None, environment: None, guard: None })
+    }
+
+    async fn key(source: &KeySource) -> Result<String, String> {
+        source.read().await.map(|key| key.plain().to_str().unwrap().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_program_prints_a_key_and_no_shell_reads_its_arguments() {
+        assert_eq!(key(&command(&["printf", "%s\n", "sk-$HOME;x"])).await, Ok("sk-$HOME;x".to_owned()));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), " sk-file\n").unwrap();
+        assert_eq!(key(&KeySource::File(folder.path().join("key"))).await, Ok("sk-file".to_owned()));
+        let here = KeyCommand {
+            words: vec!["cat".to_owned(), "key".to_owned()],
+            folder: Some(folder.path().to_owned()),
+            environment: None,
+            guard: None,
+        };
+        assert_eq!(key(&KeySource::Command(here.clone())).await, Ok("sk-file".to_owned()));
+        let words = ["sh", "-c", "echo [$CARGO_MANIFEST_DIR]"].map(str::to_owned).to_vec();
+        let bare = KeyCommand { words, environment: Some(&["PATH"]), ..here.clone() };
+        assert_eq!(
+            key(&KeySource::Command(bare)).await,
+            Ok("[]".to_owned()),
+            "the variables that are not listed are not given"
+        );
+        let guard: CommandGuard = Arc::new(|| Err("it has changed".to_owned()));
+        let refused = key(&KeySource::Command(KeyCommand { guard: Some(guard), ..here })).await.unwrap_err();
+        assert_eq!(refused, "the key command `cat` is not run: it has changed");
+    }
+
+    #[tokio::test]
+    async fn a_source_without_a_key_says_which_one_it_is_and_why() {
+        for (source, want) in [
+            (
+                command(&["sh", "-c", "echo please log in >&2; exit 3"]),
+                "the key command `sh` failed (exit status: 3): please log in",
+            ),
+            (command(&["/no/such/program", "secret"]), "the key command `/no/such/program` cannot be started"),
+            (command(&["true"]), "the key command `true`: the key is empty"),
+            (command(&["echo", "two words"]), "the key command `echo`: the key is empty or contains characters"),
+            (KeySource::File("/no/such/file".into()), "the key file /no/such/file cannot be read"),
+        ] {
+            let error = key(&source).await.unwrap_err();
+            assert!(error.starts_with(want) && !error.contains("secret"), "{error}");
+        }
+    }
+}
