@@ -41,12 +41,17 @@ impl ApiKey {
     }
 }
 
+/// Length of the shortest key that is taken out of messages, in bytes.
+const MIN_HIDDEN_BYTES: usize = 8;
+
 /// Takes the key out of what a provider said: some repeat it in their errors.
 pub(crate) fn hide(key: Option<&ApiKey>, mut error: ModelError) -> ModelError {
     use ModelError::{Adapted, Cut, Failed, Rejected, Resting, Throttled, Unreachable};
     match &mut error {
         Throttled { reason, .. } | Rejected { reason } | Adapted { reason } | Failed { reason, .. } | Cut { reason } => {
-            if let Some(key) = key.filter(|key| reason.contains(&*key.text)) {
+            // A short key may be part of any word, and no vendor has such keys.
+            let is_secret = |key: &&ApiKey| key.text.len() >= MIN_HIDDEN_BYTES && reason.contains(&*key.text);
+            if let Some(key) = key.filter(is_secret) {
                 *reason = reason.replace(&*key.text, "***");
             }
         }
@@ -84,5 +89,8 @@ mod tests {
         let key = ApiKey::new("sk-secret").unwrap();
         let error = ModelError::Rejected { reason: "bad key sk-secret!".to_owned() };
         assert_eq!(hide(Some(&key), error).to_string(), "the provider rejects the request: bad key ***!");
+        let short = ApiKey::new("k").unwrap();
+        let error = ModelError::Rejected { reason: "unknown key".to_owned() };
+        assert_eq!(hide(Some(&short), error).to_string(), "the provider rejects the request: unknown key");
     }
 }

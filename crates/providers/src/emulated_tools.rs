@@ -6,7 +6,6 @@
 mod prompt;
 mod reader;
 mod schema;
-mod thoughts;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,8 +17,8 @@ use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
+use crate::thoughts::Thoughts;
 use reader::Reader;
-use thoughts::Thoughts;
 
 /// Emulates tool calls for models that have none.
 pub struct EmulatedTools {
@@ -57,7 +56,7 @@ impl Model for EmulatedTools {
         let deltas = self.model.stream(rewritten).await?;
         Ok(Box::pin(EmulatedStream {
             deltas,
-            thoughts: Thoughts::default(),
+            thoughts: Thoughts::in_any_tags(),
             reader: Reader::default(),
             ready: VecDeque::new(),
             id,
@@ -113,7 +112,7 @@ impl EmulatedStream {
     fn read(&mut self, delta: Delta) {
         match delta {
             Delta::Content(text) => {
-                let (thoughts, rest) = self.thoughts.push(&text);
+                let (thoughts, rest) = self.thoughts.push(text);
                 self.think(thoughts);
                 self.write(&rest);
             }

@@ -20,6 +20,7 @@ mod prices;
 mod rate_limit;
 mod remote_model;
 mod request_parts;
+mod thoughts;
 pub mod vendors;
 mod wire;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
 
@@ -164,6 +164,7 @@ fn headers(options: &RemoteOptions) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static(dialect.media())),
+        (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ]);
     if *dialect == Dialect::Anthropic {
         headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);

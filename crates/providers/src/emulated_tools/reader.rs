@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::End;
 use super::schema::{ANSWER, NAME, PARAMETERS};
-use super::thoughts::closes;
+use crate::thoughts::closes;
 
 /// Blanks in a row outside of strings, more than any layout needs. Some models go on with them for ever.
 const MOST_BLANKS: usize = 120;

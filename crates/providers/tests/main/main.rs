@@ -16,3 +16,4 @@ mod reused_connections;
 mod script;
 mod server;
 mod streaming;
+mod tolerance;
