@@ -12,7 +12,7 @@ use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
 
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Reader, SilenceLimits};
-use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
+use crate::{ApiKey, CallIds, anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -225,7 +225,7 @@ impl RemoteModel {
     async fn send(&self, request: &ModelRequest, quirks: Quirks) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, key, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&request.model);
-        let body = Bytes::from(dialect.body(request, name, quirks));
+        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(request), name, quirks));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
@@ -244,6 +244,16 @@ impl Dialect {
             Self::Anthropic => "/messages".into(),
             Self::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse").into(),
             Self::Ollama => "/api/chat".into(),
+        }
+    }
+
+    /// Which ids of calls are taken back.
+    fn call_ids(self, quirks: Quirks) -> CallIds {
+        match self {
+            Self::OpenAiChat => quirks.call_ids,
+            Self::OpenAiResponses => CallIds::UpTo(64),
+            Self::Anthropic => CallIds::Words,
+            Self::Gemini | Self::Ollama => CallIds::Any,
         }
     }
 

@@ -10,7 +10,7 @@ use polis_ports::Model;
 
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
-use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
+use crate::{ApiKey, BadKey, CallIds, GuardedModel, Models, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -81,6 +81,7 @@ const OPENAI: Quirks = Quirks {
     token_limit: TokenLimit::MaxCompletionTokens,
     effort: EffortField::OpenAi,
     cache_key: true,
+    call_ids: CallIds::UpTo(40),
     ..Quirks::PLAIN
 };
 
@@ -128,7 +129,7 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         // It answers 422 to `stream_options`, and tells usage unasked.
-        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        quirks: Quirks { stream_options: false, call_ids: CallIds::Nine, ..Quirks::PLAIN },
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
@@ -148,6 +149,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
     Vendor {
+        quirks: Quirks { reasoning_split: true, ..Quirks::PLAIN },
         more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
         ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
     },
