@@ -10,9 +10,10 @@ use polis_domain::Usage;
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, collect};
 use tokio::time::Instant;
 
+use crate::guarded_model::guarded;
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{EmulatedTools, GuardedModel, Price, Prices, Rate, RemoteModel};
+use crate::{EmulatedTools, Price, Prices, Rate, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -68,7 +69,7 @@ impl Models {
         for (vendor, rate) in rates {
             let name = vendors::vendor_name(&vendor)?;
             if let Some(remote) = self.remotes.get(name) {
-                self.vendors.insert(name, Ok(Arc::new(GuardedModel::new(name, remote.clone(), rate))));
+                self.vendors.insert(name, Ok(guarded(name, remote.clone(), rate)));
             }
         }
         Ok(self)

@@ -8,9 +8,10 @@ use std::time::Duration;
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
+use crate::guarded_model::guarded;
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
-use crate::{ApiKey, BadKey, CallIds, GuardedModel, Models, Rate};
+use crate::{ApiKey, BadKey, CallIds, Models, Rate};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -352,9 +353,10 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
             (None, None) => (OFFLINE, OFFLINE.into()),
         };
         let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
-        let guarded = |name, remote| -> Arc<dyn Model> { Arc::new(GuardedModel::new(name, remote, Rate::default())) };
-        let mut vendors: BTreeMap<_, _> =
-            opened.into_iter().map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote)))).collect();
+        let mut vendors: BTreeMap<_, _> = opened
+            .into_iter()
+            .map(|(name, opened)| (name, opened.map(|remote| guarded(name, remote, Rate::default()))))
+            .collect();
         vendors.insert(OFFLINE, offline());
         if let Some(Err(error)) = vendors.get(vendor) {
             return Err(error.clone());
