@@ -33,6 +33,8 @@ pub use client::{HttpClient, HttpOptions, Timeouts};
 pub use environment::{BadProxy, Environment};
 pub use error::HttpError;
 pub use hyper::body::Bytes;
-pub use hyper::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
+pub use hyper::http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header, request,
+};
 pub use resolve::{Resolver, SystemResolver};
 pub use tls::{Identity, Trust};

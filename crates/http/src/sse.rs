@@ -1,6 +1,6 @@
 //! Server-sent events out of byte chunks, however they are cut. Knows nothing of what the events mean.
 //!
-//! Lines end in LF, CRLF or CR; a byte order mark, comments and unknown fields are skipped. A last event without its blank line
+//! Lines end in LF, CRLF or CR; a byte order mark, comments and unknown fields are skipped. A field `error` is an event of that name. A last event without its blank line
 //! is given only by [`SseReader::end`].
 
 use std::borrow::Cow;
@@ -145,6 +145,11 @@ impl SseReader {
                 self.id.clear();
                 self.id.extend_from_slice(value);
             }
+            // llama.cpp reports errors in a field of its own.
+            b"error" => {
+                self.name = b"error".to_vec();
+                return self.line(&[b"data:", value].concat(), take);
+            }
             b"event" => {
                 self.name.clear();
                 self.name.extend_from_slice(value);
@@ -206,6 +211,12 @@ mod tests {
         check(TEXT.replace('\n', "\r").as_bytes());
         check(format!("{TEXT}\n").as_bytes());
         check(format!("{TEXT}\n\n").as_bytes());
+    }
+
+    #[test]
+    fn a_field_for_errors_is_an_event() {
+        let want = [("error".to_owned(), "{\"code\":1}".to_owned()), (String::new(), "x".to_owned())];
+        assert_eq!(read(&[b"error: {\"code\":1}\n\ndata: x\n\n"]).unwrap(), want);
     }
 
     #[test]

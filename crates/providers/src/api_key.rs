@@ -41,6 +41,9 @@ impl ApiKey {
     }
 }
 
+/// Length of the shortest secret that is taken out of messages, in bytes.
+const MIN_HIDDEN_BYTES: usize = 8;
+
 /// Takes the key out of what a provider said: some repeat it in their errors.
 pub(crate) fn hide(key: Option<&ApiKey>, error: ModelError) -> ModelError {
     match key {
@@ -49,22 +52,19 @@ pub(crate) fn hide(key: Option<&ApiKey>, error: ModelError) -> ModelError {
     }
 }
 
-/// The same for the values of headers. Short ones are no secrets, but parts of words.
+/// The same for the values of headers.
 pub(crate) fn hide_headers(headers: &HeaderMap, error: ModelError) -> ModelError {
     let values = headers.values().filter_map(|value| value.to_str().ok());
-    let secrets =
-        values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value)).filter(|value| value.len() >= MIN_SECRET_BYTES);
+    let secrets = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value));
     secrets.fold(error, |error, secret| without(secret, error))
 }
-
-/// Shortest value of a header that is taken out of messages.
-const MIN_SECRET_BYTES: usize = 8;
 
 fn without(secret: &str, mut error: ModelError) -> ModelError {
     use ModelError::{Adapted, Cut, Failed, Rejected, Resting, Throttled, Unreachable};
     match &mut error {
         Throttled { reason, .. } | Rejected { reason } | Adapted { reason } | Failed { reason, .. } | Cut { reason } => {
-            if reason.contains(secret) {
+            // A short secret may be part of any word, and no vendor has such keys.
+            if secret.len() >= MIN_HIDDEN_BYTES && reason.contains(secret) {
                 *reason = reason.replace(secret, "***");
             }
         }
@@ -102,5 +102,8 @@ mod tests {
         let key = ApiKey::new("sk-secret").unwrap();
         let error = ModelError::Rejected { reason: "bad key sk-secret!".to_owned() };
         assert_eq!(hide(Some(&key), error).to_string(), "the provider rejects the request: bad key ***!");
+        let short = ApiKey::new("k").unwrap();
+        let error = ModelError::Rejected { reason: "unknown key".to_owned() };
+        assert_eq!(hide(Some(&short), error).to_string(), "the provider rejects the request: unknown key");
     }
 }

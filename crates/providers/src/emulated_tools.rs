@@ -1,16 +1,18 @@
 //! Tool calls for models that have none of their own: the tools are described in words, the reply is held to a JSON form that
 //! names a tool and its arguments or gives an answer, and the form is read back into ordinary deltas.
 //!
-//! The form is bounded so that it always closes. Agents notice nothing, and a call that did not come whole is never made.
+//! The form is bounded so that it always closes. Agents notice nothing, and a call that did not come whole is never made. Weak
+//! models answer in plain text instead of the form; that text is the answer.
+//!
+//! A model that refuses a request because of its tools is asked this way from then on.
 
 mod prompt;
 mod reader;
 mod schema;
-mod thoughts;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -18,13 +20,53 @@ use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
 use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
-use reader::Reader;
-use thoughts::Thoughts;
+use crate::thoughts::Thoughts;
+use reader::{PlainText, Reader};
 
 /// Emulates tool calls for models that have none.
 pub struct EmulatedTools {
     model: Arc<dyn Model>,
     patterns: Vec<String>,
+    /// The models that refused tools of their own.
+    refusing: Refusing,
+}
+
+/// Names of models, shared with the replies that may add to them.
+#[derive(Clone, Default)]
+struct Refusing(Arc<Mutex<BTreeSet<Arc<str>>>>);
+
+impl Refusing {
+    fn contains(&self, model: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+
+    /// Remembers the model if it refuses tools; the next attempt describes them in words.
+    fn judge(&self, model: &Arc<str>, error: ModelError) -> ModelError {
+        match error {
+            ModelError::Rejected { reason } if refuses_tools(&reason) => {
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.clone());
+                ModelError::Adapted { reason: format!("{model} takes no tools, so they are described in words: {reason}") }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Whether a provider says that a model, or its server as it was started, takes no tools.
+fn refuses_tools(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    let is_about_tools = ["tool", "function call", "functions"].iter().any(|word| reason.contains(word));
+    // A tool with a wrong schema is for its author to hear of.
+    let is_about_one = ["schema", "invalid"].iter().any(|word| reason.contains(word));
+    let denials = [
+        "not support",
+        "n't support",
+        "unsupported",
+        "endpoints found that support",
+        "--enable-auto-tool-choice",
+        "not enabled",
+    ];
+    is_about_tools && !is_about_one && denials.iter().any(|words| reason.contains(words))
 }
 
 impl EmulatedTools {
@@ -35,11 +77,17 @@ impl EmulatedTools {
 
     /// Only the models whose name is like one of these; `*` stands for anything, as in `ollama/smollm2*`.
     pub fn only<P: Into<String>>(model: Arc<dyn Model>, patterns: impl IntoIterator<Item = P>) -> Self {
-        Self { model, patterns: patterns.into_iter().map(Into::into).collect() }
+        let patterns = patterns.into_iter().map(Into::into).collect();
+        Self { model, patterns, refusing: Refusing::default() }
+    }
+
+    /// Only the models that turn out to refuse tools.
+    pub fn where_refused(model: Arc<dyn Model>) -> Self {
+        Self { model, patterns: Vec::new(), refusing: Refusing::default() }
     }
 
     fn applies_to(&self, model: &str) -> bool {
-        self.patterns.iter().any(|pattern| matches_pattern(model, pattern))
+        self.patterns.iter().any(|pattern| matches_pattern(model, pattern)) || self.refusing.contains(model)
     }
 }
 
@@ -47,7 +95,12 @@ impl EmulatedTools {
 impl Model for EmulatedTools {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         if !self.applies_to(&request.model) {
-            return self.model.stream(request).await;
+            if request.tools.is_empty() {
+                return self.model.stream(request).await;
+            }
+            let (name, refusing) = (request.model.clone(), self.refusing.clone());
+            let deltas = self.model.stream(request).await.map_err(|error| self.refusing.judge(&name, error))?;
+            return Ok(Box::pin(deltas.map(move |delta| delta.map_err(|error| refusing.judge(&name, error)))));
         }
         let rewritten = prompt::rewrite(&request);
         if request.tools.is_empty() {
@@ -57,8 +110,8 @@ impl Model for EmulatedTools {
         let deltas = self.model.stream(rewritten).await?;
         Ok(Box::pin(EmulatedStream {
             deltas,
-            thoughts: Thoughts::default(),
-            reader: Reader::default(),
+            thoughts: Thoughts::in_any_tags(),
+            reader: Reader::new(PlainText::of(&request)),
             ready: VecDeque::new(),
             id,
         }))
@@ -117,7 +170,7 @@ impl EmulatedStream {
     fn read(&mut self, delta: Delta) {
         match delta {
             Delta::Content(text) => {
-                let (thoughts, rest) = self.thoughts.push(&text);
+                let (thoughts, rest) = self.thoughts.push(text);
                 self.think(thoughts);
                 self.write(&rest);
             }

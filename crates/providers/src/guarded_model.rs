@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use polis_domain::Usage;
 use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
 
+use crate::EmulatedTools;
 use crate::circuit_breaker::{Attempt, CircuitBreaker};
 use crate::rate_limit::{Limiter, Rate};
 
@@ -22,6 +23,11 @@ impl GuardedModel {
     pub fn new(vendor: &str, model: Arc<dyn Model>, rate: Rate) -> Self {
         Self { model, circuit: Arc::new(CircuitBreaker::new(vendor)), limiter: Arc::new(Limiter::new(rate)) }
     }
+}
+
+/// A vendor's models as they are asked for: guarded, and with tools in words where a model refuses them.
+pub(crate) fn guarded(vendor: &str, model: Arc<dyn Model>, rate: Rate) -> Arc<dyn Model> {
+    Arc::new(EmulatedTools::where_refused(Arc::new(GuardedModel::new(vendor, model, rate))))
 }
 
 #[async_trait]

@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod api_key;
+mod call_ids;
 pub mod cassette;
 mod circuit_breaker;
 mod emulated_tools;
@@ -23,10 +24,12 @@ mod prices;
 mod rate_limit;
 mod remote_model;
 mod request_parts;
+mod thoughts;
 pub mod vendors;
 mod wire;
 
 pub use api_key::{ApiKey, BadKey};
+pub use call_ids::CallIds;
 pub use cassette::{CassetteError, Recorder, Replayer};
 pub use emulated_tools::EmulatedTools;
 pub use endpoint::{Endpoint, EndpointTimeouts};

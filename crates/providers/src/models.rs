@@ -11,10 +11,11 @@ use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelReque
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
+use crate::guarded_model::guarded;
 use crate::names::EndpointNames;
 use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{EmulatedTools, GuardedModel, Price, Prices, RemoteModel};
+use crate::{EmulatedTools, Price, Prices, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -66,8 +67,7 @@ impl Models {
             self.remotes.insert(name.clone(), remote.clone());
         }
         self.retries.extend(endpoint.retries.map(|retries| (name.clone(), retries)));
-        let guarded =
-            |remote: Arc<RemoteModel>| -> Arc<dyn Model> { Arc::new(GuardedModel::new(&name, remote, endpoint.rate)) };
+        let guarded = |remote: Arc<RemoteModel>| guarded(&name, remote, endpoint.rate);
         let opened = opened.map(guarded);
         self.vendors.insert(name, opened);
     }

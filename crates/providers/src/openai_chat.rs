@@ -6,6 +6,8 @@ mod request;
 pub(crate) use reply::ChatReader;
 pub(crate) use request::body;
 
+use crate::CallIds;
+
 /// Where vendors differ in what they accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
@@ -21,6 +23,10 @@ pub struct Quirks {
     pub wants_reasoning: bool,
     /// Whether requests that begin alike should say so with a `prompt_cache_key`.
     pub cache_key: bool,
+    /// Which ids of calls it takes back.
+    pub call_ids: CallIds,
+    /// Whether it is to send reasoning apart from the content, with `reasoning_split`.
+    pub reasoning_split: bool,
 }
 
 /// What a vendor calls the limit of output tokens.
@@ -71,6 +77,8 @@ impl Quirks {
         format: FormatField::JsonSchema,
         wants_reasoning: false,
         cache_key: false,
+        call_ids: CallIds::Any,
+        reasoning_split: false,
     };
 }
 

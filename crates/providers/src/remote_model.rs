@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
 use tokio::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::api_key::hide_headers;
 use crate::key_source::KeySource;
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Reader, SilenceLimits};
-use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
+use crate::{ApiKey, CallIds, anthropic, gemini, ollama, openai_chat, openai_responses};
 
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -238,6 +238,7 @@ fn headers(dialect: Dialect, key: Option<&ApiKey>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static(dialect.media())),
+        (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ]);
     if dialect == Dialect::Anthropic {
         headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
@@ -303,7 +304,7 @@ impl RemoteModel {
     async fn send(&self, asked: &ModelRequest, quirks: Quirks, login: &Login) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&asked.model);
-        let body = Bytes::from(dialect.body(asked, name, quirks));
+        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
             _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
@@ -328,6 +329,16 @@ impl Dialect {
             Self::Anthropic => "/messages".into(),
             Self::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse").into(),
             Self::Ollama => "/api/chat".into(),
+        }
+    }
+
+    /// Which ids of calls are taken back.
+    fn call_ids(self, quirks: Quirks) -> CallIds {
+        match self {
+            Self::OpenAiChat => quirks.call_ids,
+            Self::OpenAiResponses => CallIds::UpTo(64),
+            Self::Anthropic => CallIds::Words,
+            Self::Gemini | Self::Ollama => CallIds::Any,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::names::EndpointNames;
 use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel};
-use crate::{BadKey, Models};
+use crate::{BadKey, CallIds, Models};
 
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
@@ -93,6 +93,7 @@ const OPENAI: Quirks = Quirks {
     token_limit: TokenLimit::MaxCompletionTokens,
     effort: EffortField::OpenAi,
     cache_key: true,
+    call_ids: CallIds::UpTo(40),
     ..Quirks::PLAIN
 };
 
@@ -140,7 +141,7 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         // It answers 422 to `stream_options`, and tells usage unasked.
-        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        quirks: Quirks { stream_options: false, call_ids: CallIds::Nine, ..Quirks::PLAIN },
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
@@ -160,6 +161,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
     Vendor {
+        quirks: Quirks { reasoning_split: true, ..Quirks::PLAIN },
         more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
         ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
     },

@@ -1,6 +1,8 @@
 //! One request out, one stream of deltas back: what every dialect shares. A dialect adds a body and a reader of events;
 //! sending, waiting, limits, the end of a stream and the shapes of errors are here.
 
+mod content;
+mod count;
 mod echo;
 mod errors;
 mod frames;
@@ -15,16 +17,18 @@ use std::time::Duration;
 
 use polis_domain::Finish;
 use polis_http::sse::Event;
-use polis_http::{Body, Bytes, HttpClient, HttpError, Request};
+use polis_http::{Bytes, HttpClient, HttpError, Request};
 use polis_ports::{Delta, DeltaStream, ModelError};
 use serde_json::Value;
 
 use crate::ApiKey;
 use crate::api_key::hide;
+use content::Content;
 use stream::ReplyStream;
 
+pub(crate) use count::Count;
 pub(crate) use echo::{echo, echoed_items};
-pub(crate) use errors::{reported_error, shortened};
+pub(crate) use errors::{in_base_resp, reported_error, shortened};
 pub(crate) use loose::LooseText;
 
 /// Longest list of models that is read, in bytes.
@@ -38,8 +42,24 @@ pub(crate) trait Reader: Send {
     /// Turns one event into deltas; an error means that the provider reports one, or that nobody can read this.
     fn read(&mut self, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError>;
 
-    /// Why the model stopped, once it has said so: only then is the reply whole.
+    /// Why the model stopped, once it has said so.
     fn finish(&self) -> Option<Finish>;
+
+    /// No more events come: gives what was held back, and why the model stopped; none if the reply may not be whole.
+    fn end(&mut self, _ending: Ending, _out: &mut VecDeque<Delta>) -> Option<Finish> {
+        self.finish()
+    }
+}
+
+/// How a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With the mark that the dialect has for it.
+    Marked,
+    /// With the end of the body, which is complete.
+    Closed,
+    /// In the middle, or nobody can tell.
+    Cut,
 }
 
 /// Whether more events belong to a reply.
@@ -104,14 +124,20 @@ pub(crate) async fn answer(
     read.map_err(|_| ModelError::Cut { reason: stream::silent(limits) })?
 }
 
-async fn send(http: &HttpClient, request: Request<Bytes>, key: Option<&ApiKey>, limits: Duration) -> Result<Body, ModelError> {
+async fn send(
+    http: &HttpClient,
+    request: Request<Bytes>,
+    key: Option<&ApiKey>,
+    limits: Duration,
+) -> Result<Content, ModelError> {
     let sent = tokio::time::timeout(limits, http.send(request)).await;
     let response = sent.map_err(|_| ModelError::Cut { reason: stream::silent(limits) })?.map_err(unanswered)?;
     let (head, body) = response.into_parts();
+    let content = Content::new(head.version, &head.headers, body);
     if head.status.is_success() {
-        return Ok(body);
+        return content.map_err(|encoding| errors::unreadable_encoding(&encoding));
     }
-    let error_text = error_body(body).await;
+    let error_text = error_body(content).await;
     Err(hide(key, errors::from_response(head.status, &head.headers, &error_text)))
 }
 
@@ -124,7 +150,8 @@ fn unanswered(error: HttpError) -> ModelError {
 }
 
 /// The body of an unsuccessful response, as far as it is worth reading.
-async fn error_body(body: Body) -> Vec<u8> {
-    let read = tokio::time::timeout(ERROR_BODY_TIMEOUT, body.read(MAX_ERROR_BODY_BYTES)).await;
+async fn error_body(content: Result<Content, String>) -> Vec<u8> {
+    let Ok(content) = content else { return Vec::new() };
+    let read = tokio::time::timeout(ERROR_BODY_TIMEOUT, content.read(MAX_ERROR_BODY_BYTES)).await;
     read.ok().and_then(Result::ok).unwrap_or_default()
 }

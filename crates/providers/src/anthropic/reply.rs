@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
-use polis_ports::Delta;
+use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::request_parts::arguments_object;
-use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "anthropic";
@@ -53,7 +54,8 @@ enum Kind {
 #[derive(Debug, Deserialize)]
 struct StreamEvent {
     r#type: Option<String>,
-    index: Option<u64>,
+    #[serde(default)]
+    index: Count,
     message: Option<Box<StreamEvent>>,
     content_block: Option<BlockStart>,
     delta: Option<BlockDelta>,
@@ -88,16 +90,17 @@ struct BlockDelta {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
+    input_tokens: Count,
+    output_tokens: Count,
+    cache_read_input_tokens: Count,
+    cache_creation_input_tokens: Count,
     output_tokens_details: Option<OutputDetails>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
 struct OutputDetails {
-    thinking_tokens: Option<u64>,
+    thinking_tokens: Count,
 }
 
 impl Reader for MessageReader {
@@ -111,18 +114,23 @@ impl Reader for MessageReader {
             return Err(ChunkError::Reported(reported_error(&error)));
         }
         match event_data.r#type.as_deref() {
+            // A proxy that asks again after a failure joins two messages; nobody can tell which parts belong together.
+            Some("message_start") if !self.blocks.is_empty() => {
+                let reason = "a second message began within the reply".to_owned();
+                return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
+            }
             Some("message_start") => self.count(event_data.message.and_then(|message| message.usage), out),
             Some("content_block_start") => {
                 if let Some(start) = event_data.content_block {
-                    self.start(event_data.index.unwrap_or(self.blocks.len() as u64), start, out);
+                    self.start(event_data.index.get().unwrap_or(self.blocks.len() as u64), start, out);
                 }
             }
             Some("content_block_delta") => {
-                if let (Some(index), Some(block_delta)) = (event_data.index, event_data.delta) {
+                if let (Some(index), Some(block_delta)) = (event_data.index.get(), event_data.delta) {
                     self.append(index, block_delta, out);
                 }
             }
-            Some("content_block_stop") => self.stop(event_data.index, out),
+            Some("content_block_stop") => self.stop(event_data.index.get(), out),
             Some("message_delta") => {
                 self.count(event_data.usage, out);
                 self.stopped(event_data.delta.and_then(|delta| delta.stop_reason), out);
@@ -135,10 +143,27 @@ impl Reader for MessageReader {
                 }
                 self.count(event_data.usage, out);
                 self.stopped(event_data.stop_reason, out);
+                return Ok(Progress::Last);
             }
             _ => {}
         }
         Ok(Progress::More)
+    }
+
+    /// A message that has its end but no reason for it is whole if its calls are.
+    fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        let is_torn =
+            |block: &Block| matches!(block.kind, Kind::Call { .. }) && serde_json::from_str::<IgnoredAny>(&block.text).is_err();
+        let says_something = self.blocks.iter().any(|block| match block.kind {
+            Kind::Call { .. } => true,
+            Kind::Text => !block.text.is_empty(),
+            Kind::Thinking | Kind::Redacted | Kind::Other => false,
+        });
+        if self.finish.is_none() && ending == Ending::Marked && says_something && !self.blocks.iter().any(is_torn) {
+            let word = if self.calls > 0 { "tool_use" } else { "end_turn" };
+            self.stopped(Some(LooseText::Text(word.to_owned())), out);
+        }
+        self.finish()
     }
 }
 
@@ -256,15 +281,14 @@ impl Block {
 impl WireUsage {
     /// Anthropic counts the cached part of the input beside the rest.
     fn total(self) -> Usage {
-        let tokens = Option::unwrap_or_default;
         let (cached_tokens, cache_write_tokens) =
-            (tokens(self.cache_read_input_tokens), tokens(self.cache_creation_input_tokens));
+            (self.cache_read_input_tokens.or_zero(), self.cache_creation_input_tokens.or_zero());
         Usage {
-            input_tokens: tokens(self.input_tokens).saturating_add(cached_tokens).saturating_add(cache_write_tokens),
-            output_tokens: tokens(self.output_tokens),
+            input_tokens: self.input_tokens.or_zero().saturating_add(cached_tokens).saturating_add(cache_write_tokens),
+            output_tokens: self.output_tokens.or_zero(),
             cached_tokens,
             cache_write_tokens,
-            reasoning_tokens: tokens(self.output_tokens_details.and_then(|details| details.thinking_tokens)),
+            reasoning_tokens: self.output_tokens_details.unwrap_or_default().thinking_tokens.or_zero(),
             ..Usage::default()
         }
     }

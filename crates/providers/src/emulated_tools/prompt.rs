@@ -88,10 +88,10 @@ fn system(own: &str, tools: &[ToolSpec], format: Option<&Format>) -> String {
          to use a tool, or {answer} to answer. The result of a tool is told to you; then go on.\n\nTools:"
     );
     for tool in tools {
-        let _ = write!(text, "\n- {}({}): {}", tool.name, signature(&tool.parameters), tool.description.trim());
-        for (name, schema) in properties(&tool.parameters) {
+        let _ = write!(text, "\n- {}({}): {}", tool.name, signature(&tool.parameters), first_sentence(&tool.description));
+        for (name, schema) in properties(&tool.parameters).filter(|(name, _)| is_required(&tool.parameters, name)) {
             if let Some(description) = schema.get("description").and_then(Value::as_str) {
-                let _ = write!(text, "\n  {name}: {}", description.trim());
+                let _ = write!(text, "\n  {name}: {}", first_sentence(description));
             }
         }
     }
@@ -100,14 +100,26 @@ fn system(own: &str, tools: &[ToolSpec], format: Option<&Format>) -> String {
 
 /// `path: string, lines?: integer`
 fn signature(parameters: &Value) -> String {
-    let required = parameters.get("required").and_then(Value::as_array);
     let parts: Vec<String> = properties(parameters)
         .map(|(name, schema)| {
-            let optional = if required.is_some_and(|required| required.iter().any(|it| it == name)) { "" } else { "?" };
+            let optional = if is_required(parameters, name) { "" } else { "?" };
             format!("{name}{optional}: {}", kind(schema))
         })
         .collect();
     parts.join(", ")
+}
+
+fn is_required(parameters: &Value, name: &str) -> bool {
+    let required = parameters.get("required").and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|other| other == name))
+}
+
+/// A weak model has a small window, and loses its way in long descriptions.
+fn first_sentence(description: &str) -> &str {
+    let description = description.trim();
+    let ends = [". ", ".\n", "\n", "。", "; "].into_iter().filter_map(|mark| Some((description.find(mark)?, mark)));
+    let end = ends.min().map(|(at, mark)| at + mark.trim_end_matches([' ', '\n', ';']).len());
+    &description[..end.unwrap_or(description.len())]
 }
 
 fn kind(schema: &Value) -> String {
@@ -134,15 +146,15 @@ mod tests {
         let parameters = json!({
             "type": "object",
             "properties": {
-                "path": { "type": "string", "description": "Where it is." },
-                "mode": { "enum": ["all", "head"] },
+                "path": { "type": "string", "description": "Where it is; relative to the folder." },
+                "mode": { "enum": ["all", "head"], "description": "How much of it." },
                 "line": { "type": ["integer", "null"] },
             },
             "required": ["path"],
         });
         let tool = ToolSpec {
             name: "read".into(),
-            description: "Reads.".to_owned(),
+            description: "Reads. Files of more than 1 MB are cut.\nThe rest is left out.".to_owned(),
             parameters,
             class: EffectClass::Read,
             volatile: false,
@@ -165,7 +177,7 @@ mod tests {
         let (own, tools) = rewritten.system.split_once("\n\nYou can use tools. ").unwrap();
         assert_eq!(own, "Be kind.");
         let described =
-            "Tools:\n- read(line?: integer|null, mode?: \"all\"|\"head\", path: string): Reads.\n  path: Where it is.";
+            "Tools:\n- read(line?: integer|null, mode?: \"all\"|\"head\", path: string): Reads.\n  path: Where it is";
         assert!(tools.ends_with(described), "{tools}");
         assert!(rewritten.tools.is_empty() && rewritten.format.is_some());
         assert_eq!((rewritten.max_tokens, rewritten.messages), (Some(REPLY_TOKENS), vec![ChatMessage::user("hi")]));

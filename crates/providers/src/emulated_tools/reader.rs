@@ -1,14 +1,16 @@
 //! Reads the JSON form while it is being written: the answer's text goes out as it comes, a call when it is whole.
 //!
-//! What stands around the object is skipped, such as fences, and a trailing comma is forgiven. Nothing else is.
+//! What stands around the object is skipped, such as fences, and a trailing comma is forgiven. A reply without any form is an
+//! answer in plain text, if the request leaves room for one.
 
 use polis_domain::{Finish, ToolCall};
-use polis_ports::ModelError;
+use polis_ports::{ModelError, ModelRequest, ToolChoice};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::End;
 use super::schema::{ANSWER, NAME, PARAMETERS};
-use super::thoughts::closes;
+use crate::thoughts::closes;
 
 /// Blanks in a row outside of strings, more than any layout needs. Some models go on with them for ever.
 const MOST_BLANKS: usize = 120;
@@ -26,8 +28,46 @@ pub(super) struct Reader {
     blanks: usize,
     /// What came behind the object.
     behind: String,
-    /// All that came, for whoever has to understand why it could not be read.
+    /// All that came: a plain answer, or the quotation that says why it could not be read.
     raw: String,
+    plain: PlainText,
+}
+
+/// What a reply that keeps to no form may be.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlainText {
+    /// The answer.
+    #[default]
+    Answer,
+    /// The answer, if it is the JSON that the request asks for.
+    Json,
+    /// Nothing: a call is wanted.
+    Nothing,
+}
+
+impl PlainText {
+    /// What the request leaves room for.
+    pub(super) fn of(request: &ModelRequest) -> Self {
+        match (&request.tool_choice, &request.format) {
+            (ToolChoice::Required | ToolChoice::Named(_), _) => Self::Nothing,
+            (ToolChoice::Auto, Some(_)) => Self::Json,
+            (ToolChoice::Auto, None) => Self::Answer,
+        }
+    }
+
+    /// The answer in a reply without a form, if it is one.
+    fn answer(self, raw: &str) -> Option<&str> {
+        let text = raw.trim();
+        let fenced = text.strip_prefix("```json").or(text.strip_prefix("```"));
+        let json = fenced.map_or(text, |text| text.strip_suffix("```").unwrap_or(text)).trim();
+        // JSON of another form is a call that nobody can make.
+        let is_form = json.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'));
+        match self {
+            Self::Answer => Some(text).filter(|text| !text.is_empty() && !is_form),
+            Self::Json => Some(json).filter(|json| serde_json::from_str::<IgnoredAny>(json).is_ok()),
+            Self::Nothing => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +130,11 @@ struct Nesting {
 }
 
 impl Reader {
+    /// A reader of one reply, which may be plain text as far as the request allows.
+    pub(super) fn new(plain: PlainText) -> Self {
+        Self { plain, ..Self::default() }
+    }
+
     /// Takes more of the reply and gives what it adds to the answer; an error when it will never end.
     pub(super) fn push(&mut self, text: &str) -> Result<String, String> {
         let mut answer_text = String::new();
@@ -135,6 +180,10 @@ impl Reader {
                 Ok(End::Answered(Finish::Stop))
             }
             (State::Text(_), Finish::Length) => Ok(End::Answered(Finish::Length)),
+            (State::Before, _) if let Some(answer) = self.plain.answer(&self.raw) => {
+                let finish = if finish == Finish::Length { finish } else { Finish::Stop };
+                Ok(End::Raw(answer.to_owned(), finish))
+            }
             (State::Before | State::Lost, Finish::Stop | Finish::ToolCalls) => Err(failed("it is no JSON", &self.raw)),
             (_, Finish::Length) => {
                 let raw = quote(&self.raw);

@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::wire::{ChunkError, Count, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "gemini";
@@ -30,7 +30,7 @@ struct Chunk {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<Feedback>,
     usage_metadata: Option<WireUsage>,
-    response_id: Option<String>,
+    response_id: Option<LooseText>,
     error: Option<Value>,
 }
 
@@ -56,11 +56,11 @@ struct Feedback {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireUsage {
-    prompt_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
+    prompt_token_count: Count,
+    tool_use_prompt_token_count: Count,
+    candidates_token_count: Count,
+    thoughts_token_count: Count,
+    cached_content_token_count: Count,
 }
 
 impl Reader for ContentReader {
@@ -76,9 +76,10 @@ impl Reader for ContentReader {
         if let Some(error) = chunk.error {
             return Err(ChunkError::Reported(reported_error(&error)));
         }
+        let reply_id = chunk.response_id.map(LooseText::into_text);
         if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-                self.part(part, chunk.response_id.as_deref(), out);
+                self.part(part, reply_id.as_deref(), out);
             }
             let word = candidate.finish_reason.map(LooseText::into_text).unwrap_or_default();
             if word == "MALFORMED_FUNCTION_CALL" {
@@ -156,12 +157,11 @@ fn finish(word: &str) -> Finish {
 
 /// Gemini counts thoughts beside the output, and what its own tools read beside the input.
 fn usage(usage: WireUsage) -> Delta {
-    let tokens = Option::unwrap_or_default;
-    let reasoning_tokens = tokens(usage.thoughts_token_count);
+    let reasoning_tokens = usage.thoughts_token_count.or_zero();
     Delta::Usage(Usage {
-        input_tokens: tokens(usage.prompt_token_count).saturating_add(tokens(usage.tool_use_prompt_token_count)),
-        output_tokens: tokens(usage.candidates_token_count).saturating_add(reasoning_tokens),
-        cached_tokens: tokens(usage.cached_content_token_count),
+        input_tokens: usage.prompt_token_count.or_zero().saturating_add(usage.tool_use_prompt_token_count.or_zero()),
+        output_tokens: usage.candidates_token_count.or_zero().saturating_add(reasoning_tokens),
+        cached_tokens: usage.cached_content_token_count.or_zero(),
         reasoning_tokens,
         ..Usage::default()
     })

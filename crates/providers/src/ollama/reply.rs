@@ -8,23 +8,27 @@ use polis_ports::Delta;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::wire::{ChunkError, LooseText, Progress, Reader, reported_error, shortened};
+use crate::thoughts::Thoughts;
+use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, reported_error, shortened};
 
 /// Reads the lines of one reply.
 #[derive(Debug, Default)]
 pub(crate) struct OllamaReader {
     calls: u32,
     finish: Option<Finish>,
+    thoughts: Thoughts,
 }
 
 #[derive(Debug, Deserialize)]
 struct Line {
-    created_at: Option<String>,
+    created_at: Option<LooseText>,
     message: Option<Message>,
     done: Option<bool>,
     done_reason: Option<LooseText>,
-    prompt_eval_count: Option<u64>,
-    eval_count: Option<u64>,
+    #[serde(default)]
+    prompt_eval_count: Count,
+    #[serde(default)]
+    eval_count: Count,
     error: Option<Value>,
 }
 
@@ -60,17 +64,20 @@ impl Reader for OllamaReader {
         if let Some(message) = line.message {
             let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).filter(|text| !text.is_empty());
             out.extend(text(message.thinking).map(Delta::Reasoning));
-            out.extend(text(message.content).map(Delta::Content));
+            let (thoughts, content) = self.thoughts.push(text(message.content).unwrap_or_default());
+            out.extend(Some(thoughts).filter(|text| !text.is_empty()).map(Delta::Reasoning));
+            out.extend(Some(content).filter(|text| !text.is_empty()).map(Delta::Content));
+            let time = line.created_at.map(LooseText::into_text);
             for call in message.tool_calls.into_iter().flatten() {
-                out.push_back(self.call(call, line.created_at.as_deref()));
+                out.push_back(self.call(call, time.as_deref()));
             }
         }
         if line.done != Some(true) {
             return Ok(Progress::More);
         }
         out.push_back(Delta::Usage(Usage {
-            input_tokens: line.prompt_eval_count.unwrap_or_default(),
-            output_tokens: line.eval_count.unwrap_or_default(),
+            input_tokens: line.prompt_eval_count.or_zero(),
+            output_tokens: line.eval_count.or_zero(),
             ..Usage::default()
         }));
         let word = line.done_reason.map(LooseText::into_text).unwrap_or_default();
@@ -82,6 +89,14 @@ impl Reader for OllamaReader {
             other => Finish::Other(shortened(other)),
         });
         Ok(Progress::Last)
+    }
+
+    fn end(&mut self, _: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        out.extend(match std::mem::take(&mut self.thoughts).finish() {
+            Ok(text) => Some(text).filter(|text| !text.is_empty()).map(Delta::Content),
+            Err(thought) => Some(thought).filter(|text| !text.is_empty()).map(Delta::Reasoning),
+        });
+        self.finish()
     }
 }
 

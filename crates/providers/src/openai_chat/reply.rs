@@ -7,13 +7,18 @@ use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
 use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::thoughts::Thoughts;
+use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, in_base_resp, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "openai_chat";
+
+/// How much of a text must come again before it is taken for a repetition.
+const MIN_REPEATED_BYTES: usize = 8;
 
 /// Reads the chunks of one reply.
 #[derive(Debug, Default)]
@@ -23,6 +28,12 @@ pub(crate) struct ChatReader {
     reply_id: Option<String>,
     finish: Option<Finish>,
     refused: bool,
+    /// Whether any text of the answer has come.
+    has_text: bool,
+    /// How many chunks have come, and whether one was a whole message instead.
+    chunks: u32,
+    has_message: bool,
+    thoughts: Thoughts,
     /// Reasoning that OpenRouter wants back as it was, chunk by chunk.
     details: Vec<Value>,
 }
@@ -33,6 +44,7 @@ struct OpenCall {
     /// The vendor's index: some give none, some the same to all.
     index: Option<u64>,
     id: Option<Arc<str>>,
+    arguments: String,
 }
 
 /// One chunk of a stream, or a whole completion: they differ only in `delta` and `message`. Most chunks have few of these fields
@@ -47,8 +59,7 @@ struct Chunk<'a> {
     usage: Option<Box<WireUsage>>,
     x_groq: Option<Box<GroqExtra>>,
     error: Option<Box<Value>>,
-    code: Option<Box<Value>>,
-    message: Option<&'a RawValue>,
+    base_resp: Option<Box<Value>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,6 +69,8 @@ struct GroqExtra {
 
 #[derive(Debug, Deserialize)]
 struct Choice<'a> {
+    #[serde(default)]
+    index: Count,
     #[serde(borrow)]
     delta: Option<ChunkDelta<'a>>,
     #[serde(borrow)]
@@ -80,7 +93,8 @@ struct ChunkDelta<'a> {
 
 #[derive(Debug, Deserialize)]
 struct CallDelta<'a> {
-    index: Option<u64>,
+    #[serde(default)]
+    index: Count,
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     function: Option<FunctionDelta<'a>>,
@@ -96,25 +110,27 @@ struct FunctionDelta<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    total_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    total_tokens: Count,
+    cached_tokens: Count,
+    cache_creation_input_tokens: Count,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
-    prompt_cache_hit_tokens: Option<u64>,
+    prompt_cache_hit_tokens: Count,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
 struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+    cached_tokens: Count,
+    cache_write_tokens: Count,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
 struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
+    reasoning_tokens: Count,
 }
 
 impl Reader for ChatReader {
@@ -135,11 +151,10 @@ impl Reader for ChatReader {
         if let Some(error) = chunk.error {
             return Err(ChunkError::Reported(reported_error(&error)));
         }
+        if let Some(error) = chunk.base_resp.as_deref().and_then(in_base_resp) {
+            return Err(ChunkError::Reported(error));
+        }
         let Some(choices) = chunk.choices else {
-            if let (Some(message), None) = (chunk.message, &chunk.usage) {
-                let error = serde_json::json!({ "message": LooseText::from_raw(message)?.into_text(), "code": chunk.code });
-                return Err(ChunkError::Reported(reported_error(&error)));
-            }
             out.extend(chunk.usage.as_deref().map(usage));
             return Ok(Progress::More);
         };
@@ -148,9 +163,15 @@ impl Reader for ChatReader {
             self.reply_id = id.map(LooseText::into_text).filter(|id| !id.is_empty());
         }
         let mut counted = chunk.usage.or(chunk.x_groq.and_then(|extra| extra.usage));
-        if let Some(choice) = choices.into_iter().next() {
-            if let Some(delta) = choice.delta.or(choice.message.map(|delta| *delta)) {
-                self.delta(delta, out)?;
+        // We ask for one choice; who sends others as well would have their texts mixed.
+        if let Some(choice) = choices.into_iter().find(|choice| choice.index.or_zero() == 0) {
+            self.chunks = self.chunks.saturating_add(1);
+            match (choice.delta, choice.message) {
+                (None, None) => {}
+                // Perplexity sends all of the text so far beside each chunk, and a whole reply beside an empty one.
+                (Some(delta), Some(message)) if delta.is_empty() && self.chunks == 1 => self.message(*message, out)?,
+                (Some(delta), _) => self.delta(delta, out)?,
+                (None, Some(message)) => self.message(*message, out)?,
             }
             match text(choice.finish_reason)?.as_deref() {
                 None | Some("") => {}
@@ -160,9 +181,7 @@ impl Reader for ChatReader {
                 }
                 Some(word) => {
                     self.finish = Some(finish(word));
-                    if !self.details.is_empty() {
-                        out.push_back(echo(DIALECT, self.details.clone()));
-                    }
+                    self.echo(out);
                 }
             }
             counted = counted.or(choice.usage);
@@ -170,25 +189,67 @@ impl Reader for ChatReader {
         out.extend(counted.as_deref().map(usage));
         Ok(Progress::More)
     }
+
+    /// Some never say why the model stopped. Their reply counts if it ended as it should and no call in it is torn.
+    fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        match std::mem::take(&mut self.thoughts).finish() {
+            Ok(text) => self.write(text, out),
+            Err(thought) => out.extend(filled(thought).map(Delta::Reasoning)),
+        }
+        if self.finish.is_some() {
+            return self.finish();
+        }
+        let is_message = self.has_message && self.chunks == 1;
+        let is_marked = ending == Ending::Marked || is_message;
+        let is_whole = |call: &OpenCall| match call.arguments.trim() {
+            "" => is_marked,
+            arguments => arguments.starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok(),
+        };
+        let says_something = self.has_text || !self.calls.is_empty();
+        if !says_something || ending == Ending::Cut && !is_message || !self.calls.iter().all(is_whole) {
+            return None;
+        }
+        self.finish = Some(Finish::Stop);
+        self.echo(out);
+        self.finish()
+    }
 }
 
 impl ChatReader {
-    fn delta(&mut self, delta: ChunkDelta<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
-        let filled = |text: &String| !text.is_empty();
-        // Some send the same reasoning under both names.
-        let reasoning = [text(delta.reasoning_content)?, text(delta.reasoning)?].into_iter().flatten();
-        out.extend(reasoning.into_iter().find(filled).map(Delta::Reasoning));
-        for detail in delta.reasoning_details.into_iter().flatten() {
-            self.detail(detail);
+    fn message(&mut self, message: ChunkDelta<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
+        self.has_message = true;
+        self.delta(message, out)
+    }
+
+    fn write(&mut self, text: String, out: &mut VecDeque<Delta>) {
+        if let Some(text) = filled(text) {
+            self.has_text = true;
+            out.push_back(Delta::Content(text));
         }
+    }
+
+    fn echo(&self, out: &mut VecDeque<Delta>) {
+        if !self.details.is_empty() {
+            out.push_back(echo(DIALECT, self.details.clone()));
+        }
+    }
+
+    fn delta(&mut self, delta: ChunkDelta<'_>, out: &mut VecDeque<Delta>) -> Result<(), ChunkError> {
+        // Some send the same reasoning under two names, and MiniMax only in the details.
+        let reasoning = [text(delta.reasoning_content)?, text(delta.reasoning)?].into_iter().flatten().find_map(filled);
+        let in_details: String =
+            delta.reasoning_details.into_iter().flatten().filter_map(|detail| self.detail(detail)).collect();
+        out.extend(reasoning.or(filled(in_details)).map(Delta::Reasoning));
         let [content, refusal] =
             [delta.content, delta.refusal].map(|content_part| content_part.map(LooseText::from_raw).transpose());
         let refusal = refusal?;
         self.refused |= refusal.as_ref().is_some_and(|refusal| !refusal.is_empty());
         for content_part in [content?, refusal].into_iter().flatten() {
             let (reasoning, text) = content_part.into_parts();
-            out.extend(Some(reasoning).filter(filled).map(Delta::Reasoning));
-            out.extend(Some(text).filter(filled).map(Delta::Content));
+            out.extend(filled(reasoning).map(Delta::Reasoning));
+            let (thoughts, text) = self.thoughts.push(text);
+            out.extend(filled(thoughts).map(Delta::Reasoning));
+            self.write(text, out);
         }
         for call in delta.tool_calls.into_iter().flatten() {
             out.push_back(self.call(call)?);
@@ -201,12 +262,13 @@ impl ChatReader {
         let function = delta.function.unwrap_or_default();
         let (mut id, name): (Option<Arc<str>>, Option<Arc<str>>) = (word(delta.id)?, word(function.name)?);
         let arguments = text(function.arguments)?.unwrap_or_default();
-        let position = self.position(delta.index, id.as_ref(), name.is_some()).unwrap_or_else(|| {
+        let position = self.position(delta.index.get(), id.as_ref(), name.is_some()).unwrap_or_else(|| {
             let made: Arc<str> = id.clone().unwrap_or_else(|| self.make_id());
             id = Some(made.clone());
-            self.calls.push(OpenCall { index: delta.index, id: Some(made) });
+            self.calls.push(OpenCall { index: delta.index.get(), id: Some(made), arguments: String::new() });
             self.calls.len() - 1
         });
+        self.calls[position].arguments.push_str(&arguments);
         Ok(Delta::ToolCall { index: u32::try_from(position).unwrap_or(u32::MAX), id, name, arguments })
     }
 
@@ -219,21 +281,31 @@ impl ChatReader {
         }
     }
 
-    /// Joins a chunk of reasoning with the one that it goes on with.
-    fn detail(&mut self, mut delta: Value) {
+    /// Joins a chunk of reasoning with the one that it goes on with, and gives the text that it adds.
+    fn detail(&mut self, mut delta: Value) -> Option<String> {
         let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == delta[key]) && delta.get("index").is_some();
         let Some(open) = self.details.iter_mut().find(|other| same(other)) else {
-            return self.details.push(delta);
+            let text = delta["text"].as_str().map(str::to_owned);
+            self.details.push(delta);
+            return text;
         };
+        let mut added = None;
         for (name, value) in delta.as_object_mut().into_iter().flatten() {
             match (open.get_mut(name), value) {
                 (Some(Value::String(text)), Value::String(more)) if ["text", "summary", "data"].contains(&&**name) => {
-                    text.push_str(more);
+                    // MiniMax repeats all of the text so far in each chunk.
+                    let so_far = (text.len() >= MIN_REPEATED_BYTES).then_some(text.as_str());
+                    let new = so_far.and_then(|so_far| more.strip_prefix(so_far)).unwrap_or(more).to_owned();
+                    text.push_str(&new);
+                    if name == "text" {
+                        added = Some(new);
+                    }
                 }
                 (_, Value::Null) => {}
                 (_, value) => open[name.as_str()] = value.take(),
             }
         }
+        added
     }
 
     /// Which open call a chunk goes on with; none if it begins a new one.
@@ -250,6 +322,23 @@ impl ChatReader {
             (None, None) => self.calls.len().checked_sub(1),
         }
     }
+}
+
+impl ChunkDelta<'_> {
+    /// Whether nothing is in it that belongs to a reply.
+    fn is_empty(&self) -> bool {
+        let texts = [self.content, self.refusal, self.reasoning_content, self.reasoning];
+        let is_blank = |raw: &RawValue| matches!(raw.get(), "\"\"" | "null" | "[]");
+        let has_no = |list: Option<usize>| list.is_none_or(|length| length == 0);
+        texts.into_iter().flatten().all(is_blank)
+            && has_no(self.tool_calls.as_ref().map(Vec::len))
+            && has_no(self.reasoning_details.as_ref().map(Vec::len))
+    }
+}
+
+/// A text, unless it is empty.
+fn filled(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
 }
 
 /// The text of something that should be one.
@@ -269,22 +358,21 @@ fn finish(word: &str) -> Finish {
 }
 
 fn usage(usage: &WireUsage) -> Delta {
-    let (prompt, reasoning) = (usage.prompt_tokens_details.as_ref(), usage.completion_tokens_details.as_ref());
-    let reasoning_tokens = reasoning.and_then(|details| details.reasoning_tokens).unwrap_or_default();
-    let input_tokens = usage.prompt_tokens.unwrap_or_default();
-    let mut output_tokens = usage.completion_tokens.unwrap_or_default();
+    let prompt = usage.prompt_tokens_details.unwrap_or_default();
+    let reasoning_tokens = usage.completion_tokens_details.unwrap_or_default().reasoning_tokens.or_zero();
+    let input_tokens = usage.prompt_tokens.or_zero();
+    let mut output_tokens = usage.completion_tokens.or_zero();
     // xAI counts reasoning beside the output instead of in it.
-    if usage.total_tokens == Some(input_tokens.saturating_add(output_tokens).saturating_add(reasoning_tokens)) {
+    if usage.total_tokens.get() == Some(input_tokens.saturating_add(output_tokens).saturating_add(reasoning_tokens)) {
         output_tokens = output_tokens.saturating_add(reasoning_tokens);
     }
-    let cached = prompt.and_then(|prompt| prompt.cached_tokens).or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
-    let written = prompt.and_then(|prompt| prompt.cache_write_tokens).or(usage.cache_creation_input_tokens);
+    let cached = prompt.cached_tokens.or(usage.prompt_cache_hit_tokens).or(usage.cached_tokens);
     Delta::Usage(Usage {
         input_tokens,
         output_tokens,
-        cached_tokens: cached.unwrap_or_default(),
+        cached_tokens: cached.or_zero(),
         reasoning_tokens,
-        cache_write_tokens: written.unwrap_or_default(),
+        cache_write_tokens: prompt.cache_write_tokens.or(usage.cache_creation_input_tokens).or_zero(),
         ..Usage::default()
     })
 }

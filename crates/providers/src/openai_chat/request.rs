@@ -40,6 +40,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         response_format: request.format.as_deref().and_then(|format| response_format(format, quirks.format)),
         effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
         prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
+        reasoning_split: quirks.reasoning_split.then_some(true),
     };
     body_bytes(request, &body)
 }
@@ -69,6 +70,8 @@ struct Body<'a> {
     effort: Thought,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_split: Option<bool>,
 }
 
 #[derive(Default, Serialize)]

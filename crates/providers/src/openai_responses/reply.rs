@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::wire::{ChunkError, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::wire::{ChunkError, Count, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "openai_responses";
@@ -37,7 +37,8 @@ struct OpenCall {
 #[derive(Debug, Deserialize)]
 struct StreamEvent {
     r#type: Option<String>,
-    output_index: Option<u64>,
+    #[serde(default)]
+    output_index: Count,
     delta: Option<LooseText>,
     arguments: Option<LooseText>,
     item: Option<Value>,
@@ -65,21 +66,23 @@ struct Incomplete {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
+    input_tokens: Count,
+    output_tokens: Count,
     input_tokens_details: Option<InputDetails>,
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct InputDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
+    cached_tokens: Count,
+    cache_write_tokens: Count,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct OutputDetails {
-    reasoning_tokens: Option<u64>,
+    reasoning_tokens: Count,
 }
 
 impl Reader for ResponseReader {
@@ -101,18 +104,22 @@ impl Reader for ResponseReader {
             }
             "response.output_item.added" => {
                 if let Some(item) = event_data.item.filter(is_call) {
-                    self.begin(event_data.output_index, &item, out);
+                    self.begin(event_data.output_index.get(), &item, out);
                 }
             }
             "response.function_call_arguments.delta" => {
-                self.more(event_data.output_index, event_data.delta.map(LooseText::into_text).unwrap_or_default(), out);
+                self.more(event_data.output_index.get(), event_data.delta.map(LooseText::into_text).unwrap_or_default(), out);
             }
             "response.function_call_arguments.done" => {
-                self.settle(event_data.output_index, event_data.arguments.map(LooseText::into_text).unwrap_or_default(), out);
+                self.settle(
+                    event_data.output_index.get(),
+                    event_data.arguments.map(LooseText::into_text).unwrap_or_default(),
+                    out,
+                );
             }
             "response.output_item.done" => {
                 if let Some(item) = event_data.item {
-                    self.item(event_data.output_index, item, out);
+                    self.item(event_data.output_index.get(), item, out);
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "response.done" => {
@@ -208,9 +215,9 @@ impl ResponseReader {
             (Some("incomplete"), Some("max_output_tokens")) => Finish::Length,
             (Some("incomplete"), Some("content_filter")) => Finish::ContentFilter,
             (Some("incomplete"), other) => Finish::Other(shortened(other.unwrap_or("incomplete"))),
-            (Some("completed") | None, _) if self.refused => Finish::Refusal,
-            (Some("completed") | None, _) if !self.calls.is_empty() => Finish::ToolCalls,
-            (Some("completed") | None, _) => Finish::Stop,
+            (Some("completed" | "complete") | None, _) if self.refused => Finish::Refusal,
+            (Some("completed" | "complete") | None, _) if !self.calls.is_empty() => Finish::ToolCalls,
+            (Some("completed" | "complete") | None, _) => Finish::Stop,
             (Some(status), _) => {
                 let reason = format!("the response is {}", shortened(status));
                 return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
@@ -266,11 +273,11 @@ fn usage(usage: WireUsage) -> Delta {
     let input = usage.input_tokens_details.unwrap_or_default();
     let output = usage.output_tokens_details.unwrap_or_default();
     Delta::Usage(Usage {
-        input_tokens: usage.input_tokens.unwrap_or_default(),
-        output_tokens: usage.output_tokens.unwrap_or_default(),
-        cached_tokens: input.cached_tokens.unwrap_or_default(),
-        cache_write_tokens: input.cache_write_tokens.unwrap_or_default(),
-        reasoning_tokens: output.reasoning_tokens.unwrap_or_default(),
+        input_tokens: usage.input_tokens.or_zero(),
+        output_tokens: usage.output_tokens.or_zero(),
+        cached_tokens: input.cached_tokens.or_zero(),
+        cache_write_tokens: input.cache_write_tokens.or_zero(),
+        reasoning_tokens: output.reasoning_tokens.or_zero(),
         ..Usage::default()
     })
 }

@@ -14,11 +14,17 @@ const MAX_REASON_CHARS: usize = 500;
 
 /// The error for an unsuccessful response.
 pub(super) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ModelError {
-    let mut error = status::to_error(status, headers, reason(status, headers, body));
+    let json = serde_json::from_slice(body).ok();
+    let reason = reason(status, headers, body);
+    let report = json.as_ref().map(|json: &Value| json.get(0).unwrap_or(json)).map(|json| json.get("error").unwrap_or(json));
+    if status == StatusCode::PAYMENT_REQUIRED || report.is_some_and(|report| is_out_of_credit(report, &reason)) {
+        return out_of_credit(&reason);
+    }
+    let mut error = status::to_error(status, headers, reason);
     if let ModelError::Throttled { retry_after: wait @ None, .. } | ModelError::Failed { retry_after: wait @ None, .. } =
         &mut error
     {
-        *wait = serde_json::from_slice(body).ok().as_ref().and_then(retry_delay);
+        *wait = json.as_ref().and_then(retry_delay);
     }
     error
 }
@@ -27,7 +33,10 @@ pub(super) fn from_response(status: StatusCode, headers: &HeaderMap, body: &[u8]
 pub(crate) fn reported_error(error: &Value) -> ModelError {
     let message_text = message(error).unwrap_or_else(|| error.to_string());
     let (reason, retry_after) = (shortened(&message_text), retry_delay(error));
-    let words = ["code", "type", "status"].map(|key| error.get(key).map(loose::text).unwrap_or_default().to_lowercase());
+    if is_out_of_credit(error, &reason) {
+        return out_of_credit(&reason);
+    }
+    let words = words(error);
     let status = words.iter().find_map(|word| StatusCode::from_bytes(word.as_bytes()).ok());
     if let Some(status) = status.filter(|status| status.as_u16() >= 400) {
         return match status::to_error(status, &HeaderMap::new(), reason) {
@@ -36,13 +45,73 @@ pub(crate) fn reported_error(error: &Value) -> ModelError {
         };
     }
     let has = |parts: &[&str]| words.iter().any(|word| parts.iter().any(|part| word.contains(part)));
-    if has(&["rate_limit", "too_many", "throttl", "resource_exhausted"]) {
+    let has_no_words = words.iter().all(String::is_empty);
+    let says = |parts: &[&str]| has_no_words && parts.iter().any(|part| reason.to_lowercase().contains(part));
+    if has(&["rate_limit", "too_many", "throttl", "resource_exhausted"]) || says(&["rate limit", "too many requests"]) {
         ModelError::Throttled { reason, retry_after }
-    } else if has(REJECTED) {
+    } else if has(REJECTED) || says(REJECTED_IN_PROSE) {
         ModelError::Rejected { reason }
     } else {
         ModelError::Failed { reason, retry_after }
     }
+}
+
+/// The error in an event that stands in place of a reply; none if the event may be part of one.
+pub(super) fn in_place_of_reply(data: &str) -> Option<ModelError> {
+    let json: Value = serde_json::from_str(data).ok()?;
+    let is_reply = ["choices", "candidates", "type"].iter().any(|key| json.get(key).is_some_and(|value| !value.is_null()));
+    let is_report = ["detail", "message", "msg", "error_msg", "errors"].iter().any(|key| match json.get(key) {
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(_)) => true,
+        _ => false,
+    });
+    (!is_reply && is_report).then(|| reported_error(&json))
+}
+
+/// The error in MiniMax's `base_resp`, which comes with every reply and status 200.
+pub(crate) fn in_base_resp(base: &Value) -> Option<ModelError> {
+    let code = base.get("status_code")?.as_i64().filter(|code| *code != 0)?;
+    let reason = shortened(&format!("{} ({code})", base.get("status_msg").map(loose::text).unwrap_or_default()));
+    Some(match code {
+        1002 | 1039 | 1041 => ModelError::Throttled { reason, retry_after: None },
+        1000 | 1001 | 1013 | 1024 | 1033 => ModelError::Failed { reason, retry_after: None },
+        1008 => out_of_credit(&reason),
+        _ => ModelError::Rejected { reason },
+    })
+}
+
+/// Whether a report says that nothing is left to pay with. Most vendors answer so with the status of a rate limit, and no retry
+/// helps.
+fn is_out_of_credit(report: &Value, reason: &str) -> bool {
+    let codes = ["insufficient_quota", "insufficient_balance", "billing_hard_limit_reached", "1113"];
+    let prose = ["余额不足", "欠费", "insufficient balance", "insufficient credit", "credit balance is too low"];
+    let reason = reason.to_lowercase();
+    words(report).iter().any(|word| codes.contains(&&**word)) || prose.iter().any(|part| reason.contains(part))
+}
+
+fn out_of_credit(reason: &str) -> ModelError {
+    ModelError::Rejected { reason: format!("the account has no credit left: {reason}") }
+}
+
+/// The words for programs in a report.
+fn words(error: &Value) -> [String; 3] {
+    ["code", "type", "status"].map(|key| error.get(key).map(loose::text).unwrap_or_default().to_lowercase())
+}
+
+/// Parts of sentences about requests that a vendor will never take, where there is nothing but a sentence.
+const REJECTED_IN_PROSE: &[&str] =
+    &["invalid", "unauthor", "not auth", "authentication", "permission", "forbidden", "not found", "not support"];
+
+/// Said when nothing comes back.
+pub(super) const EMPTY_ANSWER: &str = "the answer is empty";
+
+/// What to say of an answer in an encoding that was not asked for.
+pub(super) fn unreadable_encoding(encoding: &str) -> ModelError {
+    let reason = format!(
+        "the answer is compressed with {}, which was not asked for and cannot be read; a proxy may have done it",
+        shortened(encoding)
+    );
+    ModelError::Rejected { reason }
 }
 
 /// Parts of the words that vendors have for requests that they will never take.
@@ -92,7 +161,7 @@ fn message(error: &Value) -> Option<String> {
         Value::Array(errors) => return message(errors.first()?),
         _ => {}
     }
-    let inner = ["error", "message", "detail", "errors"].into_iter().find_map(|key| error.get(key))?;
+    let inner = ["error", "message", "detail", "errors", "msg", "error_msg"].into_iter().find_map(|key| error.get(key))?;
     Some(message(inner).unwrap_or_else(|| inner.to_string()))
 }
 

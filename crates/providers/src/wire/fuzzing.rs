@@ -7,11 +7,11 @@ use polis_http::sse::Event;
 use polis_ports::{Collector, Delta};
 
 use super::frames::Frames;
-use super::{ChunkError, Progress, Reader};
+use super::{ChunkError, Ending, Progress, Reader};
 
 pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Reply, String> {
     let (mut frames, mut deltas) = (Frames::default(), VecDeque::new());
-    let (mut failed, mut is_last) = (None, false);
+    let (mut failed, mut is_last, mut is_torn) = (None, false, false);
     let mut take = |event: Event<'_>, is_open: bool| {
         if is_last || failed.is_some() || matches!(event.data.trim(), "" | "null") {
             return;
@@ -21,7 +21,7 @@ pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Rep
             Ok(Progress::Last) => is_last = true,
             Err(ChunkError::Reported(error)) => failed = Some(error.to_string()),
             Err(ChunkError::Unreadable(error)) if is_open => failed = Some(error),
-            Err(ChunkError::Unreadable(_)) => {}
+            Err(ChunkError::Unreadable(_)) => is_torn = true,
         }
     };
     for chunk in chunks {
@@ -31,7 +31,12 @@ pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Rep
     if let Some(failed) = failed {
         return Err(failed);
     }
-    let finish = reader.finish().ok_or("the reply was cut")?;
+    let ending = match (is_last, is_torn) {
+        (true, _) => Ending::Marked,
+        (false, true) => Ending::Cut,
+        (false, false) => Ending::Closed,
+    };
+    let finish = reader.end(ending, &mut deltas).ok_or("the reply was cut")?;
     let mut collector = Collector::default();
     deltas.into_iter().chain([Delta::Done(finish)]).for_each(|delta| collector.push(delta));
     collector.finish().map_err(|error| error.to_string())

@@ -7,14 +7,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::Stream;
+use polis_http::Bytes;
 use polis_http::sse::Event;
-use polis_http::{Body, Bytes};
 use polis_ports::{Delta, ModelError};
 use tokio::time::{Instant, Sleep};
 
-use super::errors::{WEB_PAGE, shortened};
+use super::content::Content;
+use super::errors::{EMPTY_ANSWER, WEB_PAGE, in_place_of_reply, shortened};
 use super::frames::Frames;
-use super::{ChunkError, Progress, Reader, SilenceLimits};
+use super::{ChunkError, Ending, Progress, Reader, SilenceLimits};
 use crate::ApiKey;
 use crate::api_key::hide;
 
@@ -31,12 +32,14 @@ const STILL_THERE: u32 = 2;
 
 /// Deltas as they come. Dropping it closes the connection unless the reply was read to its end.
 pub(super) struct ReplyStream {
-    body: Body,
+    body: Content,
     frames: Frames,
     reader: Box<dyn Reader>,
     ready: VecDeque<Delta>,
     stage: Stage,
     received_bytes: usize,
+    /// Whether the last event broke off.
+    is_torn: bool,
     limits: SilenceLimits,
     alarm: Option<Pin<Box<Sleep>>>,
     /// Whether something came since the alarm was set.
@@ -64,7 +67,7 @@ pub(super) fn silent(waited: Duration) -> String {
 
 impl ReplyStream {
     pub(super) fn new(
-        body: Body,
+        body: Content,
         model: Arc<str>,
         reader: Box<dyn Reader>,
         limits: SilenceLimits,
@@ -77,6 +80,7 @@ impl ReplyStream {
             ready: VecDeque::from([Delta::Model(model)]),
             stage: Stage::Reading,
             received_bytes: 0,
+            is_torn: false,
             limits,
             alarm: None,
             alarm_is_old: false,
@@ -91,7 +95,7 @@ impl ReplyStream {
             return self.fail(failed(format!("a reply of more than {MAX_REPLY_BYTES} bytes")));
         }
         let mut frames = std::mem::take(&mut self.frames);
-        if let Err(error) = frames.push(bytes, |event| self.event(&event, Ending::Open)) {
+        if let Err(error) = frames.push(bytes, |event| self.event(&event, Place::Within)) {
             self.fail(failed(error.to_string()));
         }
         if let Frames::Page = frames {
@@ -100,41 +104,52 @@ impl ReplyStream {
         self.frames = frames;
     }
 
-    fn event(&mut self, event: &Event<'_>, ending: Ending) {
+    fn event(&mut self, event: &Event<'_>, place: Place) {
         // Some send an empty event to keep the connection alive.
         if !matches!(self.stage, Stage::Reading) || matches!(event.data.trim(), "" | "null") {
             return;
         }
+        let before = self.ready.len();
         match self.reader.read(event, &mut self.ready) {
-            Ok(_) if event.name == "error" => self.fail(failed(event.data.to_string())),
-            Ok(Progress::More) => {}
-            Ok(Progress::Last) => self.done("it ended without a reason"),
+            Ok(_) if event.name == "error" => self.fail(failed(shortened(&event.data))),
+            Ok(progress) => {
+                if self.ready.len() == before
+                    && let Some(error) = in_place_of_reply(&event.data)
+                {
+                    self.fail(error);
+                } else if progress == Progress::Last {
+                    self.done(Ending::Marked, "it ended without a reason");
+                }
+            }
             Err(ChunkError::Reported(error)) => self.fail(error),
-            Err(ChunkError::Unreadable(error)) => match ending {
-                Ending::Open => self.fail(failed(format!("a chunk cannot be read: {error}: {}", shortened(&event.data)))),
+            Err(ChunkError::Unreadable(error)) => match place {
+                Place::Within => self.fail(failed(format!("a chunk cannot be read: {error}: {}", shortened(&event.data)))),
                 // The stream was cut inside a chunk; whether that matters is judged by `done`.
-                Ending::Closed => {}
+                Place::Last => self.is_torn = true,
             },
         }
     }
 
     /// No more bytes come.
-    fn end(&mut self, why: &str) {
-        if std::mem::take(&mut self.frames).end(|event| self.event(&event, Ending::Closed)).is_err() {
+    fn end(&mut self, ending: Ending, why: &str) {
+        if std::mem::take(&mut self.frames).end(|event| self.event(&event, Place::Last)).is_err() {
             self.fail(ModelError::Cut { reason: why.to_owned() });
         }
-        self.done(why);
+        if ending == Ending::Closed && self.received_bytes == 0 {
+            self.fail(failed(EMPTY_ANSWER.to_owned()));
+        }
+        self.done(if self.is_torn { Ending::Cut } else { ending }, why);
         if let Stage::Draining = self.stage {
             self.stage = Stage::Over;
         }
     }
 
-    /// The reply is whole if the model said why it stopped; otherwise it was cut.
-    fn done(&mut self, otherwise: &str) {
+    /// The reply is used if its reader takes it for whole; otherwise it was cut.
+    fn done(&mut self, ending: Ending, otherwise: &str) {
         if !matches!(self.stage, Stage::Reading) {
             return;
         }
-        match self.reader.finish() {
+        match self.reader.end(ending, &mut self.ready) {
             Some(finish) => {
                 self.ready.push_back(Delta::Done(finish));
                 self.stage = Stage::Draining;
@@ -156,7 +171,7 @@ impl ReplyStream {
         if !self.ready.iter().all(is_empty) {
             self.went_on = now;
         } else if now.duration_since(self.went_on) > limit {
-            self.end(&format!("no output for {} s", limit.as_secs_f32()));
+            self.end(Ending::Cut, &format!("no output for {} s", limit.as_secs_f32()));
         }
     }
 
@@ -191,11 +206,12 @@ fn failed(reason: String) -> ModelError {
     ModelError::Failed { reason, retry_after: None }
 }
 
-/// Whether more may follow an event.
+/// Where an event stands in the body.
 #[derive(Clone, Copy)]
-enum Ending {
-    Open,
-    Closed,
+enum Place {
+    Within,
+    /// At the end, and not closed by anything but the end.
+    Last,
 }
 
 impl Stream for ReplyStream {
@@ -214,7 +230,7 @@ impl Stream for ReplyStream {
             }
             let Poll::Ready(chunk) = this.body.poll_chunk(cx) else {
                 ready!(this.poll_alarm(cx));
-                this.end(&silent(this.allowed_silence()));
+                this.end(Ending::Cut, &silent(this.allowed_silence()));
                 continue;
             };
             this.alarm_is_old = true;
@@ -223,8 +239,11 @@ impl Stream for ReplyStream {
                     this.take(&bytes);
                     this.check_progress();
                 }
-                Some(Err(error)) => this.end(&error.to_string()),
-                None => this.end("the provider closed the connection before the reply was whole"),
+                Some(Err(error)) => this.end(Ending::Cut, &error),
+                None => {
+                    let ending = if this.body.is_whole() { Ending::Closed } else { Ending::Cut };
+                    this.end(ending, "the provider closed the connection before the reply was whole");
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{EffectClass, Finish, Reply, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, Model, ModelError, ModelRequest, ToolSpec, collect};
+use polis_ports::{ChatMessage, Delta, Format, Model, ModelError, ModelRequest, ToolChoice, ToolSpec, collect};
 use polis_providers::EmulatedTools;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -123,8 +123,10 @@ async fn what_stands_in_thoughts_is_never_a_call() {
 #[tokio::test]
 async fn what_is_not_whole_or_not_readable_is_an_error_and_never_a_call() {
     for (written, want) in [
-        ("I will read the file.", "it is no JSON: `I will read the file.`"),
         ("", "it is no JSON: ``"),
+        (" \n", "it is no JSON"),
+        ("{\"tool\": \"read\", \"path\": \"a\"}", "it is no JSON"),
+        ("```json\n{ \"function\": \"read\"", "it is no JSON"),
         ("{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}", "stopped before its reply was whole"),
         ("{\"name\": \"read\", \"parameters\": {\"path\": \"a", "stopped before its reply was whole"),
         ("{\"name\": \"read\", \"para", "stopped before its reply was whole"),
@@ -140,6 +142,68 @@ async fn what_is_not_whole_or_not_readable_is_an_error_and_never_a_call() {
     ] {
         check(written, Err(want)).await;
     }
+}
+
+#[tokio::test]
+async fn plain_text_is_the_answer_unless_a_call_or_json_is_wanted() {
+    for written in ["hi", "I will read the file.", "fn main() { let a = [1]; }", "Use <b>, or {x}.", "好的。"] {
+        check(written, Ok(said(written))).await;
+        let cut = reply_to(pieces(&[written], Finish::Length)).await.unwrap();
+        assert_eq!(cut, Reply { finish: Finish::Length, ..said(written) });
+    }
+    check("<think>hm</think>\n\nhi\n", Ok(Reply { reasoning: "hm".to_owned(), ..said("hi") })).await;
+    let ask = async |written: &str, request| {
+        let reply = collect(EmulatedTools::new(Script::new([saying(&[written])])).stream(request).await.unwrap()).await;
+        reply.map(|reply| reply.text).map_err(|error| error.code())
+    };
+    let must_call = || ModelRequest { tool_choice: ToolChoice::Required, ..with_tools() };
+    assert_eq!(ask("hi", must_call()).await, Err("model_failed"));
+    let format = Format { name: "n".to_owned(), schema: json!({ "type": "object" }) };
+    let shaped = || ModelRequest { format: Some(Arc::new(format.clone())), ..with_tools() };
+    assert_eq!(ask("hi", shaped()).await, Err("model_failed"));
+    assert_eq!(ask("```json\n{\"n\": 1}\n```", shaped()).await, Ok("{\"n\": 1}".to_owned()));
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_tools_gets_them_in_words_from_then_on() {
+    for reason in [
+        "400 Bad Request: registry.ollama.ai/library/gemma3:1b does not support tools",
+        "400 Bad Request: Tool calling is not supported for this model",
+        "400 Bad Request: \"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+        "404 Not Found: No endpoints found that support tool use.",
+        "`tools` is not supported with this model",
+        "This model doesn't support function calling",
+    ] {
+        let refusal = || ModelError::Rejected { reason: reason.to_owned() };
+        for refused in [Part::Refuse(refusal()), Part::Break(Vec::new(), refusal())] {
+            let script = Script::new([refused, saying(&["hi"]), saying(&["other"])]);
+            let model = EmulatedTools::where_refused(script.clone());
+            let named = |name: &str| ModelRequest { model: name.into(), ..with_tools() };
+            let ask = async |name| collect(model.stream(named(name)).await?).await;
+            let error = ask("v/small").await.unwrap_err();
+            assert_eq!(error.code(), "model_adapted", "{reason}");
+            assert!(error.to_string().contains("v/small takes no tools, so they are described in words"), "{error}");
+            assert_eq!(ask("v/small").await.unwrap().text, "hi");
+            assert_eq!(ask("v/large").await.unwrap().text, "other");
+            let asked = script.asked.lock().unwrap();
+            assert_eq!(asked.iter().map(|request| request.tools.is_empty()).collect::<Vec<_>>(), [false, true, false]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_about_tools_as_such_stays_a_refusal() {
+    for reason in
+        ["Invalid schema for function 'read': 'oneOf' is not supported", "this region is not supported", "no such tool"]
+    {
+        let script = Script::new([Part::Refuse(ModelError::Rejected { reason: reason.to_owned() })]);
+        let error = EmulatedTools::where_refused(script).stream(with_tools()).await.err().unwrap();
+        assert_eq!(error.code(), "model_rejected", "{reason}");
+    }
+    let bare = ModelRequest { tools: Arc::default(), ..with_tools() };
+    let script = Script::new([Part::Refuse(ModelError::Rejected { reason: "does not support tools".to_owned() })]);
+    let error = EmulatedTools::where_refused(script).stream(bare).await.err().unwrap();
+    assert_eq!(error.code(), "model_rejected", "it has no tools");
 }
 
 #[tokio::test]

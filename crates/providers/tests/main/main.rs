@@ -17,3 +17,4 @@ mod reused_connections;
 mod script;
 mod server;
 mod streaming;
+mod tolerance;
