@@ -2,7 +2,7 @@
 
 use polis_domain::{Artifact, Failure, Meta, RoleLimits, Sender, Task};
 use polis_engine::{Context, Turn};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
 use serde_json::Value;
 
 /// What stands before a summary (R186).
@@ -149,7 +149,7 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     let request = ModelRequest {
         system: format!("{SUMMARISE}{earlier}").into(),
         messages,
-        max_tokens: Some(SUMMARY_TOKENS),
+        settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
         aside: true,
         ..ModelRequest::default()
     };

@@ -28,7 +28,7 @@ pub use cassette::{CassetteError, Recorder, Replayer};
 pub use emulated_tools::EmulatedTools;
 pub use guarded_model::GuardedModel;
 pub use models::{ListedModel, ModelCheck, Models};
-pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+pub use openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 pub use polis_http::HttpClient;
 #[cfg(feature = "offline")]
 pub use polis_offline::{Offline, Pace};

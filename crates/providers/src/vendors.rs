@@ -8,7 +8,7 @@ use std::time::Duration;
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
-use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
 use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
 
@@ -81,10 +81,17 @@ const OPENAI: Quirks = Quirks {
     token_limit: TokenLimit::MaxCompletionTokens,
     effort: EffortField::OpenAi,
     cache_key: true,
+    service_tier: true,
     ..Quirks::PLAIN
 };
 
 const OPEN: Quirks = Quirks { effort: EffortField::GptOss, ..Quirks::PLAIN };
+
+const GROQ: Quirks = Quirks { effort: EffortField::Groq, service_tier: true, ..Quirks::PLAIN };
+
+const XAI: Quirks = Quirks { effort: EffortField::Xai, ..Quirks::PLAIN };
+
+const TEMPLATE: Quirks = Quirks { effort: EffortField::ChatTemplate, ..Quirks::PLAIN };
 
 const IN_WORDS: Quirks = Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN };
 
@@ -107,7 +114,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("gemini", &["google"], "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta", "gemini-3.6-flash")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::ReasoningEffort, wants_reasoning: true, ..IN_WORDS },
+        quirks: Quirks { effort: EffortField::DeepSeek, wants_reasoning: true, ..IN_WORDS },
         ..hosted("deepseek", &[], "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-flash")
     },
     Vendor {
@@ -128,15 +135,15 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         // It answers 422 to `stream_options`, and tells usage unasked.
-        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        quirks: Quirks { stream_options: false, effort: EffortField::Mistral, seed: SeedField::RandomSeed, ..Quirks::PLAIN },
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::Reasoning, ..Quirks::PLAIN },
+        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, ..Quirks::PLAIN },
         ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
     },
-    Vendor { quirks: OPEN, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
-    hosted("xai", &["grok"], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3"),
+    Vendor { quirks: GROQ, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
+    Vendor { quirks: XAI, ..hosted("xai", &["grok"], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3") },
     Vendor { quirks: OPEN, ..hosted("together", &[], "TOGETHER_API_KEY", "https://api.together.xyz/v1", "openai/gpt-oss-120b") },
     Vendor {
         quirks: OPEN,
@@ -148,6 +155,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
     Vendor {
+        quirks: Quirks { effort: EffortField::MiniMax, ..Quirks::PLAIN },
         more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
         ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
     },
@@ -172,8 +180,8 @@ pub const VENDORS: &[Vendor] = &[
         ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"))
     },
     local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1")),
-    local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")),
-    local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")),
+    Vendor { quirks: TEMPLATE, ..local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")) },
+    Vendor { quirks: TEMPLATE, ..local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")) },
     local("openai-compatible", &[], "OPENAI_COMPATIBLE_API_KEY", None),
 ];
 
