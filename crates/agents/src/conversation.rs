@@ -4,7 +4,7 @@ use polis_domain::{
     Artifact, CallResult, Failure, FailureCode, Meta, PastStep, PastStepKind, RoleLimits, Sender, Task, ToolCall,
 };
 use polis_engine::{Context, Turn};
-use polis_ports::{ChatMessage, Hasher, ModelRequest};
+use polis_ports::{ChatMessage, Hasher, ModelRequest, ModelSettings};
 use serde_json::Value;
 
 /// What stands before a summary (R186).
@@ -164,7 +164,7 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     let request = ModelRequest {
         system: format!("{SUMMARISE}{earlier}").into(),
         messages,
-        max_tokens: Some(SUMMARY_TOKENS),
+        settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
         aside: true,
         ..ModelRequest::default()
     };

@@ -3,13 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polis_domain::Role;
+use polis_domain::{ModelSettings, Role};
 
 /// The folder of role files, from the working directory.
 pub const ROLES_FOLDER: &str = "roles";
 
 /// The keys that a role's front matter may have.
 const KEYS: &str = "id, name, model, tools, children, rounds, contextMessages";
+
+/// Whether a key of the front matter is a setting of model calls.
+fn is_setting(key: &str) -> bool {
+    ModelSettings::NAMES.contains(&key)
+}
 
 /// Longest prompt, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
@@ -60,7 +65,13 @@ pub fn read_role(stem: &str, text: &str, behaviour: &str) -> Result<Role, BadRol
             "children" => role.limits.children = Some(count(line, key, value, 0)?),
             "rounds" => role.limits.rounds = Some(count(line, key, value, 1)?),
             "contextMessages" => role.limits.context_messages = Some(count(line, key, value, 2)?),
-            _ => return Err(bad(line, format!("`{key}` is not known"), format!("write one of {KEYS}"))),
+            _ if is_setting(key) => role.settings.set(key, value).map_err(|wrong| {
+                bad(line, wrong.to_string(), format!("the settings of models are {}", ModelSettings::NAMES.join(", ")))
+            })?,
+            _ => {
+                let remedy = format!("write one of {KEYS}, {}", ModelSettings::NAMES.join(", "));
+                return Err(bad(line, format!("`{key}` is not known"), remedy));
+            }
         }
     }
     plain(1, role.id.as_str())?;
@@ -80,7 +91,7 @@ pub fn role_file(id: &str, name: &str) -> String {
     format!(
         "---\nid: {id}\nname: {name}\n# The tools that its agents get; * stands for any text. Without this line: all.\n\
          tools: read_file, list_files, search_files, request_collaboration\n\
-         # model: vendor/name\n# rounds: 25\n---\nYou hold the role {name}.\n\n\
+         # model: vendor/name\n# effort: high\n# rounds: 25\n---\nYou hold the role {name}.\n\n\
          Say here what its agents are for, what they are given, what they must deliver and in which form, and what they must\nnot do.\n"
     )
 }
@@ -131,18 +142,25 @@ fn plain(line: usize, id: &str) -> Result<&str, BadRoleFile> {
 
 #[cfg(test)]
 mod tests {
-    use polis_domain::RoleLimits;
+    use polis_domain::{Effort, RoleLimits};
 
     use super::*;
 
     #[test]
     fn a_role_is_read_with_everything_that_people_may_write() {
         let text = "\u{FEFF}---\r\nid: reviewer\r\nname: \"Code Reviewer\"\r\n# note\r\nmodel: a/x, b/y\r\ntools: [read_file, git__*]\r\n\
-                    children: 0\r\nrounds: 5\r\ncontextMessages: 40\r\n---\r\n# You review\n---\nmore\n";
+                    children: 0\r\nrounds: 5\r\ncontextMessages: 40\r\neffort: high\r\ntemperature: 0.2\r\nstop: END|\\n\r\n---\r\n# You review\n---\nmore\n";
         let role = read_role("file", text, "converse").unwrap();
         assert_eq!((role.id.as_str(), &*role.name, &*role.prompt), ("reviewer", "Code Reviewer", "# You review\n---\nmore"));
         assert_eq!(role.models.len(), 2);
         assert_eq!(role.limits, RoleLimits { children: Some(0), rounds: Some(5), context_messages: Some(40) });
+        let settings = ModelSettings {
+            effort: Some(Effort::High),
+            temperature: Some(0.2),
+            stop: vec!["END".into(), "\n".into()],
+            ..ModelSettings::default()
+        };
+        assert_eq!(role.settings, settings);
         let has: Vec<_> = ["read_file", "git__push", "write_file"].into_iter().map(|tool| role.has_tool(tool)).collect();
         assert_eq!(has, [true, true, false]);
         let plain = read_role("helper", "Help.", "converse").unwrap();
@@ -164,10 +182,9 @@ mod tests {
                 "---\nid: a\ntools:\n  - read_file\n---\nx",
                 "line 4: `- read_file` is no `key: value`; write lists on one line, with commas",
             ),
-            (
-                "---\ntemperature: 1\n---\nx",
-                "line 2: `temperature` is not known; write one of id, name, model, tools, children",
-            ),
+            ("---\nheat: 1\n---\nx", "line 2: `heat` is not known; write one of id, name, model, tools, children"),
+            ("---\neffort: much\n---\nx", "line 2: `much` cannot be `effort`; write none, minimal, low"),
+            ("---\ntemperature: 3\n---\nx", "line 2: `temperature` is a number from 0 to 2; the settings of models are effort"),
             ("---\nid: a b\n---\nx", "line 2: `a b` cannot be a role's id"),
             ("---\nrounds: many\n---\nx", "line 2: `many` cannot be rounds; write a number from 1 on"),
             ("---\nid: a\n---\n \n", "line 4: the role has no prompt"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, PersonId, RoleId, TaskId, Timestamp};
+use polis_domain::{AgentId, ModelSettings, PersonId, RoleId, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct Conversation {
     /// How its requests are done, if they do not say so themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Arc<str>>,
+    /// How it calls models, where its requests do not say so themselves.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
     /// Whether it is listed before the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
@@ -88,6 +91,9 @@ pub struct StartConversation {
     /// How its requests are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
+    /// How it calls models.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
 }
 
 /// Changes a conversation; what is not given stays.
@@ -109,6 +115,9 @@ pub struct ChangeConversation {
     /// How its requests are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
+    /// How it calls models, all settings; an empty object for those of its role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<ModelSettings>,
 }
 
 /// Deletes a conversation.

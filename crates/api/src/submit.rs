@@ -1,6 +1,6 @@
 //! Giving the society something to do: a new request, or a message to an agent.
 
-use polis_domain::{AgentId, MessageId, RoleId, Sender, Seq, TaskId};
+use polis_domain::{AgentId, MessageId, ModelSettings, RoleId, Sender, Seq, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,9 @@ pub struct Submit {
     /// How to go about it: a new conversation keeps it. As the conversation has it when not given, else the agent's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
+    /// How models are called for it, over the settings of the conversation. A new conversation keeps them.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
     /// When to ask about its plans before they are carried out; at least as often as the server was told to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_approval: Option<AskAboutPlans>,
@@ -93,6 +96,9 @@ pub struct Send {
     /// The request that it belongs to; a new one if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
+    /// How models are called for it, over the settings of the conversation.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
     /// When to ask about the plans of a new request before they are carried out; at least as often as the server was told to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_approval: Option<AskAboutPlans>,

@@ -13,7 +13,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use polis_domain::{AgentId, EffectId, Finish, Reply, Seq, SubThreadPath, TurnId};
 use polis_ports::{
-    ArtifactStore, CallContext, ChatMessage, Delta, DeltaStream, Format, Model, ModelError, ModelRequest, Tool, collect,
+    ArtifactStore, CallContext, ChatMessage, Delta, DeltaStream, Format, Model, ModelError, ModelRequest, ModelSettings, Tool,
+    collect,
 };
 use polis_providers::{Models, vendors};
 use polis_tools::{ReadFile, Workspace};
@@ -113,11 +114,9 @@ async fn a_bounded_plan_always_closes(models: &Models) {
     });
     let format = Some(Arc::new(Format { name: "plan".to_owned(), schema }));
     for temperature in [0.0, 0.8, 1.2] {
-        let request = ModelRequest {
-            temperature: Some(temperature),
-            format: format.clone(),
-            ..asking("Make a plan for baking bread, as JSON.", 500)
-        };
+        let mut request = asking("Make a plan for baking bread, as JSON.", 500);
+        request.settings.temperature = Some(temperature);
+        request.format.clone_from(&format);
         let reply = ask(models, request).await.unwrap();
         assert_eq!(reply.finish, Finish::Stop, "{}", reply.text);
         let plan: Value = serde_json::from_str(&reply.text).unwrap();
@@ -149,7 +148,8 @@ async fn it_uses_a_tool_and_answers(models: &Models) {
 }
 
 fn asking(text: &str, max_tokens: u32) -> ModelRequest {
-    ModelRequest { messages: vec![ChatMessage::user(text)], max_tokens: Some(max_tokens), ..ModelRequest::default() }
+    let settings = ModelSettings { max_tokens: Some(max_tokens), ..ModelSettings::default() };
+    ModelRequest { messages: vec![ChatMessage::user(text)], settings, ..ModelRequest::default() }
 }
 
 async fn ask(models: &Models, request: ModelRequest) -> Result<Reply, ModelError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, Message, PersonId, RoleId, Seq, Timestamp};
+use crate::{AgentId, Message, ModelSettings, PersonId, RoleId, Seq, Timestamp};
 
 /// How the ids of conversations begin that clients of other protocols start. Nobody else may choose such a name, so that nobody
 /// can lie in wait for another person's messages.
@@ -18,7 +18,7 @@ pub struct Conversation {
     pub person: PersonId,
     /// What lists show for it, one line.
     pub title: Arc<str>,
-    /// Its model and strategy, if they are not those of its role.
+    /// Its model, strategy and model settings, if they are not those of its role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Box<ConversationSettings>>,
     /// Whether it is listed before the others.
@@ -44,6 +44,9 @@ pub struct ConversationSettings {
     /// The strategy: `auto`, `simple`, `template` or `workflow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Arc<str>>,
+    /// How models are called.
+    #[serde(skip_serializing_if = "ModelSettings::is_default")]
+    pub model_settings: ModelSettings,
 }
 
 impl ConversationSettings {
@@ -64,7 +67,7 @@ pub struct NewConversation {
     pub person: PersonId,
     /// What lists show for it, one line.
     pub title: Arc<str>,
-    /// Its model and strategy.
+    /// Its model, strategy and model settings.
     pub settings: ConversationSettings,
     /// What was said before, elsewhere.
     pub messages: Vec<Arc<Message>>,
@@ -84,7 +87,7 @@ pub struct ConversationChange {
     /// Whether it is left out of the usual list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived: Option<bool>,
-    /// Its model and strategy, both.
+    /// Its model, strategy and model settings, all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<ConversationSettings>,
 }

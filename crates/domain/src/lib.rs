@@ -23,6 +23,8 @@ mod inbox;
 mod inquiry;
 pub mod iso;
 mod meta;
+mod model_settings;
+mod one_or_many;
 mod org;
 mod org_document;
 mod outstanding;
@@ -73,6 +75,7 @@ pub use id::{
 pub use inbox::{Cause, Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
 pub use meta::{Meta, value_weight};
+pub use model_settings::{BadSetting, CacheMode, Effort, ModelSettings, ToolChoice};
 pub use org::{Role, RoleLimits};
 pub use org_document::{BadOrg, Org, OrgAgent, OrgChange, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Behaviour, RoleId, fits};
+use crate::{Behaviour, ModelSettings, RoleId, fits};
 
 /// A role: name, prompt, behaviour, models, tools and limits of its agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Role {
     /// The name of the code that runs its agents' turns.
     pub behaviour: Behaviour,
     /// Its models: the first choice, then the fallbacks. When empty, those of the society.
-    #[serde(rename = "model", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "model", default, with = "crate::one_or_many", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "crate::schema::OneOrMany"))]
     pub models: Vec<Arc<str>>,
     /// The tools that its agents may use, by name; `*` matches any text. None for all.
@@ -34,6 +34,9 @@ pub struct Role {
     /// Limits of its agents, where they are lower than those of the society.
     #[serde(default, skip_serializing_if = "RoleLimits::is_none")]
     pub limits: RoleLimits,
+    /// How its agents call models, where a request or its conversation does not say so.
+    #[serde(default, skip_serializing_if = "ModelSettings::is_default")]
+    pub settings: ModelSettings,
 }
 
 /// Limits of the agents of a role.
@@ -72,6 +75,7 @@ impl Role {
             tools: None,
             translations: BTreeMap::new(),
             limits: RoleLimits::default(),
+            settings: ModelSettings::default(),
         }
     }
 
@@ -109,33 +113,6 @@ impl Role {
     /// Whether the role allows a tool.
     pub fn has_tool(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, tool)))
-    }
-}
-
-/// Serialises one name as a string, several as a list.
-mod one_or_many {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(names: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
-        match names {
-            [one] => one.serialize(serializer),
-            many => many.serialize(serializer),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<str>>, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Names {
-            One(Arc<str>),
-            Many(Vec<Arc<str>>),
-        }
-        Ok(match Names::deserialize(deserializer)? {
-            Names::One(name) => vec![name],
-            Names::Many(names) => names,
-        })
     }
 }
 

@@ -280,8 +280,19 @@ impl Org {
     }
 }
 
-const ROLE_FIELDS: &[&str] =
-    &["id", "name", "rolePrompt", "createdBy", "createdAt", "behaviour", "model", "tools", "translations", "limits"];
+const ROLE_FIELDS: &[&str] = &[
+    "id",
+    "name",
+    "rolePrompt",
+    "createdBy",
+    "createdAt",
+    "behaviour",
+    "model",
+    "tools",
+    "translations",
+    "limits",
+    "settings",
+];
 const AGENT_FIELDS: &[&str] = &["id", "roleId", "parentAgentId", "createdAt", "terminatedAt", "status"];
 const TERMINATION_FIELDS: &[&str] = &["agentId", "terminatedBy", "terminatedAt", "reason"];
 

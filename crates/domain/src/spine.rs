@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 14;
+pub const SPINE_VERSION: u32 = 15;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

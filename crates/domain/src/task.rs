@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AgentId, AnswerRules, EffectId, Failure, MessageId, Meta, MetaPath, PersonId, Phase, SubThreadPath, TaskId};
+use crate::{
+    AgentId, AnswerRules, EffectId, Failure, MessageId, Meta, MetaPath, ModelSettings, PersonId, Phase, SubThreadPath, TaskId,
+};
 
 /// What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ impl Task {
     /// The meta key of what the client prescribes for the answer, as [`AnswerRules`].
     pub const ANSWER_RULES: &str = "answerRules";
 
+    /// The meta key of how models are called for the request, as [`ModelSettings`].
+    pub const MODEL_SETTINGS: &str = "modelSettings";
+
     /// A task for a message.
     pub fn message(id: TaskId, text: impl Into<Arc<str>>) -> Self {
         Self {
@@ -101,6 +106,12 @@ impl Task {
     /// What the client prescribes for the answer, if it prescribes anything.
     pub fn answer_rules(&self) -> Option<AnswerRules> {
         AnswerRules::deserialize(self.meta.get(Self::ANSWER_RULES)?).ok()
+    }
+
+    /// How models are called for the request.
+    pub fn model_settings(&self) -> ModelSettings {
+        let settings = self.meta.get(Self::MODEL_SETTINGS);
+        settings.and_then(|settings| ModelSettings::deserialize(settings).ok()).unwrap_or_default()
     }
 
     /// The resource that the request is about, if the meta names one (R281).

@@ -10,7 +10,7 @@ use crate::support::*;
 /// Commands about conversations for random societies.
 impl Chooser<'_> {
     pub(crate) fn change_conversation(&mut self) -> Command {
-        let settings = ConversationSettings { model: Some("m".into()), strategy: None };
+        let settings = ConversationSettings { model: Some("m".into()), ..ConversationSettings::default() };
         let change = ConversationChange {
             title: Some(self.text().into()).filter(|_| self.one_in(2)),
             pinned: Some(self.one_in(2)),
@@ -112,7 +112,7 @@ fn a_conversation_that_cannot_start_changes_nothing() {
 
 #[test]
 fn a_conversation_is_renamed_pinned_archived_and_taken_up_again() {
-    let settings = ConversationSettings { model: Some("m".into()), strategy: None };
+    let settings = ConversationSettings { model: Some("m".into()), ..ConversationSettings::default() };
     let change = ConversationChange {
         title: Some("to Rome".into()),
         pinned: Some(true),

@@ -165,7 +165,7 @@ pub mod prelude {
         Agent, Cast, ExecuteSubThread, Interaction, InteractionUnit, Options, Phases, Ports, PrepareSubThread, Progress,
         Society, StateHandler, SubThreadAgent, SubThreads, Turn, Units,
     };
-    pub use polis_ports::ModelRequest;
+    pub use polis_ports::{ModelRequest, ModelSettings};
 }
 
 #[cfg(feature = "providers")]
@@ -190,4 +190,4 @@ pub use polis_engine::{
     WatchEvent, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
-pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, Tool, ToolSpec, Toolbox};
+pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, ModelSettings, Tool, ToolSpec, Toolbox};

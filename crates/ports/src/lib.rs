@@ -22,10 +22,9 @@ pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 pub use model::{
-    ChatMessage, Collector, Delta, DeltaStream, Effort, Image, Model, ModelError, ModelRequest, ToolChoice, ToolSpec, collect,
-    estimate_tokens,
+    ChatMessage, Collector, Delta, DeltaStream, Image, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
 };
-pub use polis_domain::Format;
+pub use polis_domain::{CacheMode, Effort, Format, ModelSettings, ToolChoice};
 pub use schema::with_texts;
 pub use toolbox::{
     CallContext, Caller, Chosen, ServerState, ServerWait, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox,

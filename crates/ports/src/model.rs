@@ -1,6 +1,5 @@
 //! Models: a request is answered by a stream of deltas. A whole reply is the same stream, collected.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
@@ -10,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::{
-    CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, Reply, Text, ToolCall, Usage,
+    CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, ModelSettings, Reply, Text, ToolCall,
+    ToolChoice, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,18 +63,14 @@ pub struct ModelRequest {
     pub messages: Vec<ChatMessage>,
     /// The tools that it may call.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether it must call one of them, if the vendor supports it.
+    /// Whether this call must have a tool call; otherwise the settings decide. Read it with [`ModelRequest::choice`].
     pub tool_choice: ToolChoice,
-    /// Whether the reply may have at most one call, if the vendor supports it.
+    /// Whether this reply may have at most one call; otherwise the settings decide. Read it with [`ModelRequest::is_one_call`].
     pub one_call: bool,
-    /// The sampling temperature.
-    pub temperature: Option<f32>,
-    /// The token limit of the reply.
-    pub max_tokens: Option<u32>,
     /// The schema for structured output.
     pub format: Option<Arc<Format>>,
-    /// The reasoning effort, if the vendor supports it.
-    pub effort: Option<Effort>,
+    /// Effort, sampling and limits, as far as the vendor supports them.
+    pub settings: ModelSettings,
     /// The calling agent, so that agents share a vendor's rate limit fairly. It is not sent.
     pub asker: Arc<str>,
     /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
@@ -160,32 +156,6 @@ pub enum Image {
     },
     /// An address from which the vendor can fetch it.
     Url(Arc<str>),
-}
-
-/// Whether a model must call a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum ToolChoice {
-    /// The model chooses.
-    #[default]
-    Auto,
-    /// It must call one of the tools.
-    Required,
-    /// It must call the tool of this name.
-    Named(Arc<str>),
-}
-
-/// The reasoning effort of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    /// As little reasoning as possible.
-    Low,
-    /// Some reasoning.
-    Medium,
-    /// As much reasoning as needed.
-    High,
 }
 
 impl ChatMessage {
@@ -366,20 +336,16 @@ impl ModelRequest {
     /// The digest of the request, by which a second run is compared with the log. The tools are left out: they depend on
     /// which servers are connected, not on the log.
     pub fn digest(&self) -> Digest {
-        let numbers = match (self.temperature, self.max_tokens, self.effort) {
-            // The usual request.
-            (None, None, None) => Cow::Borrowed("None None None"),
-            (temperature, max_tokens, effort) => Cow::Owned(format!("{temperature:?} {max_tokens:?} {effort:?}")),
-        };
         let mut digesting = Digesting::default();
         digesting.part(&self.model);
         digesting.text(&self.system);
-        digesting.part(&numbers);
+        digest_settings(&mut digesting, &self.settings);
         if let Some(format) = &self.format {
             digesting.part(&format.schema.to_string());
         }
         match &self.tool_choice {
             ToolChoice::Auto => {}
+            ToolChoice::None => digesting.part("none"),
             ToolChoice::Required => digesting.part("required"),
             ToolChoice::Named(tool) => digesting.parts(["named", tool]),
         }
@@ -406,6 +372,27 @@ impl ModelRequest {
         digesting.digest()
     }
 
+    /// The choice of tools to send: what this call demands, otherwise that of the settings. A demand of the settings holds for
+    /// the first reply to a message; after a tool result the model must be able to answer.
+    pub fn choice(&self) -> &ToolChoice {
+        let is_first = !matches!(self.messages.last(), Some(ChatMessage::Tool { .. }));
+        match (&self.tool_choice, &self.settings.tool_choice) {
+            (ToolChoice::Auto, Some(choice)) if is_first || !choice.is_demand() => choice,
+            (choice, _) => choice,
+        }
+    }
+
+    /// Whether the reply may have at most one call.
+    pub fn is_one_call(&self) -> bool {
+        self.one_call || self.settings.parallel_calls == Some(false)
+    }
+
+    /// Leaves the choice of tools and their number to the model.
+    pub fn drop_choice(&mut self) {
+        (self.tool_choice, self.one_call) = (ToolChoice::Auto, false);
+        (self.settings.tool_choice, self.settings.parallel_calls) = (None, None);
+    }
+
     /// An estimate of the most tokens that it can take: the input, and all that the model may write.
     pub fn estimate(&self) -> Usage {
         let said = self.messages.iter().map(|message| match message {
@@ -421,7 +408,20 @@ impl ModelRequest {
         });
         let framing = MESSAGE_TOKENS * (self.messages.len() + self.tools.len() + 1) as u64;
         let input_tokens = estimate_tokens(&self.system) + said.sum::<u64>() + tools.sum::<u64>() + framing;
-        Usage { input_tokens, output_tokens: self.max_tokens.map_or(0, u64::from), ..Usage::default() }
+        Usage { input_tokens, output_tokens: self.settings.max_tokens.map_or(0, u64::from), ..Usage::default() }
+    }
+}
+
+/// Adds settings to a digest. The first three are always there, because older logs have them.
+fn digest_settings(digesting: &mut Digesting, settings: &ModelSettings) {
+    if settings.is_default() {
+        return digesting.part("None None None");
+    }
+    let ModelSettings { temperature, max_tokens, effort, .. } = settings;
+    digesting.part(&format!("{temperature:?} {max_tokens:?} {effort:?}"));
+    let others = ModelSettings { temperature: None, max_tokens: None, effort: None, ..settings.clone() };
+    if !others.is_default() {
+        digesting.part(&serde_json::to_string(&others).unwrap_or_default());
     }
 }
 

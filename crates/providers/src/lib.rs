@@ -36,7 +36,7 @@ pub use endpoint::{Endpoint, EndpointTimeouts};
 pub use guarded_model::GuardedModel;
 pub use key_source::{CommandGuard, KeyCommand, KeySource};
 pub use models::{ListedModel, ModelCheck, Models};
-pub use openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+pub use openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 pub use polis_http::HttpClient;
 #[cfg(feature = "offline")]
 pub use polis_offline::{Offline, Pace};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, collect};
+use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
@@ -169,7 +169,7 @@ impl Models {
         let request = ModelRequest {
             model: model.into(),
             messages: vec![ChatMessage::user("Say ok.")],
-            max_tokens: Some(CHECK_TOKENS),
+            settings: ModelSettings { max_tokens: Some(CHECK_TOKENS), ..ModelSettings::default() },
             ..ModelRequest::default()
         };
         let started = Instant::now();

@@ -1,5 +1,6 @@
 //! The OpenAI chat dialect, as very many vendors speak it, and where they differ.
 
+mod effort;
 mod reply;
 mod request;
 
@@ -17,6 +18,10 @@ pub struct Quirks {
     pub token_limit: TokenLimit,
     /// How it is told to think more or less.
     pub effort: EffortField,
+    /// What the seed of sampling is called.
+    pub seed: SeedField,
+    /// Whether it knows `service_tier`.
+    pub service_tier: bool,
     /// How it is told the shape of the reply.
     pub format: FormatField,
     /// Whether it wants the reasoning before its tool calls back as `reasoning_content`.
@@ -43,18 +48,41 @@ pub enum TokenLimit {
 pub enum EffortField {
     /// It cannot be told, or not all of its models can.
     Absent,
-    /// `reasoning_effort`
+    /// `reasoning_effort`, with every word.
     ReasoningEffort,
+    /// `thinking: { type }`, and `reasoning_effort` with `low`, `high` and `max`.
+    DeepSeek,
+    /// `reasoning_effort` for those of xAI's models that take it.
+    Xai,
+    /// `reasoning_effort` for those of Mistral's models that take it.
+    Mistral,
+    /// `reasoning_effort`: degrees for the open models of OpenAI, on or off for Qwen's.
+    Groq,
+    /// `thinking: { type }`, adaptive or off, for those of MiniMax's models that take it.
+    MiniMax,
+    /// `reasoning_effort` for the open models of OpenAI, otherwise `chat_template_kwargs: { enable_thinking }`.
+    ChatTemplate,
     /// `reasoning_effort` for those of OpenAI's models that think; these in turn refuse `temperature`.
     OpenAi,
     /// `reasoning_effort`, for the open models of OpenAI alone.
     GptOss,
-    /// `reasoning: { effort }`
+    /// `reasoning: { effort }`, or `{ max_tokens }` for a budget.
     Reasoning,
-    /// `thinking: { type }`, on or off.
+    /// `thinking: { type }`, on or off; newer models take a `reasoning_effort`.
     Thinking,
-    /// `enable_thinking`, on or off.
+    /// `enable_thinking`, on or off, and `thinking_budget`.
     EnableThinking,
+}
+
+/// What a vendor calls the seed of sampling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeedField {
+    /// It has none.
+    Absent,
+    /// `seed`
+    Seed,
+    /// `random_seed`
+    RandomSeed,
 }
 
 /// How a vendor is told the shape of the reply.
@@ -74,6 +102,8 @@ impl Quirks {
         stream_options: true,
         token_limit: TokenLimit::MaxTokens,
         effort: EffortField::Absent,
+        seed: SeedField::Seed,
+        service_tier: false,
         format: FormatField::JsonSchema,
         wants_reasoning: false,
         cache_key: false,

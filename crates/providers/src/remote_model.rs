@@ -258,9 +258,9 @@ impl Model for RemoteModel {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let mut quirks = self.options.quirks;
         if self.takes_no_choice.load(Ordering::Relaxed) {
-            (request.tool_choice, request.one_call) = (ToolChoice::Auto, false);
+            request.drop_choice();
         }
-        let has_choice = request.tool_choice != ToolChoice::Auto || request.one_call;
+        let has_choice = *request.choice() != ToolChoice::Auto || request.is_one_call();
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }

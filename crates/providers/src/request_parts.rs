@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use polis_domain::Digest;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice};
+use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice};
 use serde::de::IgnoredAny;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -111,9 +111,10 @@ pub(crate) fn system_with_schema(request: &ModelRequest) -> Cow<'_, str> {
 
 /// The choice of tools as OpenAI's dialects have it; `named` writes that of one tool. None where the model chooses.
 pub(crate) fn tool_choice(request: &ModelRequest, named: impl Fn(&str) -> Value) -> Option<Value> {
-    match &request.tool_choice {
+    match request.choice() {
         _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
+        ToolChoice::None => Some("none".into()),
         ToolChoice::Required => Some("required".into()),
         ToolChoice::Named(name) => Some(named(name)),
     }
@@ -162,13 +163,62 @@ pub(crate) fn cache_key(request: &ModelRequest) -> Value {
     serde_json::to_value(digest).unwrap_or_default()
 }
 
-/// The word for an effort that most vendors use.
-pub(crate) fn effort_name(effort: Effort) -> &'static str {
+/// How long OpenAI is to keep the beginning of a request, where that is longer than usual.
+pub(crate) fn cache_retention(request: &ModelRequest) -> Option<&'static str> {
+    (request.settings.cache == Some(CacheMode::Long)).then_some("24h")
+}
+
+/// The tokens of reasoning that an effort stands for, where a vendor takes a number.
+fn budget_of(effort: Effort) -> u32 {
     match effort {
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
+        Effort::None => 0,
+        Effort::Minimal => 1_024,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        Effort::High => 16_384,
+        Effort::Xhigh => 24_576,
+        Effort::Max => 32_768,
     }
+}
+
+/// The tokens of reasoning that settings ask for; none if they leave it to the model.
+pub(crate) fn thinking_budget(settings: &ModelSettings) -> Option<u32> {
+    settings.thinking_budget.or_else(|| settings.effort.map(budget_of))
+}
+
+/// The effort that settings ask for, where a vendor takes no number.
+pub(crate) fn effort(settings: &ModelSettings) -> Option<Effort> {
+    let Some(budget) = settings.thinking_budget else { return settings.effort };
+    let fits = |effort: &Effort| budget_of(*effort) >= budget;
+    let efforts = [Effort::None, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::Xhigh];
+    Some(efforts.into_iter().find(fits).unwrap_or(Effort::Max))
+}
+
+/// Whether a vendor that only knows thinking and not thinking is to think.
+pub(crate) fn thinks(effort: Effort) -> bool {
+    effort > Effort::Minimal
+}
+
+/// The efforts of an OpenAI model that thinks. A name that does not tell is taken for a new one.
+pub(crate) fn openai_efforts(model: &str) -> &'static [Effort] {
+    use Effort::{High, Low, Medium, Minimal, None, Xhigh};
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_pro = name.contains("-pro");
+    match name {
+        _ if name.starts_with("o1") || name.starts_with("o3") || name.starts_with("o4") || name.contains("gpt-oss") => {
+            &[Low, Medium, High]
+        }
+        _ if is_pro && name.starts_with("gpt-5-") => &[High],
+        _ if is_pro => &[Medium, High, Xhigh],
+        _ if name == "gpt-5" || name.starts_with("gpt-5-") => &[Minimal, Low, Medium, High],
+        _ if name.starts_with("gpt-5.1") && !name.contains("max") => &[None, Low, Medium, High],
+        _ => &[None, Low, Medium, High, Xhigh],
+    }
+}
+
+/// Whether an OpenAI model takes `temperature` and `top_p`: one that thinks takes them only while it is told not to.
+pub(crate) fn is_sampled(model: &str, effort: Option<Effort>) -> bool {
+    !is_openai_reasoning(model) || (effort == Some(Effort::None) && openai_efforts(model).contains(&Effort::None))
 }
 
 /// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`.
@@ -229,5 +279,26 @@ mod tests {
         let names =
             ["gpt-5.6-sol", "o3-mini", "openai/gpt-5", "gpt-4.1-mini", "gpt-4o", "gpt-5-chat-latest", "chatgpt-4o-latest"];
         assert_eq!(names.map(is_openai_reasoning), [true, true, true, false, false, false, false]);
+        let near = |model: &str, effort: Effort| effort.nearest(openai_efforts(model)).map(Effort::as_str);
+        assert_eq!(near("gpt-5", Effort::None), Some("minimal"));
+        assert_eq!(near("gpt-5-mini", Effort::Max), Some("high"));
+        assert_eq!(near("gpt-5-pro", Effort::Low), Some("high"));
+        assert_eq!(near("gpt-5.1", Effort::Minimal), Some("none"));
+        assert_eq!(near("gpt-5.1-codex-max", Effort::Max), Some("xhigh"));
+        assert_eq!(near("gpt-5.6-sol", Effort::None), Some("none"));
+        assert_eq!(near("o3-mini", Effort::Minimal), Some("low"));
+        let sampled = [("gpt-4o", None), ("gpt-5", Some(Effort::None)), ("gpt-5.2", Some(Effort::None)), ("gpt-5.2", None)];
+        assert_eq!(sampled.map(|(model, effort)| is_sampled(model, effort)), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_budget_becomes_an_effort_and_an_effort_a_budget() {
+        let set = |effort, thinking_budget| ModelSettings { effort, thinking_budget, ..ModelSettings::default() };
+        assert_eq!((effort(&set(None, None)), thinking_budget(&set(None, None))), (None, None));
+        assert_eq!(thinking_budget(&set(Some(Effort::Low), None)), Some(2_048));
+        assert_eq!(thinking_budget(&set(Some(Effort::Low), Some(7))), Some(7));
+        assert_eq!(effort(&set(Some(Effort::Low), Some(0))), Some(Effort::None));
+        assert_eq!(effort(&set(None, Some(10_000))), Some(Effort::High));
+        assert_eq!(effort(&set(None, Some(99_000))), Some(Effort::Max));
     }
 }

@@ -9,7 +9,7 @@ use polis_ports::Model;
 
 use crate::endpoint::Endpoint;
 use crate::names::EndpointNames;
-use crate::openai_chat::{EffortField, FormatField, Quirks, TokenLimit};
+use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel};
 use crate::{BadKey, CallIds, Models};
 
@@ -94,10 +94,17 @@ const OPENAI: Quirks = Quirks {
     effort: EffortField::OpenAi,
     cache_key: true,
     call_ids: CallIds::UpTo(40),
+    service_tier: true,
     ..Quirks::PLAIN
 };
 
 const OPEN: Quirks = Quirks { effort: EffortField::GptOss, ..Quirks::PLAIN };
+
+const GROQ: Quirks = Quirks { effort: EffortField::Groq, service_tier: true, ..Quirks::PLAIN };
+
+const XAI: Quirks = Quirks { effort: EffortField::Xai, ..Quirks::PLAIN };
+
+const TEMPLATE: Quirks = Quirks { effort: EffortField::ChatTemplate, ..Quirks::PLAIN };
 
 const IN_WORDS: Quirks = Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN };
 
@@ -120,7 +127,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("gemini", &["google"], "GEMINI_API_KEY", "https://generativelanguage.googleapis.com/v1beta", "gemini-3.6-flash")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::ReasoningEffort, wants_reasoning: true, ..IN_WORDS },
+        quirks: Quirks { effort: EffortField::DeepSeek, wants_reasoning: true, ..IN_WORDS },
         ..hosted("deepseek", &[], "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1", "deepseek-flash")
     },
     Vendor {
@@ -141,15 +148,21 @@ pub const VENDORS: &[Vendor] = &[
     },
     Vendor {
         // It answers 422 to `stream_options`, and tells usage unasked.
-        quirks: Quirks { stream_options: false, call_ids: CallIds::Nine, ..Quirks::PLAIN },
+        quirks: Quirks {
+            stream_options: false,
+            call_ids: CallIds::Nine,
+            effort: EffortField::Mistral,
+            seed: SeedField::RandomSeed,
+            ..Quirks::PLAIN
+        },
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::Reasoning, ..Quirks::PLAIN },
+        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, ..Quirks::PLAIN },
         ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
     },
-    Vendor { quirks: OPEN, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
-    hosted("xai", &["grok"], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3"),
+    Vendor { quirks: GROQ, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
+    Vendor { quirks: XAI, ..hosted("xai", &["grok"], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3") },
     Vendor { quirks: OPEN, ..hosted("together", &[], "TOGETHER_API_KEY", "https://api.together.xyz/v1", "openai/gpt-oss-120b") },
     Vendor {
         quirks: OPEN,
@@ -161,7 +174,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
     Vendor {
-        quirks: Quirks { reasoning_split: true, ..Quirks::PLAIN },
+        quirks: Quirks { reasoning_split: true, effort: EffortField::MiniMax, ..Quirks::PLAIN },
         more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
         ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
     },
@@ -187,9 +200,15 @@ pub const VENDORS: &[Vendor] = &[
     },
     local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1"),
         Some("is the server of LM Studio running? start it with `lms server start`")),
-    local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1"), Some("is vLLM running? start it with `vllm serve MODEL`")),
-    local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1"),
-        Some("is llama.cpp running? start it with `llama-server -m MODEL.gguf`")),
+    Vendor {
+        quirks: TEMPLATE,
+        ..local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1"), Some("is vLLM running? start it with `vllm serve MODEL`"))
+    },
+    Vendor {
+        quirks: TEMPLATE,
+        ..local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1"),
+            Some("is llama.cpp running? start it with `llama-server -m MODEL.gguf`"))
+    },
     local(COMPATIBLE, &[], "OPENAI_COMPATIBLE_API_KEY", None, None),
 ];
 

@@ -57,6 +57,7 @@ const FOLLOW: Problems = &[(400, "bad_query"), (409, "ahead_of_log"), (409, "oth
 const MESSAGE: Problems = &[
     (400, "bad_artifact_id"),
     (400, "bad_name"),
+    (400, "bad_setting"),
     (400, "empty_text"),
     (400, "to_user"),
     (404, "no_artifacts"),
@@ -73,6 +74,7 @@ const SUBMIT: Problems = &[
     (400, "bad_artifact_id"),
     (400, "bad_model"),
     (400, "bad_name"),
+    (400, "bad_setting"),
     (400, "conversation_started"),
     (400, "empty_text"),
     (404, "no_artifacts"),
@@ -87,8 +89,14 @@ const SUBMIT: Problems = &[
     (500, "artifacts_failed"),
 ];
 const CONVERSATION: Problems = &[(404, "unknown_conversation")];
-const CONVERSE: Problems =
-    &[(400, "bad_model"), (400, "bad_name"), (404, "unknown_conversation"), (404, "unknown_role"), (409, "name_taken")];
+const CONVERSE: Problems = &[
+    (400, "bad_model"),
+    (400, "bad_name"),
+    (400, "bad_setting"),
+    (404, "unknown_conversation"),
+    (404, "unknown_role"),
+    (409, "name_taken"),
+];
 const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
@@ -185,7 +193,7 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: "/api/conversations/{id}", gate: READ, handler: || get(conversations::get),
             doc: RouteDoc::new("One conversation.").gives::<polis_api::Conversation>().fails(CONVERSATION) },
     Route { method: Method::POST, path: "/api/conversations/{id}", gate: SEND, handler: || post(conversations::change),
-            doc: RouteDoc::new("Renames, pins or archives a conversation, or changes its model or strategy.").takes::<polis_api::ChangeConversation>().gives::<polis_api::Conversation>().once().fails(&[(400, "bad_model"), (400, "bad_name"), (404, "unknown_conversation")]) },
+            doc: RouteDoc::new("Renames, pins or archives a conversation, or changes its model, strategy or model settings.").takes::<polis_api::ChangeConversation>().gives::<polis_api::Conversation>().once().fails(&[(400, "bad_model"), (400, "bad_name"), (400, "bad_setting"), (404, "unknown_conversation")]) },
     Route { method: Method::POST, path: "/api/conversations/{id}/delete", gate: SEND, handler: || post(conversations::delete),
             doc: RouteDoc::new("Deletes a conversation: its agent is terminated with all below it. The log keeps what was said.").takes::<polis_api::DeleteConversation>().gives::<polis_api::Deleted>().once().fails(&[(404, "unknown_conversation"), (409, "leaving"), (409, "root_stays")]) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),

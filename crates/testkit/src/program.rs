@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use polis_domain::{AgentId, Children, Failure, Phase, Response, Role, Task, ToolCall};
 use polis_engine::{Agent, Operation, Turn};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -123,7 +123,11 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
         }
         Op::Think(prompt) => {
             let messages = vec![ChatMessage::user(prompt)];
-            let request = ModelRequest { messages, max_tokens: Some(ProgrammedAgent::REPLY_TOKENS), ..ModelRequest::default() };
+            let request = ModelRequest {
+                messages,
+                settings: ModelSettings { max_tokens: Some(ProgrammedAgent::REPLY_TOKENS), ..ModelSettings::default() },
+                ..ModelRequest::default()
+            };
             let reply = turn.model(request).await;
             reply.map_or_else(failed, |reply| reply.text)
         }

@@ -7,7 +7,7 @@ use polis_domain::{
     AgentId, Approach, Failure, FailureCode, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall,
 };
 use polis_engine::{Agent, Request, Requests, Turn};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
 use serde_json::{Map, Value, json};
 
 use super::action::Entry;
@@ -220,7 +220,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
             let request = ModelRequest {
                 system: instructions(turn, state, step).into(),
                 messages: vec![ChatMessage::user(step.description.clone())],
-                temperature: parts.llm_config.temperature,
+                settings: ModelSettings { temperature: parts.llm_config.temperature, ..ModelSettings::default() },
                 ..ModelRequest::default()
             };
             let rounds = turn.role().and_then(|role| role.limits.rounds).unwrap_or(parts.llm_config.max_rounds);

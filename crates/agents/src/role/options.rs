@@ -37,7 +37,7 @@ pub struct RoleParts {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LlmConfig {
     /// How freely it chooses its words, where it works on a step.
-    pub temperature: Option<f32>,
+    pub temperature: Option<f64>,
     /// Rounds of tool use before a step must end.
     pub max_rounds: usize,
     /// How much of the conversation it is shown.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Behaviour, CallResult, EffectClass, Failure, Role, RoleLimits, fits};
+use polis_domain::{Behaviour, CallResult, EffectClass, Effort, Failure, ModelSettings, Role, RoleLimits, fits};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
@@ -41,6 +41,7 @@ struct Arguments {
     id: Option<String>,
     tools: Option<Vec<Arc<str>>>,
     model: Option<Arc<str>>,
+    effort: Option<Effort>,
     #[serde(default)]
     limits: RoleLimits,
 }
@@ -65,6 +66,10 @@ impl TurnTool for CreateRole {
                                 have a tool that you lack.",
             },
             "model": { "type": "string", "description": "Its model as vendor/name, where it is not the usual one" },
+            "effort": {
+                "enum": ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+                "description": "How much its model reasons, where it is not the usual effort",
+            },
             "limits": {
                 "type": "object",
                 "properties": {
@@ -101,6 +106,7 @@ impl CreateRole {
             models: request.model.into_iter().collect(),
             tools: request.tools.map(Into::into),
             limits: request.limits,
+            settings: ModelSettings { effort: request.effort, ..ModelSettings::default() },
             ..Role::new(id.as_str(), self.behaviour.clone())
         };
         let (tools, models) = (role.tools.clone(), role.models.clone());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, RESERVED_PREFIXES, Refusal, Seq, Spine,
-    Visibility,
+    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, ModelSettings, RESERVED_PREFIXES, Refusal,
+    Seq, Spine, Visibility,
 };
 use polis_engine::{CommandError, ConversationStart};
 
@@ -61,12 +61,13 @@ impl Local {
     /// Starts a conversation without a message.
     pub async fn start_conversation(&self, request: StartConversation) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Send)?;
-        let StartConversation { id, title, role_id: role, model, strategy } = request;
+        let StartConversation { id, title, role_id: role, model, strategy, settings: model_settings } = request;
         if let Some(id) = id.as_ref().filter(|id| RESERVED_PREFIXES.iter().any(|prefix| id.as_str().starts_with(prefix))) {
             return Err(CommandError::from(Refusal::BadName(id.to_string())).into());
         }
         self.check_model(model.as_deref())?;
-        let settings = settings(model, strategy);
+        check_settings(&model_settings)?;
+        let settings = settings(model, strategy, model_settings);
         let start = ConversationStart { id, role, title, settings, messages: Vec::new() };
         let id = self.society.start_conversation(start).await?;
         self.with_read().conversation(&id).await
@@ -75,16 +76,18 @@ impl Local {
     /// Changes title, list place or settings of a conversation.
     pub async fn change_conversation(&self, id: &AgentId, request: ChangeConversation) -> Result<Conversation, ApiError> {
         self.caller.needs(Scope::Send)?;
-        let ChangeConversation { title, pinned, archived, model, strategy } = request;
+        let ChangeConversation { title, pinned, archived, model, strategy, settings: model_settings } = request;
         self.check_model(model.as_deref())?;
+        model_settings.as_ref().map_or(Ok(()), check_settings)?;
         let now = self.known(id).await?;
         let now = now.ok_or_else(|| CommandError::from(Refusal::UnknownConversation(id.clone())))?;
-        let settings = (model.is_some() || strategy.is_some()).then(|| {
+        let settings = (model.is_some() || strategy.is_some() || model_settings.is_some()).then(|| {
             let before = now.settings.as_deref().cloned().unwrap_or_default();
-            let set = settings(model.clone(), strategy);
+            let set = settings(model.clone(), strategy, ModelSettings::default());
             ConversationSettings {
                 model: if model.is_some() { set.model } else { before.model },
                 strategy: set.strategy.or(before.strategy),
+                model_settings: model_settings.unwrap_or(before.model_settings),
             }
         });
         let change = ConversationChange { title: title.map(Into::into), pinned, archived, settings };
@@ -123,9 +126,18 @@ impl Local {
 }
 
 /// The settings that a request asks for.
-pub(super) fn settings(model: Option<String>, strategy: Option<Strategy>) -> ConversationSettings {
+pub(super) fn settings(
+    model: Option<String>,
+    strategy: Option<Strategy>,
+    model_settings: ModelSettings,
+) -> ConversationSettings {
     let model = model.filter(|model| !model.trim().is_empty()).map(Arc::from);
-    ConversationSettings { model, strategy: strategy.map(|strategy| strategy.as_str().into()) }
+    ConversationSettings { model, strategy: strategy.map(|strategy| strategy.as_str().into()), model_settings }
+}
+
+/// Refuses settings with a value that they cannot have.
+pub fn check_settings(settings: &ModelSettings) -> Result<(), ApiError> {
+    settings.check().map_err(|bad| ApiError::bad_request("bad_setting", bad.to_string()))
 }
 
 /// A place of the list as a cursor.
@@ -189,6 +201,7 @@ pub(super) fn describe(spine: &Spine, id: &AgentId) -> Option<Conversation> {
         role_id: agent.role.clone(),
         model: settings.model,
         strategy: settings.strategy,
+        settings: settings.model_settings,
         pinned: conversation.pinned,
         archived: conversation.archived,
         created_at: agent.created_at,

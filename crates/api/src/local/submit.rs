@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Artifact, ArtifactId, ConversationChange, ConversationSettings, Message, Meta, Refusal, TaskId, Visibility,
+    Artifact, ArtifactId, ConversationChange, ConversationSettings, Message, Meta, ModelSettings, Refusal, Task, TaskId,
+    Visibility,
 };
 use polis_engine::{CommandError, ConversationStart, Sent};
 use serde_json::{Map, Value, json};
 
 use super::Local;
-use super::conversations::settings;
+use super::conversations::{check_settings, settings};
 use crate::{Accepted, ApiError, Attachment, EarlierMessage, Scope, Send, Submit};
 
 /// The meta key of a request with the setting for plan approval.
@@ -23,11 +24,18 @@ impl Local {
         if let Some(sent) = self.society.done_before().await?.and_then(|events| Sent::of(&events)) {
             return Ok(sent.into());
         }
-        let Submit { text, conversation, context, role_id, model, strategy, plan_approval, artifacts } = request;
+        let Submit { text, conversation, context, role_id, model, strategy, settings: asked, plan_approval, artifacts } =
+            request;
         self.check_model(model.as_deref())?;
+        check_settings(&asked)?;
         let Some(conversation) = conversation else {
-            let settings = settings(model, strategy);
-            let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
+            let meta = [
+                ("strategy", json!(strategy)),
+                (PLAN_APPROVAL, json!(plan_approval)),
+                (Task::MODEL_SETTINGS, settings_meta(&asked)),
+            ];
+            let meta = self.meta(artifacts, meta).await?;
+            let settings = settings(model, strategy, asked);
             let messages = context.into_iter().enumerate().map(|(place, message)| self.earlier(place, message)).collect();
             let start = ConversationStart { role: role_id, settings, messages, ..ConversationStart::default() };
             return Ok(self.society.converse(start, &text, None, meta).await?.into());
@@ -42,13 +50,20 @@ impl Local {
             .ok_or_else(|| CommandError::from(Refusal::UnknownConversation(conversation.clone())))?;
         let before = known.settings.as_deref().cloned().unwrap_or_default();
         if let Some(model) = model.filter(|model| before.model.as_deref().unwrap_or_default() != model.trim()) {
-            let settings = ConversationSettings { strategy: before.strategy.clone(), ..settings(Some(model), None) };
+            let settings =
+                ConversationSettings { model: settings(Some(model), None, ModelSettings::default()).model, ..before.clone() };
             let change = ConversationChange { settings: Some(settings), ..ConversationChange::default() };
             // The key of the request belongs to the message; this may be repeated.
             self.society.unkeyed().change_conversation(conversation.clone(), change).await?;
         }
         let strategy = strategy.map(|strategy| json!(strategy)).or_else(|| before.strategy.map(|strategy| json!(&*strategy)));
-        let meta = self.meta(artifacts, [("strategy", json!(strategy)), (PLAN_APPROVAL, json!(plan_approval))]).await?;
+        let meta = [
+            ("strategy", json!(strategy)),
+            (PLAN_APPROVAL, json!(plan_approval)),
+            // Those of the conversation as they are now: a turn keeps what it began with.
+            (Task::MODEL_SETTINGS, settings_meta(&asked.over(&before.model_settings))),
+        ];
+        let meta = self.meta(artifacts, meta).await?;
         Ok(self.society.send_with_meta(conversation, &text, None, meta).await?.into())
     }
 
@@ -68,7 +83,8 @@ impl Local {
         self.caller.needs(Scope::Send)?;
         self.check_named_task(request.task_id.as_ref()).await?;
         let agent = self.society.addressee(request.agent_id).await?;
-        let meta = [(PLAN_APPROVAL, json!(request.plan_approval))];
+        check_settings(&request.settings)?;
+        let meta = [(PLAN_APPROVAL, json!(request.plan_approval)), (Task::MODEL_SETTINGS, settings_meta(&request.settings))];
         let meta = self.meta(request.artifacts, meta).await?;
         Ok(self.society.send_with_meta(agent, &request.text, request.task_id, meta).await?.into())
     }
@@ -107,6 +123,11 @@ impl Local {
         }
         Ok(artifacts)
     }
+}
+
+/// Settings as a value of a message's meta; null if nothing is set.
+fn settings_meta(settings: &ModelSettings) -> Value {
+    if settings.is_default() { Value::Null } else { json!(settings) }
 }
 
 /// Reads the id of an artifact.

@@ -128,7 +128,8 @@ impl CallHost {
 
     /// A request within our limits, with the model of the calling agent; and what to reserve for it.
     fn limited(&self, mut request: ModelRequest) -> (ModelRequest, Spent) {
-        request.max_tokens = Some(request.max_tokens.unwrap_or(MAX_REPLY_TOKENS).min(MAX_REPLY_TOKENS));
+        let limit = request.settings.max_tokens.unwrap_or(MAX_REPLY_TOKENS).min(MAX_REPLY_TOKENS);
+        request.settings.max_tokens = Some(limit);
         request.model = self.asker.models.first().cloned().unwrap_or_default();
         request.asker = self.asker.agent.as_str().into();
         request.tools = Arc::default();
@@ -198,7 +199,9 @@ impl CallHost {
         if let Ok(reply) = &mut reply {
             if reply.usage == Usage::default() {
                 let written = u32::try_from(estimate_tokens(&reply.text)).unwrap_or(u32::MAX);
-                reply.usage = self.shared.ports.model.estimate(&ModelRequest { max_tokens: Some(written), ..request });
+                let mut request = request;
+                request.settings.max_tokens = Some(written);
+                reply.usage = self.shared.ports.model.estimate(&request);
             }
             used = reply.usage;
         }

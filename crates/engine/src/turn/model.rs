@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use polis_domain::{
     Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolList, Usage,
 };
-use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDelta, estimate_tokens};
+use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta, estimate_tokens};
 
 use super::Turn;
 use super::journal::Entry;
@@ -36,7 +36,6 @@ impl Turn {
     ) -> Result<Reply, Failure> {
         self.check_for_loops()?;
         let models = self.models(&request);
-        let reserve = self.reserve(&mut request, &models);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
         if request.model.is_empty() {
@@ -44,6 +43,9 @@ impl Turn {
         }
         request.asker = self.start.agent.as_str().into();
         let digest = request.digest();
+        // The same goes for the settings of the conversation and of the role.
+        request.settings = self.settings(&request);
+        let reserve = self.reserve(&mut request, &models);
         let tools = self.tool_list(&request);
         loop {
             let effect = Effect::Model {
@@ -103,6 +105,22 @@ impl Turn {
         }
     }
 
+    /// The settings of a call: those of the code, over the request's, over the conversation's, over the role's.
+    fn settings(&self, request: &ModelRequest) -> ModelSettings {
+        let of_conversation = self.start.conversation.as_ref().map(|conversation| &conversation.model_settings);
+        let of_role = self.role().map(|role| &role.settings);
+        let mut lower = self.task.model_settings();
+        for level in of_conversation.into_iter().chain(of_role) {
+            lower = lower.over(level);
+        }
+        // Notes and plans are read by code. Where a client prescribes the format, the reply is the answer.
+        let is_answer = request.format.is_none() || self.rules.as_ref().is_some_and(|rules| rules.format == request.format);
+        if request.aside || !is_answer {
+            lower = lower.for_internal_call();
+        }
+        request.settings.clone().over(&lower)
+    }
+
     /// The list of tools in a request, as the log names it.
     fn tool_list(&self, request: &ModelRequest) -> Option<Arc<ToolList>> {
         if request.tools.is_empty() {
@@ -114,11 +132,11 @@ impl Turn {
 
     /// What to reserve for a request: the estimate of its cost plus a quarter, because input tokens are only estimated.
     fn reserve(&self, request: &mut ModelRequest, models: &[Arc<str>]) -> Spent {
-        let (model, max_tokens) = (request.model.clone(), request.max_tokens);
+        let (model, max_tokens) = (request.model.clone(), request.settings.max_tokens);
         request.model = models.first().cloned().unwrap_or_default();
-        request.max_tokens.get_or_insert(REPLY_TOKENS);
+        request.settings.max_tokens.get_or_insert(REPLY_TOKENS);
         let guess = Spent::from(self.start.shared.ports.model.estimate(request));
-        (request.model, request.max_tokens) = (model, max_tokens);
+        (request.model, request.settings.max_tokens) = (model, max_tokens);
         let more = |guess: u64| guess.saturating_add(guess / 4);
         Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess }
     }
@@ -147,7 +165,7 @@ impl Turn {
         request.effect = Some(entry.id);
         let permit = entry.declared().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
-            request.max_tokens.get_or_insert(REPLY_TOKENS);
+            request.settings.max_tokens.get_or_insert(REPLY_TOKENS);
         }
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.window(model).is_some());
@@ -241,7 +259,7 @@ impl Turn {
     fn guess(&self, mut request: ModelRequest, reply: &Reply) -> Usage {
         let calls = reply.tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
         let written = estimate_tokens(&reply.text) + estimate_tokens(&reply.reasoning) + calls.sum::<u64>();
-        request.max_tokens = Some(u32::try_from(written).unwrap_or(u32::MAX));
+        request.settings.max_tokens = Some(u32::try_from(written).unwrap_or(u32::MAX));
         self.start.shared.ports.model.estimate(&request)
     }
 }

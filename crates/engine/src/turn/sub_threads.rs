@@ -49,6 +49,8 @@ struct UnitMeta<'a> {
     parent_thread_path: &'a SubThreadPath,
     #[serde(skip_serializing_if = "Option::is_none")]
     current_resource_id: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_settings: Option<&'a Value>,
 }
 
 /// Sub-threads that run in parallel. More may join while they run.
@@ -190,9 +192,14 @@ impl Turn {
         let name = if path.is_nested() { "ProcessNestedSubThread" } else { "ProcessSubThread" };
         let original_task = self.task.meta.get("originalQuery").and_then(Value::as_str).unwrap_or(&self.task.message);
         let (sub_thread_path, parent_thread_path, timestamp) = (&path, &self.path, self.now());
-        let current_resource_id = self.task.meta.get(Task::RESOURCE);
-        let meta = UnitMeta { original_task, timestamp, sub_thread_path, parent_thread_path, current_resource_id };
-        let meta = Meta::of(&meta);
+        let meta = Meta::of(&UnitMeta {
+            original_task,
+            timestamp,
+            sub_thread_path,
+            parent_thread_path,
+            current_resource_id: self.task.meta.get(Task::RESOURCE),
+            model_settings: self.task.meta.get(Task::MODEL_SETTINGS),
+        });
         let task = Task { meta, ..Task::action(self.task.id.clone(), name, message) };
         let phase = declared.first.clone();
         Run { declared, task, holder, path, results: Vec::new(), seen: 0, phase, messages: Vec::new(), result: None }

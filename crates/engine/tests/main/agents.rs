@@ -8,7 +8,7 @@ use polis_engine::{
     Agent, Cast, ExecuteSubThread, InteractionUnit, OpenError, Operation, Options, Phases, Ports, PrepareSubThread, Society,
     StateHandler, SubThreads, Turn, Units,
 };
-use polis_ports::ModelRequest;
+use polis_ports::{ModelRequest, ModelSettings};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, open, society};
 
 use crate::bed::Bed;
@@ -109,7 +109,7 @@ struct Asks;
 
 impl StateHandler for Asks {
     async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let request = ModelRequest { temperature: Some(0.25), ..turn.task().message.clone().into() };
+        let request = ModelRequest { settings: ModelSettings::at_temperature(0.25), ..turn.task().message.clone().into() };
         Ok(Response::new(turn.generate(request).await?))
     }
 }
@@ -130,7 +130,7 @@ impl Agent for Prompted {
 fn echo() -> ScriptedModel {
     ScriptedModel::new(|request| {
         let messages = request.messages.len();
-        ScriptedReply::text(&format!("[{}] {messages} at {}", request.system, request.temperature.unwrap_or_default()))
+        ScriptedReply::text(&format!("[{}] {messages} at {}", request.system, request.settings.temperature.unwrap_or_default()))
     })
 }
 

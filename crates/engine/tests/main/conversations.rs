@@ -77,7 +77,7 @@ async fn a_conversation_has_its_person_its_title_its_past_and_its_model() {
     };
     let start = ConversationStart {
         id: Some("trip".into()),
-        settings: ConversationSettings { model: Some("small/model".into()), strategy: None },
+        settings: ConversationSettings { model: Some("small/model".into()), ..ConversationSettings::default() },
         messages: vec![past(Sender::User, "hello"), past(Sender::Bot, "hi")],
         ..ConversationStart::default()
     };

@@ -320,7 +320,7 @@ async fn a_reply_is_limited_only_where_a_budget_is_near_its_end_or_says_so_for_e
         let limits = Arc::<Mutex<Vec<Option<u32>>>>::default();
         let noted = limits.clone();
         let model = ScriptedModel::new(move |request| {
-            noted.lock().unwrap().push(request.max_tokens);
+            noted.lock().unwrap().push(request.settings.max_tokens);
             ScriptedReply::text("a long story")
         });
         let ports = Ports { model: Arc::new(model), ..bed.ports(bed.log.clone()) };

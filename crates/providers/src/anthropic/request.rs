@@ -1,58 +1,67 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort_name};
+use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort, thinking_budget};
 use crate::wire::echoed_items;
 
-/// Smallest and usual thinking budgets, in tokens, where the model does not choose for itself.
+/// The smallest thinking budget, in tokens, and the least that is left for the answer.
 const LEAST_BUDGET: u32 = 1024;
-const MEDIUM_BUDGET: u32 = 4096;
-const HIGH_BUDGET: u32 = 16_384;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     let version = Version::of(model);
-    let max_tokens = request.max_tokens.unwrap_or_else(|| version.usual_max_tokens());
+    let settings = &request.settings;
+    let Thinking { thinking, effort, max_tokens } = version.thinking(settings);
+    let is_on = thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
+    let mark = CacheMark(settings.cache);
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("max_tokens".to_owned(), max_tokens.into());
     body.insert("stream".to_owned(), true.into());
     if !request.system.is_empty() {
-        body.insert("system".to_owned(), json!([with_cache_mark(json!({ "type": "text", "text": &*request.system }))]));
+        body.insert("system".to_owned(), json!([mark.on(json!({ "type": "text", "text": &*request.system }))]));
     }
     if let Some((last, others)) = request.tools.split_last() {
-        let tools: Vec<_> = others.iter().map(tool).chain([with_cache_mark(tool(last))]).collect();
+        let tools: Vec<_> = others.iter().map(tool).chain([mark.on(tool(last))]).collect();
         body.insert("tools".to_owned(), tools.into());
     }
-    body.insert("messages".to_owned(), messages(request).into());
+    body.insert("messages".to_owned(), messages(request, mark).into());
     let mut output = Map::new();
-    let thinking = request.effort.and_then(|effort| version.thinking(effort, max_tokens));
-    if let (Some(effort), true) = (request.effort, version.is_adaptive()) {
-        output.insert("effort".to_owned(), effort_name(effort).into());
-    }
+    output.extend(effort.map(|effort| ("effort".to_owned(), effort.as_str().into())));
     if let Some(format) = &request.format {
         output.insert("format".to_owned(), json!({ "type": "json_schema", "schema": ClosedSchema::new(&format.schema) }));
     }
     if !output.is_empty() {
         body.insert("output_config".to_owned(), output.into());
     }
-    body.extend(tool_choice(request, thinking.is_some()).map(|choice| ("tool_choice".to_owned(), choice)));
-    match thinking {
-        Some(thinking) => {
-            body.insert("thinking".to_owned(), thinking);
-        }
-        None => {
-            // Who thinks takes no temperature, and neither do the newest.
-            if let Some(temperature) = request.temperature.filter(|_| version < Version(4, 7)) {
-                body.insert("temperature".to_owned(), temperature.into());
-            }
-        }
+    body.extend(tool_choice(request, is_on).map(|choice| ("tool_choice".to_owned(), choice)));
+    body.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
+    // A model that thinks takes neither, and the newest never do.
+    if !is_on && version < Version(4, 7) {
+        body.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.min(1.0).into())));
+        // Since this generation only one of them.
+        let top_p = settings.top_p.filter(|_| version < Version(4, 1) || settings.temperature.is_none());
+        body.extend(top_p.map(|top_p| ("top_p".to_owned(), top_p.into())));
     }
+    // A text of spaces alone is refused.
+    let stop: Vec<_> = settings.stop.iter().filter(|stop| !stop.trim().is_empty()).collect();
+    if !stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), json!(stop));
+    }
+    body.extend(settings.service_tier.as_deref().map(|tier| ("service_tier".to_owned(), tier.into())));
     body_bytes(request, &body)
+}
+
+/// How a model is told to think.
+struct Thinking {
+    thinking: Option<Value>,
+    effort: Option<Effort>,
+    /// The limit of the reply, thinking included.
+    max_tokens: u32,
 }
 
 /// The generation of a model, as in `claude-opus-4-6` or `claude-3-5-haiku-20241022`.
@@ -78,45 +87,74 @@ impl Version {
         if self >= Self(4, 0) { 16_384 } else { 4096 }
     }
 
-    fn thinking(self, effort: Effort, max_tokens: u32) -> Option<Value> {
-        if self >= Self(4, 7) {
-            // Without the last word it would think in secret.
-            return Some(json!({ "type": "adaptive", "display": "summarized" }));
+    fn efforts(self) -> &'static [Effort] {
+        use Effort::{High, Low, Max, Medium, Xhigh};
+        if self >= Self(4, 7) { &[Low, Medium, High, Xhigh, Max] } else { &[Low, Medium, High, Max] }
+    }
+
+    /// The budget is part of the limit: an own limit bounds it, and the usual one grows with it.
+    fn thinking(self, settings: &ModelSettings) -> Thinking {
+        let max_tokens = settings.max_tokens.unwrap_or_else(|| self.usual_max_tokens());
+        let without = Thinking { thinking: None, effort: None, max_tokens };
+        let asked = effort(settings);
+        let takes_budget = self < Self(4, 7) && settings.thinking_budget.is_some();
+        if self.is_adaptive() && !takes_budget {
+            return match asked {
+                None => without,
+                Some(Effort::None) => Thinking { thinking: Some(json!({ "type": "disabled" })), ..without },
+                Some(asked) => {
+                    let mut thinking = json!({ "type": "adaptive" });
+                    if self >= Self(4, 7) {
+                        // Otherwise the thoughts are not shown.
+                        thinking["display"] = "summarized".into();
+                    }
+                    Thinking { thinking: Some(thinking), effort: asked.nearest(self.efforts()), max_tokens }
+                }
+            };
         }
-        if self.is_adaptive() {
-            return Some(json!({ "type": "adaptive" }));
-        }
-        let budget = match effort {
-            _ if self < Self(3, 7) => return None,
-            Effort::Low => return None,
-            Effort::Medium => MEDIUM_BUDGET,
-            Effort::High => HIGH_BUDGET,
+        let Some(budget) = thinking_budget(settings).filter(|budget| *budget > 0 && self >= Self(3, 7)) else { return without };
+        let budget = budget.max(LEAST_BUDGET);
+        let (budget, max_tokens) = match settings.max_tokens {
+            Some(limit) => (budget.min(limit.saturating_sub(LEAST_BUDGET)), limit),
+            None => (budget, max_tokens.saturating_add(budget)),
         };
-        // The budget is part of the limit and must leave room for the answer.
-        let budget = budget.min(max_tokens.saturating_sub(LEAST_BUDGET));
-        (budget >= LEAST_BUDGET).then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+        if budget < LEAST_BUDGET {
+            return without;
+        }
+        Thinking { thinking: Some(json!({ "type": "enabled", "budget_tokens": budget })), effort: None, max_tokens }
     }
 }
 
 /// The choice of tools; none where the model chooses freely. A model that thinks cannot be made to call one.
 fn tool_choice(request: &ModelRequest, thinks: bool) -> Option<Value> {
-    let mut choice = match &request.tool_choice {
+    let mut choice = match request.choice() {
         _ if request.tools.is_empty() => return None,
+        ToolChoice::None => return Some(json!({ "type": "none" })),
         ToolChoice::Required if !thinks => json!({ "type": "any" }),
         ToolChoice::Named(name) if !thinks => json!({ "type": "tool", "name": &**name }),
-        _ if request.one_call => json!({ "type": "auto" }),
+        _ if request.is_one_call() => json!({ "type": "auto" }),
         _ => return None,
     };
-    if request.one_call {
+    if request.is_one_call() {
         choice["disable_parallel_tool_use"] = true.into();
     }
     Some(choice)
 }
 
-/// Asks for everything up to this block to be cached.
-fn with_cache_mark(mut block: Value) -> Value {
-    block["cache_control"] = json!({ "type": "ephemeral" });
-    block
+/// Marks up to where the vendor caches a request.
+#[derive(Clone, Copy)]
+struct CacheMark(Option<CacheMode>);
+
+impl CacheMark {
+    /// Asks for everything up to this block to be cached.
+    fn on(self, mut block: Value) -> Value {
+        match self.0 {
+            Some(CacheMode::Off) => {}
+            None | Some(CacheMode::On) => block["cache_control"] = json!({ "type": "ephemeral" }),
+            Some(CacheMode::Long) => block["cache_control"] = json!({ "type": "ephemeral", "ttl": "1h" }),
+        }
+        block
+    }
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -124,7 +162,7 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 /// The conversation in turns: what follows on the same side is one message.
-fn messages(request: &ModelRequest) -> Vec<Value> {
+fn messages(request: &ModelRequest, mark: CacheMark) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
@@ -151,7 +189,7 @@ fn messages(request: &ModelRequest) -> Vec<Value> {
     if let Some(block) = turns.last_mut().and_then(|(_, blocks)| blocks.last_mut())
         && !is_thought(block)
     {
-        *block = with_cache_mark(block.take());
+        *block = mark.on(block.take());
     }
     turns.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
 }
@@ -204,10 +242,13 @@ mod tests {
         ChatMessage::Tool { call_id: id.into(), name: "read_file".into(), content: content.into(), is_error }
     }
 
+    fn half() -> ModelSettings {
+        ModelSettings { temperature: Some(0.5), ..ModelSettings::default() }
+    }
+
     #[test]
     fn a_bare_request_has_the_limit_that_must_be_there() {
-        let request =
-            ModelRequest { messages: vec![ChatMessage::user("hi")], temperature: Some(0.5), ..ModelRequest::default() };
+        let request = ModelRequest { messages: vec![ChatMessage::user("hi")], settings: half(), ..ModelRequest::default() };
         let messages = json!([{ "role": "user", "content": [
             { "type": "text", "text": "hi", "cache_control": { "type": "ephemeral" } }] }]);
         check(
@@ -261,7 +302,7 @@ mod tests {
                 class: polis_domain::EffectClass::Read,
                 volatile: false,
             }]),
-            max_tokens: Some(9000),
+            settings: ModelSettings { max_tokens: Some(9000), ..ModelSettings::default() },
             ..ModelRequest::default()
         };
         let mark = json!({ "type": "ephemeral" });
@@ -307,7 +348,8 @@ mod tests {
                 class: polis_domain::EffectClass::Read,
                 volatile: false,
             };
-            let request = ModelRequest { tools: [tool].into(), tool_choice, one_call, effort, ..ModelRequest::default() };
+            let settings = ModelSettings { effort, ..ModelSettings::default() };
+            let request = ModelRequest { tools: [tool].into(), tool_choice, one_call, settings, ..ModelRequest::default() };
             serde_json::from_slice::<Value>(&body(&request, "claude-sonnet-4-6")).unwrap().get("tool_choice").cloned()
         };
         assert_eq!(choice(ToolChoice::Auto, false, None), None);
@@ -324,9 +366,7 @@ mod tests {
         let ask = |model: &str, effort, max_tokens| {
             let schema = json!({ "type": "object", "properties": {} });
             let request = ModelRequest {
-                effort: Some(effort),
-                max_tokens,
-                temperature: Some(0.5),
+                settings: ModelSettings { effort: Some(effort), max_tokens, ..half() },
                 format: Some(Arc::new(Format { name: "f".to_owned(), schema })),
                 ..ModelRequest::default()
             };
@@ -341,14 +381,69 @@ mod tests {
         let (null, half) = (Value::Null, json!(0.5));
         let adaptive = json!({ "type": "adaptive" });
         let enabled = |budget: u32| json!({ "type": "enabled", "budget_tokens": budget });
-        assert_eq!(ask("claude-opus-4-6", Effort::Low, None), (adaptive, json!("low"), null.clone()));
+        let disabled = json!({ "type": "disabled" });
+        assert_eq!(ask("claude-opus-4-6", Effort::Minimal, None), (adaptive.clone(), json!("low"), null.clone()));
+        assert_eq!(ask("claude-opus-4-6", Effort::Xhigh, None), (adaptive, json!("high"), null.clone()));
+        assert_eq!(ask("claude-opus-4-6", Effort::None, None), (disabled.clone(), null.clone(), half.clone()));
         let shown = json!({ "type": "adaptive", "display": "summarized" });
-        assert_eq!(ask("claude-opus-4-8", Effort::High, None), (shown.clone(), json!("high"), null.clone()));
+        assert_eq!(ask("claude-opus-4-8", Effort::Xhigh, None), (shown.clone(), json!("xhigh"), null.clone()));
+        assert_eq!(ask("claude-opus-5", Effort::None, None), (disabled, null.clone(), null.clone()));
         assert_eq!(ask("claude-sonnet-5", Effort::Medium, None).0, shown);
-        assert_eq!(ask("claude-sonnet-4-5", Effort::Low, None), (null.clone(), null.clone(), half.clone()));
-        assert_eq!(ask("claude-sonnet-4-5", Effort::Medium, None), (enabled(4096), null.clone(), null.clone()));
+        assert_eq!(ask("claude-sonnet-4-5", Effort::None, None), (null.clone(), null.clone(), half.clone()));
+        assert_eq!(ask("claude-sonnet-4-5", Effort::Low, None), (enabled(2048), null.clone(), null.clone()));
         assert_eq!(ask("claude-opus-4-20250514", Effort::High, Some(4000)), (enabled(2976), null.clone(), null.clone()));
         assert_eq!(ask("claude-opus-4-1", Effort::High, Some(2000)), (null.clone(), null.clone(), half.clone()));
         assert_eq!(ask("claude-3-5-haiku-20241022", Effort::High, None), (null.clone(), null, half));
+    }
+
+    fn sent(model: &str, settings: ModelSettings, names: &[&str]) -> Value {
+        let request = ModelRequest { system: "s".into(), settings, ..ModelRequest::default() };
+        let body: Value = serde_json::from_slice(&body(&request, model)).unwrap();
+        names.iter().filter_map(|&name| Some((name.to_owned(), body.get(name)?.clone()))).collect()
+    }
+
+    #[test]
+    fn the_limit_lies_above_the_thinking_budget() {
+        let ask = |model: &str, budget, max_tokens| {
+            let settings = ModelSettings { thinking_budget: Some(budget), max_tokens, ..ModelSettings::default() };
+            sent(model, settings, &["max_tokens", "thinking", "output_config"])
+        };
+        let enabled = |budget: u32| json!({ "type": "enabled", "budget_tokens": budget });
+        assert_eq!(ask("claude-sonnet-4-5", 30_000, None), json!({ "max_tokens": 46_384, "thinking": enabled(30_000) }));
+        assert_eq!(
+            ask("claude-sonnet-4-5", 30_000, Some(20_000)),
+            json!({ "max_tokens": 20_000, "thinking": enabled(18_976) })
+        );
+        assert_eq!(ask("claude-sonnet-4-6", 9, None), json!({ "max_tokens": 17_408, "thinking": enabled(1024) }));
+        assert_eq!(ask("claude-sonnet-4-6", 0, None), json!({ "max_tokens": 16_384 }));
+        let shown = json!({ "type": "adaptive", "display": "summarized" });
+        let high = json!({ "max_tokens": 16_384, "thinking": shown, "output_config": { "effort": "high" } });
+        assert_eq!(ask("claude-opus-5", 10_000, None), high);
+    }
+
+    #[test]
+    fn sampling_stops_and_the_cache_are_as_asked() {
+        let names = ["temperature", "top_p", "stop_sequences", "service_tier", "system"];
+        let text = |mark: Value| {
+            let mut text = json!({ "type": "text", "text": "s" });
+            if !mark.is_null() {
+                text["cache_control"] = mark;
+            }
+            json!([text])
+        };
+        let settings = ModelSettings {
+            temperature: Some(1.5),
+            top_p: Some(0.9),
+            stop: vec!["END".into(), "\n".into()],
+            service_tier: Some("standard_only".into()),
+            cache: Some(CacheMode::Long),
+            ..ModelSettings::default()
+        };
+        let long = text(json!({ "type": "ephemeral", "ttl": "1h" }));
+        let want = json!({ "temperature": 1.0, "stop_sequences": ["END"], "service_tier": "standard_only", "system": long });
+        assert_eq!(sent("claude-sonnet-4-5", settings.clone(), &names), want);
+        let uncached = ModelSettings { temperature: None, cache: Some(CacheMode::Off), stop: Vec::new(), ..settings };
+        let want = json!({ "top_p": 0.9, "service_tier": "standard_only", "system": text(Value::Null) });
+        assert_eq!(sent("claude-sonnet-4-5", uncached, &names), want);
     }
 }

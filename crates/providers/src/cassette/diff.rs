@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use polis_ports::{ChatMessage, Image, ToolChoice};
+use polis_ports::{ChatMessage, Image, ModelSettings, ToolChoice};
 use serde_json::Value;
 
 use super::format::{RecordedRequest, RecordedTool};
@@ -45,19 +45,24 @@ pub(super) fn render(recorded: &RecordedRequest) -> Vec<String> {
     if let Some(format) = &recorded.format {
         write_json(&mut lines, &format!("format {}", format.name), &format.schema);
     }
-    let choice = match &recorded.tool_choice {
-        ToolChoice::Auto => None,
-        ToolChoice::Required => Some("required".to_owned()),
-        ToolChoice::Named(name) => Some(name.to_string()),
-    };
-    for (name, number) in [
-        ("tool_choice", choice),
+    let choice = Some(&recorded.tool_choice).filter(|choice| **choice != ToolChoice::Auto);
+    let ModelSettings { effort, thinking_budget, temperature, top_p, stop, seed, max_tokens, .. } = &recorded.settings;
+    let ModelSettings { tool_choice: _, parallel_calls, cache, service_tier, .. } = &recorded.settings;
+    for (name, value) in [
+        ("tool_choice", choice.map(ToString::to_string)),
         ("one_call", recorded.one_call.then(|| "true".to_owned())),
-        ("temperature", recorded.temperature.map(|number| number.to_string())),
-        ("max_tokens", recorded.max_tokens.map(|number| number.to_string())),
-        ("effort", recorded.effort.map(|effort| format!("{effort:?}").to_lowercase())),
+        ("effort", effort.map(|effort| effort.as_str().to_owned())),
+        ("thinking_budget", thinking_budget.map(|number| number.to_string())),
+        ("temperature", temperature.map(|number| number.to_string())),
+        ("top_p", top_p.map(|number| number.to_string())),
+        ("stop", (!stop.is_empty()).then(|| stop.join(" | "))),
+        ("seed", seed.map(|number| number.to_string())),
+        ("max_tokens", max_tokens.map(|number| number.to_string())),
+        ("parallel_calls", parallel_calls.map(|may| may.to_string())),
+        ("cache", cache.map(|cache| format!("{cache:?}").to_lowercase())),
+        ("service_tier", service_tier.as_deref().map(str::to_owned)),
     ] {
-        write(&mut lines, name, &number.unwrap_or_default());
+        write(&mut lines, name, &value.unwrap_or_default());
     }
     lines
 }

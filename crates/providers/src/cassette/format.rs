@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{Digest, Finish, Text, Usage};
-use polis_ports::{ChatMessage, Delta, Effort, Format, Image, ModelError, ModelRequest, ToolChoice};
+use polis_ports::{ChatMessage, Delta, Format, Image, ModelError, ModelRequest, ModelSettings, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -51,12 +51,8 @@ pub(super) struct RecordedRequest {
     pub(super) one_call: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<Arc<Format>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) temperature: Option<f32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) max_tokens: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) effort: Option<Effort>,
+    #[serde(flatten)]
+    pub(super) settings: ModelSettings,
 }
 
 /// A tool as the model sees it.
@@ -136,14 +132,17 @@ impl From<&ModelRequest> for RecordedRequest {
             tools,
             tool_choice,
             one_call,
-            temperature,
-            max_tokens,
             format,
-            effort,
+            settings,
             asker: _,
             aside: _,
             effect: _,
         } = request;
+        let mut settings = settings.clone();
+        // One place of the recording has the choice of tools.
+        let tool_choice = if *tool_choice == ToolChoice::Auto { settings.tool_choice.take() } else { None }
+            .unwrap_or_else(|| tool_choice.clone());
+        settings.tool_choice = None;
         let offered = tools.iter().map(|tool| RecordedTool {
             name: tool.name.clone(),
             description: tool.description.clone(),
@@ -154,12 +153,10 @@ impl From<&ModelRequest> for RecordedRequest {
             system: system.clone(),
             messages: messages.iter().map(without_pictures).collect(),
             tools: offered.collect(),
-            tool_choice: tool_choice.clone(),
+            tool_choice,
             one_call: *one_call,
             format: format.clone(),
-            temperature: *temperature,
-            max_tokens: *max_tokens,
-            effort: *effort,
+            settings,
         }
     }
 }

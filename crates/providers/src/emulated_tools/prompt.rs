@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Format, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Format, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Value, json};
 
 use super::schema::{self, ANSWER, NAME, PARAMETERS};
@@ -14,24 +14,28 @@ const REPLY_TOKENS: u32 = 2_048;
 
 /// The request as a model without tools understands it.
 pub(super) fn rewrite(request: &ModelRequest) -> ModelRequest {
-    let has_tools = !request.tools.is_empty();
+    let has_tools = !request.tools.is_empty() && *request.choice() != ToolChoice::None;
     let mut messages = Vec::with_capacity(request.messages.len());
     for message in &request.messages {
         push(&mut messages, plain(message, has_tools));
     }
     if !has_tools {
-        return ModelRequest { messages, ..request.clone() };
+        return ModelRequest { messages, tools: Arc::default(), ..request.clone() };
     }
     if matches!(request.messages.last(), Some(ChatMessage::Tool { .. })) {
         push(&mut messages, ChatMessage::user(format!("Reply with {{\"{ANSWER}\": …}}, or use another tool.")));
     }
     let schema = schema::reply(request);
+    let mut settings = request.settings.clone();
+    settings.max_tokens.get_or_insert(REPLY_TOKENS);
+    // A text that ends the answer would cut the form.
+    settings.stop.clear();
     ModelRequest {
         system: system(&request.system, &request.tools, request.format.as_deref()).into(),
         messages,
         tools: Arc::default(),
         format: Some(Arc::new(Format { name: "reply".to_owned(), schema })),
-        max_tokens: request.max_tokens.or(Some(REPLY_TOKENS)),
+        settings,
         ..request.clone()
     }
 }
@@ -180,7 +184,7 @@ mod tests {
             "Tools:\n- read(line?: integer|null, mode?: \"all\"|\"head\", path: string): Reads.\n  path: Where it is";
         assert!(tools.ends_with(described), "{tools}");
         assert!(rewritten.tools.is_empty() && rewritten.format.is_some());
-        assert_eq!((rewritten.max_tokens, rewritten.messages), (Some(REPLY_TOKENS), vec![ChatMessage::user("hi")]));
+        assert_eq!((rewritten.settings.max_tokens, rewritten.messages), (Some(REPLY_TOKENS), vec![ChatMessage::user("hi")]));
     }
 
     #[test]

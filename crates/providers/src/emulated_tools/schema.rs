@@ -21,9 +21,9 @@ const REFERENCES: usize = 4;
 
 /// A call of one of the tools, or an answer of the shape that is asked for. Where a call is demanded, an answer is none.
 pub(super) fn reply(request: &ModelRequest) -> Value {
-    let is_allowed = |tool: &&ToolSpec| match &request.tool_choice {
+    let is_allowed = |tool: &&ToolSpec| match request.choice() {
         ToolChoice::Named(name) => tool.name == *name,
-        ToolChoice::Auto | ToolChoice::Required => true,
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => true,
     };
     let mut forms: Vec<Value> = request
         .tools
@@ -37,7 +37,7 @@ pub(super) fn reply(request: &ModelRequest) -> Value {
             object(json!({ NAME: { "enum": [tool.name] }, PARAMETERS: parameters }), json!([NAME, PARAMETERS]))
         })
         .collect();
-    if request.tool_choice != ToolChoice::Auto {
+    if request.choice().is_demand() {
         return json!({ "anyOf": forms });
     }
     let answer = match &request.format {

@@ -3,15 +3,18 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
-use crate::request_parts::{arguments_object, body_bytes, effort_name, system_with_schema};
+use crate::request_parts::{arguments_object, body_bytes, effort, system_with_schema, thinking_budget};
 use crate::wire::echoed_items;
 
 /// Stands for the signature of a call that another model made; newer models refuse a call without one.
 const FOREIGN: &str = "skip_thought_signature_validator";
+
+/// Most stop texts that are taken.
+const MAX_STOPS: usize = 5;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
@@ -27,20 +30,29 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !request.tools.is_empty() {
         let tools: Vec<_> = request.tools.iter().map(tool).collect();
         body.insert("tools".to_owned(), json!([{ "functionDeclarations": tools }]));
-        let calling = match &request.tool_choice {
+        let calling = match request.choice() {
             ToolChoice::Auto => None,
+            ToolChoice::None => Some(json!({ "mode": "NONE" })),
             ToolChoice::Required => Some(json!({ "mode": "ANY" })),
             ToolChoice::Named(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [&**name] })),
         };
         body.extend(calling.map(|calling| ("toolConfig".to_owned(), json!({ "functionCallingConfig": calling }))));
     }
-    config.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
-    config.extend(request.max_tokens.map(|limit| ("maxOutputTokens".to_owned(), limit.into())));
+    let settings = &request.settings;
+    config.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+    config.extend(settings.top_p.map(|top_p| ("topP".to_owned(), top_p.into())));
+    if !settings.stop.is_empty() {
+        config.insert("stopSequences".to_owned(), json!(settings.stop.iter().take(MAX_STOPS).collect::<Vec<_>>()));
+    }
+    // It takes 32 bits.
+    let seed = settings.seed.and_then(|seed| i32::try_from(seed).ok());
+    config.extend(seed.map(|seed| ("seed".to_owned(), seed.into())));
+    config.extend(settings.max_tokens.map(|limit| ("maxOutputTokens".to_owned(), limit.into())));
     if let Some(format) = request.format.as_ref().filter(|_| !describes_schema) {
         config.insert("responseMimeType".to_owned(), "application/json".into());
         config.insert("responseJsonSchema".to_owned(), format.schema.clone());
     }
-    config.extend(thinking(model, request.effort).map(|thinking| ("thinkingConfig".to_owned(), thinking)));
+    config.extend(thinking(model, settings).map(|thinking| ("thinkingConfig".to_owned(), thinking)));
     if !config.is_empty() {
         body.insert("generationConfig".to_owned(), config.into());
     }
@@ -48,28 +60,34 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
 }
 
 /// How much to think, and that we want to see it; nothing for models that do not think.
-fn thinking(model: &str, effort: Option<Effort>) -> Option<Value> {
+fn thinking(model: &str, settings: &ModelSettings) -> Option<Value> {
     let never = ["gemini-1", "gemini-2.0"].iter().any(|start| model.starts_with(start));
     let made_for_else = ["image", "tts", "audio", "embedding", "live"].iter().any(|part| model.contains(part));
     if !model.starts_with("gemini") || never || made_for_else {
         return None;
     }
     let mut thinking = json!({ "includeThoughts": true });
-    if let Some(effort) = effort {
-        if model.starts_with("gemini-2.5") {
-            thinking["thinkingBudget"] = match effort {
-                Effort::Low if model.contains("pro") => 128.into(),
-                Effort::Low => 0.into(),
-                Effort::Medium => 8192.into(),
-                Effort::High => 24_576.into(),
-            };
-        } else {
-            // The first of the third generation knows only two degrees.
-            let effort = if model.starts_with("gemini-3-pro") && effort == Effort::Medium { Effort::High } else { effort };
-            thinking["thinkingLevel"] = effort_name(effort).into();
+    let is_pro = model.contains("pro");
+    if model.starts_with("gemini-2.5") {
+        // The larger one cannot be kept from thinking.
+        let range = if is_pro { 128..=32_768 } else { 0..=24_576 };
+        if let Some(budget) = thinking_budget(settings) {
+            thinking["thinkingBudget"] = budget.clamp(*range.start(), *range.end()).into();
         }
+    } else if let Some(effort) = effort(settings).and_then(|effort| effort.nearest(levels(model, is_pro))) {
+        thinking["thinkingLevel"] = effort.as_str().into();
     }
     Some(thinking)
+}
+
+/// The degrees of thinking of a model from the third generation on.
+fn levels(model: &str, is_pro: bool) -> &'static [Effort] {
+    match model {
+        // The first of the third generation knows only two degrees.
+        _ if model.starts_with("gemini-3-pro") => &[Effort::Low, Effort::High],
+        _ if is_pro => &[Effort::Low, Effort::Medium, Effort::High],
+        _ => &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High],
+    }
 }
 
 fn is_third(model: &str) -> bool {
@@ -209,8 +227,7 @@ mod tests {
                 class: EffectClass::Read,
                 volatile: false,
             }]),
-            temperature: Some(0.5),
-            max_tokens: Some(9),
+            settings: ModelSettings { temperature: Some(0.5), max_tokens: Some(9), ..ModelSettings::default() },
             format: Some(Arc::new(Format { name: "n".to_owned(), schema })),
             ..ModelRequest::default()
         }
@@ -278,19 +295,46 @@ mod tests {
 
     #[test]
     fn effort_is_a_budget_or_a_level() {
+        let budget = |budget: u32| Some(json!({ "includeThoughts": true, "thinkingBudget": budget }));
+        let level = |level: &str| Some(json!({ "includeThoughts": true, "thinkingLevel": level }));
         let cases = [
-            ("gemini-2.5-flash", Some(Effort::Low), Some(json!({ "includeThoughts": true, "thinkingBudget": 0 }))),
-            ("gemini-2.5-pro", Some(Effort::Low), Some(json!({ "includeThoughts": true, "thinkingBudget": 128 }))),
-            ("gemini-2.5-pro", Some(Effort::High), Some(json!({ "includeThoughts": true, "thinkingBudget": 24576 }))),
-            ("gemini-3-pro-preview", Some(Effort::Medium), Some(json!({ "includeThoughts": true, "thinkingLevel": "high" }))),
-            ("gemini-3.8-flash", Some(Effort::Medium), Some(json!({ "includeThoughts": true, "thinkingLevel": "medium" }))),
+            ("gemini-2.5-flash", Some(Effort::None), budget(0)),
+            ("gemini-2.5-pro", Some(Effort::None), budget(128)),
+            ("gemini-2.5-pro", Some(Effort::High), budget(16_384)),
+            ("gemini-2.5-flash", Some(Effort::Max), budget(24_576)),
+            ("gemini-3-pro-preview", Some(Effort::Xhigh), level("high")),
+            ("gemini-3.1-pro", Some(Effort::None), level("low")),
+            ("gemini-3.8-flash", Some(Effort::Medium), level("medium")),
+            ("gemini-3.8-flash", Some(Effort::None), level("minimal")),
             ("gemini-flash-latest", None, Some(json!({ "includeThoughts": true }))),
             ("gemini-2.0-flash", Some(Effort::High), None),
             ("gemini-2.5-flash-image", Some(Effort::High), None),
             ("gemma-3-27b-it", Some(Effort::High), None),
         ];
         for (model, effort, want) in cases {
-            assert_eq!(thinking(model, effort), want, "{model}");
+            let settings = ModelSettings { effort, ..ModelSettings::default() };
+            assert_eq!(thinking(model, &settings), want, "{model}");
         }
+        let own = ModelSettings { thinking_budget: Some(5000), ..ModelSettings::default() };
+        assert_eq!(thinking("gemini-2.5-flash", &own), budget(5000));
+        assert_eq!(thinking("gemini-3.8-flash", &own), level("medium"));
+    }
+
+    #[test]
+    fn sampling_is_part_of_the_configuration() {
+        let settings = ModelSettings {
+            top_p: Some(0.9),
+            stop: (0..7).map(|n| format!("{n}").into()).collect(),
+            seed: Some(7),
+            tool_choice: Some(ToolChoice::None),
+            ..ModelSettings::default()
+        };
+        let request = ModelRequest { settings, messages: Vec::new(), format: None, ..asking() };
+        let body = wire(&request, "gemini-2.0-flash");
+        assert_eq!(body["generationConfig"], json!({ "topP": 0.9, "stopSequences": ["0", "1", "2", "3", "4"], "seed": 7 }));
+        assert_eq!(body["toolConfig"], json!({ "functionCallingConfig": { "mode": "NONE" } }));
+        let settings = ModelSettings { seed: Some(1 << 40), ..ModelSettings::default() };
+        let large = ModelRequest { settings, format: None, ..asking() };
+        assert_eq!(wire(&large, "gemini-2.0-flash").get("generationConfig"), None);
     }
 }

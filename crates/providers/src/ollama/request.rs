@@ -3,36 +3,45 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::request_parts::{arguments_object, body_bytes, effort_name, result_text, system_with_schema};
+use crate::request_parts::{arguments_object, body_bytes, effort, result_text, system_with_schema, thinks};
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("stream".to_owned(), true.into());
+    // There is no field for the choice of tools; one that may not be called is not shown.
+    let has_tools = !request.tools.is_empty() && *request.choice() != ToolChoice::None;
     // The format would keep the model from calling tools, so that it is described in words beside them.
-    let describes_schema = !request.tools.is_empty();
+    let describes_schema = has_tools;
     let system = if describes_schema { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
     let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
     let messages: Vec<_> = system.into_iter().chain(request.messages.iter().map(message)).collect();
     body.insert("messages".to_owned(), messages.into());
-    if !request.tools.is_empty() {
+    if has_tools {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
     if let Some(format) = request.format.as_ref().filter(|_| !describes_schema) {
         body.insert("format".to_owned(), format.schema.clone());
     }
-    if let Some(effort) = request.effort {
+    let settings = &request.settings;
+    if let Some(effort) = effort(settings) {
         // Only this family knows degrees; the others think or do not.
-        let think = if model.contains("gpt-oss") { effort_name(effort).into() } else { Value::Bool(effort != Effort::Low) };
-        body.insert("think".to_owned(), think);
+        let degrees = [Effort::Low, Effort::Medium, Effort::High];
+        let degree = effort.nearest(&degrees).filter(|_| model.contains("gpt-oss")).map(|degree| degree.as_str().into());
+        body.insert("think".to_owned(), degree.unwrap_or(Value::Bool(thinks(effort))));
     }
     let mut options = Map::new();
-    options.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
-    options.extend(request.max_tokens.map(|limit| ("num_predict".to_owned(), limit.into())));
+    options.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+    options.extend(settings.top_p.map(|top_p| ("top_p".to_owned(), top_p.into())));
+    options.extend(settings.seed.map(|seed| ("seed".to_owned(), seed.into())));
+    options.extend(settings.max_tokens.map(|limit| ("num_predict".to_owned(), limit.into())));
+    if !settings.stop.is_empty() {
+        options.insert("stop".to_owned(), json!(settings.stop));
+    }
     if !options.is_empty() {
         body.insert("options".to_owned(), options.into());
     }
@@ -86,7 +95,7 @@ mod tests {
     use std::sync::Arc;
 
     use polis_domain::EffectClass;
-    use polis_ports::Format;
+    use polis_ports::{Format, ModelSettings};
 
     use super::*;
 
@@ -115,16 +124,22 @@ mod tests {
                 class: EffectClass::Read,
                 volatile: false,
             }]),
-            temperature: Some(0.5),
-            max_tokens: Some(9),
             format: Some(Arc::new(Format { name: "n".to_owned(), schema: schema.clone() })),
-            effort: Some(Effort::High),
+            settings: ModelSettings {
+                temperature: Some(0.5),
+                top_p: Some(0.9),
+                stop: vec!["END".into()],
+                seed: Some(7),
+                max_tokens: Some(9),
+                effort: Some(Effort::High),
+                ..ModelSettings::default()
+            },
             ..ModelRequest::default()
         };
         let got: Value = serde_json::from_slice(&body(&request, "qwen3:4b")).unwrap();
         let want = json!({
             "model": "qwen3:4b", "stream": true, "think": true,
-            "options": { "temperature": 0.5, "num_predict": 9 },
+            "options": { "temperature": 0.5, "top_p": 0.9, "stop": ["END"], "seed": 7, "num_predict": 9 },
             "tools": [{ "type": "function", "function": { "name": "f", "description": "Does.", "parameters": schema } }],
             "messages": [
                 { "role": "system", "content": format!("be brief\n\n{}", crate::request_parts::schema_instructions(&schema)) },
@@ -140,11 +155,13 @@ mod tests {
         let without_tools: Value = serde_json::from_slice(&body(&request, "qwen3:4b")).unwrap();
         assert_eq!((&without_tools["format"], &without_tools["messages"][0]["content"]), (&schema, &json!("be brief")));
         let think = |model: &str, effort| {
-            let request = ModelRequest { effort, ..ModelRequest::default() };
+            let settings = ModelSettings { effort, ..ModelSettings::default() };
+            let request = ModelRequest { settings, ..ModelRequest::default() };
             serde_json::from_slice::<Value>(&body(&request, model)).unwrap().get("think").cloned()
         };
-        assert_eq!(think("gpt-oss:20b", Some(Effort::Low)), Some(json!("low")));
-        assert_eq!(think("qwen3", Some(Effort::Low)), Some(json!(false)));
+        assert_eq!(think("gpt-oss:20b", Some(Effort::None)), Some(json!("low")));
+        assert_eq!(think("qwen3", Some(Effort::None)), Some(json!(false)));
+        assert_eq!(think("qwen3", Some(Effort::Low)), Some(json!(true)));
         assert_eq!(think("qwen3", None), None);
     }
 }

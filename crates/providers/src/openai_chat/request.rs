@@ -4,28 +4,36 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use polis_domain::{Text, ToolCall};
-use polis_ports::{ChatMessage, Effort, Format, Image, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Format, Image, ModelRequest, ToolSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::effort::{self, EffortFields};
 use super::reply::DIALECT;
-use super::{EffortField, FormatField, Quirks, TokenLimit};
+use super::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text,
-    system_with_schema, tool_choice, valid_arguments,
+    ClosedSchema, body_bytes, cache_key, cache_retention, effort as asked_effort, image_url, is_openai_reasoning, is_sampled,
+    is_strict, result_text, system_with_schema, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
+    let settings = &request.settings;
     let (max_tokens, max_completion_tokens) = match quirks.token_limit {
-        TokenLimit::MaxTokens => (request.max_tokens, None),
-        TokenLimit::MaxCompletionTokens => (None, request.max_tokens),
+        TokenLimit::MaxTokens => (settings.max_tokens, None),
+        TokenLimit::MaxCompletionTokens => (None, settings.max_tokens),
     };
-    let thinks = match quirks.effort {
-        EffortField::OpenAi => is_openai_reasoning(model),
-        _ => model.contains("gpt-oss"),
+    let (seed, random_seed) = match quirks.seed {
+        SeedField::Absent => (None, None),
+        SeedField::Seed => (settings.seed, None),
+        SeedField::RandomSeed => (None, settings.seed),
     };
+    let is_openai = quirks.effort == EffortField::OpenAi;
+    let is_sampled = !is_openai || is_sampled(model, asked_effort(settings));
+    // OpenAI's models that think refuse it.
+    let takes_stop = !(is_openai && is_openai_reasoning(model));
+    let is_cached = quirks.cache_key && settings.cache != Some(CacheMode::Off);
     let body = Body {
         model,
         messages: Messages(request, quirks),
@@ -33,13 +41,19 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         stream_options: quirks.stream_options.then_some(StreamOptions { include_usage: true }),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: tool_choice(request, |name| json!({ "type": "function", "function": { "name": name } })),
-        parallel_tool_calls: (request.one_call && !request.tools.is_empty()).then_some(false),
-        temperature: request.temperature.filter(|_| !(thinks && quirks.effort == EffortField::OpenAi)),
+        parallel_tool_calls: (request.is_one_call() && !request.tools.is_empty()).then_some(false),
+        temperature: settings.temperature.filter(|_| is_sampled),
+        top_p: settings.top_p.filter(|_| is_sampled),
+        stop: if takes_stop { &settings.stop } else { &[] },
+        seed,
+        random_seed,
         max_tokens,
         max_completion_tokens,
+        service_tier: settings.service_tier.as_deref().filter(|_| quirks.service_tier),
         response_format: request.format.as_deref().and_then(|format| response_format(format, quirks.format)),
-        effort: request.effort.map_or_else(Thought::default, |effort| thought(effort, quirks.effort, thinks)),
-        prompt_cache_key: quirks.cache_key.then(|| cache_key(request)),
+        effort: effort::fields(settings, quirks.effort, model),
+        prompt_cache_key: is_cached.then(|| cache_key(request)),
+        prompt_cache_retention: cache_retention(request).filter(|_| is_cached),
         reasoning_split: quirks.reasoning_split.then_some(true),
     };
     body_bytes(request, &body)
@@ -59,47 +73,31 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f32>,
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [Arc<str>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    random_seed: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
     #[serde(flatten)]
-    effort: Thought,
+    effort: EffortFields,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_split: Option<bool>,
-}
-
-#[derive(Default, Serialize)]
-struct Thought {
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thinking: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enable_thinking: Option<bool>,
-}
-
-fn thought(effort: Effort, field: EffortField, thinks: bool) -> Thought {
-    let word = effort_name(effort);
-    let on = effort != Effort::Low;
-    match field {
-        EffortField::Absent => Thought::default(),
-        EffortField::ReasoningEffort => Thought { reasoning_effort: Some(word), ..Thought::default() },
-        EffortField::OpenAi | EffortField::GptOss => Thought { reasoning_effort: thinks.then_some(word), ..Thought::default() },
-        EffortField::Reasoning => Thought { reasoning: Some(json!({ "effort": word })), ..Thought::default() },
-        EffortField::Thinking => {
-            let r#type = if on { "enabled" } else { "disabled" };
-            Thought { thinking: Some(json!({ "type": r#type })), ..Thought::default() }
-        }
-        EffortField::EnableThinking => Thought { enable_thinking: Some(on), ..Thought::default() },
-    }
+    prompt_cache_retention: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -256,7 +254,7 @@ fn tool(tool: &ToolSpec) -> Tool<'_> {
 #[cfg(test)]
 mod tests {
     use polis_domain::EffectClass;
-    use polis_ports::ToolChoice;
+    use polis_ports::{Effort, ModelSettings, ToolChoice};
     use serde_json::json;
 
     use super::*;
@@ -304,8 +302,7 @@ mod tests {
                 class: EffectClass::Read,
                 volatile: false,
             }]),
-            temperature: Some(0.2),
-            max_tokens: Some(9),
+            settings: ModelSettings { temperature: Some(0.2), max_tokens: Some(9), ..ModelSettings::default() },
             ..ModelRequest::default()
         };
         let called = |id: &str, arguments: &str| json!({ "id": id, "type": "function", "function": { "name": "read_file", "arguments": arguments } });
@@ -359,9 +356,8 @@ mod tests {
         let format = format.then(|| Arc::new(Format { name: "f".to_owned(), schema }));
         ModelRequest {
             messages: vec![ChatMessage::user("hi")],
-            temperature: Some(0.5),
             format,
-            effort,
+            settings: ModelSettings { temperature: Some(0.5), effort, ..ModelSettings::default() },
             ..ModelRequest::default()
         }
     }
@@ -372,26 +368,70 @@ mod tests {
     }
 
     #[test]
-    fn effort_is_said_as_each_vendor_wants_it() {
-        let names = &["reasoning_effort", "reasoning", "thinking", "enable_thinking", "temperature"];
-        let check = |model: &str, effort, field, want: Value| {
-            let got = fields(&asking(false, Some(effort)), model, Quirks { effort: field, ..Quirks::PLAIN }, names);
-            assert_eq!(got, want, "{model} {effort:?} {field:?}");
+    fn settings_are_sent_under_the_names_that_the_vendor_knows() {
+        let settings = ModelSettings {
+            temperature: Some(0.2),
+            top_p: Some(0.9),
+            stop: vec!["END".into()],
+            seed: Some(7),
+            max_tokens: Some(5),
+            service_tier: Some("flex".into()),
+            cache: Some(CacheMode::Long),
+            ..ModelSettings::default()
         };
-        check("m", Effort::High, EffortField::Absent, json!({ "temperature": 0.5 }));
-        check("m", Effort::Medium, EffortField::ReasoningEffort, json!({ "reasoning_effort": "medium", "temperature": 0.5 }));
-        check("gpt-5", Effort::Low, EffortField::OpenAi, json!({ "reasoning_effort": "low" }));
-        check("gpt-4o", Effort::Low, EffortField::OpenAi, json!({ "temperature": 0.5 }));
-        check(
-            "openai/gpt-oss-20b",
-            Effort::High,
-            EffortField::GptOss,
-            json!({ "reasoning_effort": "high", "temperature": 0.5 }),
+        let names = &[
+            "temperature",
+            "top_p",
+            "stop",
+            "seed",
+            "random_seed",
+            "service_tier",
+            "prompt_cache_retention",
+            "reasoning_effort",
+        ];
+        let sent = |settings: &ModelSettings, model: &str, quirks| {
+            let request = ModelRequest { settings: settings.clone(), ..ModelRequest::default() };
+            fields(&request, model, quirks, names)
+        };
+        let plain = json!({ "temperature": 0.2, "top_p": 0.9, "stop": ["END"], "seed": 7 });
+        assert_eq!(sent(&settings, "m", Quirks::PLAIN), plain);
+        let mistral = Quirks { seed: SeedField::RandomSeed, ..Quirks::PLAIN };
+        assert_eq!(
+            sent(&settings, "m", mistral),
+            json!({ "temperature": 0.2, "top_p": 0.9, "stop": ["END"], "random_seed": 7 })
         );
-        check("llama", Effort::High, EffortField::GptOss, json!({ "temperature": 0.5 }));
-        check("m", Effort::High, EffortField::Reasoning, json!({ "reasoning": { "effort": "high" }, "temperature": 0.5 }));
-        check("m", Effort::Low, EffortField::Thinking, json!({ "thinking": { "type": "disabled" }, "temperature": 0.5 }));
-        check("m", Effort::High, EffortField::EnableThinking, json!({ "enable_thinking": true, "temperature": 0.5 }));
+        let openai = Quirks { effort: EffortField::OpenAi, service_tier: true, cache_key: true, ..Quirks::PLAIN };
+        let thinking = json!({ "seed": 7, "service_tier": "flex", "prompt_cache_retention": "24h" });
+        assert_eq!(sent(&settings, "gpt-5.2", openai), thinking);
+        let unthinking = ModelSettings { effort: Some(Effort::None), stop: Vec::new(), cache: None, ..settings };
+        let want = json!({ "temperature": 0.2, "top_p": 0.9, "seed": 7, "service_tier": "flex", "reasoning_effort": "none" });
+        assert_eq!(sent(&unthinking, "gpt-5.2", openai), want);
+        let uncached = ModelSettings { cache: Some(CacheMode::Off), ..ModelSettings::default() };
+        let request = ModelRequest { settings: uncached, ..ModelRequest::default() };
+        assert_eq!(fields(&request, "gpt-5.2", openai, &["prompt_cache_key"]), json!({}));
+    }
+
+    #[test]
+    fn settings_choose_tools_until_a_tool_has_answered() {
+        let tool = ToolSpec {
+            name: "f".into(),
+            description: String::new(),
+            parameters: json!({}),
+            class: EffectClass::Read,
+            volatile: false,
+        };
+        let choice = |tool_choice, parallel_calls, messages: Vec<ChatMessage>| {
+            let settings = ModelSettings { tool_choice: Some(tool_choice), parallel_calls, ..ModelSettings::default() };
+            let request = ModelRequest { tools: [tool.clone()].into(), messages, settings, ..ModelRequest::default() };
+            fields(&request, "m", Quirks::PLAIN, &["tool_choice", "parallel_tool_calls"])
+        };
+        let asked = || vec![ChatMessage::user("hi")];
+        let answered =
+            || vec![ChatMessage::Tool { call_id: "c".into(), name: "f".into(), content: "1".into(), is_error: false }];
+        let both = json!({ "tool_choice": "required", "parallel_tool_calls": false });
+        assert_eq!(choice(ToolChoice::Required, Some(false), asked()), both);
+        assert_eq!(choice(ToolChoice::Required, None, answered()), json!({}));
+        assert_eq!(choice(ToolChoice::None, None, answered()), json!({ "tool_choice": "none" }));
     }
 
     #[test]

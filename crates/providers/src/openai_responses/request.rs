@@ -1,13 +1,13 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Image, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, effort_name, image_url, is_openai_reasoning, is_strict, result_text, tool_choice,
-    valid_arguments,
+    ClosedSchema, body_bytes, cache_key, cache_retention, effort, image_url, is_openai_reasoning, is_sampled, is_strict,
+    openai_efforts, result_text, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
 
@@ -16,33 +16,41 @@ const LEAST_TOKENS: u32 = 16;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
-    let thinks = is_openai_reasoning(model);
+    let settings = &request.settings;
+    let effort = effort(settings);
     let mut body = Map::new();
     body.insert("model".to_owned(), model.into());
     body.insert("stream".to_owned(), true.into());
     body.insert("store".to_owned(), false.into());
-    body.insert("prompt_cache_key".to_owned(), cache_key(request));
+    if settings.cache != Some(CacheMode::Off) {
+        body.insert("prompt_cache_key".to_owned(), cache_key(request));
+        body.extend(cache_retention(request).map(|time| ("prompt_cache_retention".to_owned(), time.into())));
+    }
     if !request.system.is_empty() {
         body.insert("instructions".to_owned(), (&*request.system).into());
     }
     body.insert("input".to_owned(), request.messages.iter().flat_map(items).collect());
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
-        if request.one_call {
+        if request.is_one_call() {
             body.insert("parallel_tool_calls".to_owned(), false.into());
         }
     }
     let choice = tool_choice(request, |name| json!({ "type": "function", "name": name }));
     body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
-    if let Some(limit) = request.max_tokens {
+    if let Some(limit) = settings.max_tokens {
         body.insert("max_output_tokens".to_owned(), limit.max(LEAST_TOKENS).into());
     }
-    if thinks {
+    if is_openai_reasoning(model) {
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
-        body.extend(request.effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort_name(effort) }))));
-    } else {
-        body.extend(request.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+        let effort = effort.and_then(|effort| effort.nearest(openai_efforts(model))).map(Effort::as_str);
+        body.extend(effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort }))));
     }
+    if is_sampled(model, effort) {
+        body.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
+        body.extend(settings.top_p.map(|top_p| ("top_p".to_owned(), top_p.into())));
+    }
+    body.extend(settings.service_tier.as_deref().map(|tier| ("service_tier".to_owned(), tier.into())));
     if let Some(format) = &request.format {
         let (schema, strict) = (ClosedSchema::new(&format.schema), is_strict(&format.schema));
         let format = json!({ "type": "json_schema", "name": format.name, "schema": schema, "strict": strict });
@@ -103,7 +111,7 @@ mod tests {
     use std::sync::Arc;
 
     use polis_domain::EffectClass;
-    use polis_ports::{Effort, Format, ToolChoice};
+    use polis_ports::{Format, ModelSettings, ToolChoice};
 
     use super::*;
 
@@ -148,9 +156,13 @@ mod tests {
                 class: EffectClass::Read,
                 volatile: false,
             }]),
-            temperature: Some(0.5),
-            max_tokens: Some(9),
-            effort: Some(Effort::High),
+            settings: ModelSettings {
+                temperature: Some(0.5),
+                max_tokens: Some(9),
+                effort: Some(Effort::Max),
+                service_tier: Some("priority".into()),
+                ..ModelSettings::default()
+            },
             format: Some(Arc::new(Format {
                 name: "n".to_owned(),
                 schema: json!({ "type": "object", "properties": { "a": {} } }),
@@ -163,7 +175,7 @@ mod tests {
         let want = json!({
             "model": "gpt-5.6-sol", "stream": true, "store": false, "prompt_cache_key": null,
             "instructions": "be brief", "max_output_tokens": 16,
-            "include": ["reasoning.encrypted_content"], "reasoning": { "effort": "high" },
+            "include": ["reasoning.encrypted_content"], "reasoning": { "effort": "xhigh" }, "service_tier": "priority",
             "input": [
                 { "role": "user", "content": [
                     { "type": "input_text", "text": "look" },
@@ -191,5 +203,24 @@ mod tests {
         let plain = wire("gpt-4o");
         assert_eq!(plain["temperature"], 0.5);
         assert_eq!((plain.get("include"), plain.get("reasoning")), (None, None));
+    }
+
+    #[test]
+    fn sampling_is_set_where_the_model_does_not_think_and_the_cache_as_asked() {
+        let with = |model: &str, settings: ModelSettings| {
+            let request = ModelRequest { settings, ..ModelRequest::default() };
+            let body: Value = serde_json::from_slice(&body(&request, model)).unwrap();
+            let names = ["temperature", "top_p", "reasoning", "prompt_cache_retention", "parallel_tool_calls"];
+            let sent: Value = names.iter().filter_map(|&name| Some((name.to_owned(), body.get(name)?.clone()))).collect();
+            (sent, body.get("prompt_cache_key").is_some())
+        };
+        let sampled = ModelSettings { temperature: Some(0.2), top_p: Some(0.5), ..ModelSettings::default() };
+        assert_eq!(with("gpt-5.2", sampled.clone()), (json!({}), true));
+        let unthinking = ModelSettings { effort: Some(Effort::None), cache: Some(CacheMode::Long), ..sampled };
+        let want =
+            json!({ "temperature": 0.2, "top_p": 0.5, "reasoning": { "effort": "none" }, "prompt_cache_retention": "24h" });
+        assert_eq!(with("gpt-5.2", unthinking), (want, true));
+        let uncached = ModelSettings { cache: Some(CacheMode::Off), ..ModelSettings::default() };
+        assert_eq!(with("gpt-4o", uncached), (json!({}), false));
     }
 }

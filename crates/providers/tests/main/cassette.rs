@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, future};
 use polis_domain::{EffectClass, Finish, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, Effort, Format, Image, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{
+    ChatMessage, Delta, Effort, Format, Image, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec,
+};
 use polis_providers::{CassetteError, Recorder, Replayer};
 use serde_json::json;
 use tempfile::TempDir;
@@ -59,10 +61,14 @@ fn full() -> ModelRequest {
         }]),
         tool_choice: ToolChoice::Named("look".into()),
         one_call: true,
-        temperature: Some(0.2),
-        max_tokens: Some(99),
         format: Some(Arc::new(Format { name: "shape".to_owned(), schema: json!({ "type": "object" }) })),
-        effort: Some(Effort::Low),
+        settings: ModelSettings {
+            temperature: Some(0.2),
+            max_tokens: Some(99),
+            effort: Some(Effort::Low),
+            stop: vec!["END".into()],
+            ..ModelSettings::default()
+        },
         asker: "root".into(),
         effect: None,
         aside: false,
@@ -168,9 +174,11 @@ async fn who_asks_and_what_repeating_means_are_no_part_of_a_request_and_everythi
     let others: &[(Change, &str)] = &[
         (|request| request.model = "v/n".into(), "- model: v/m\n+ model: v/n"),
         (|request| request.system = "Be brief.\nBe rude.".into(), "-     Be kind.\n+     Be rude."),
-        (|request| request.temperature = None, "- temperature: 0.2"),
-        (|request| request.max_tokens = Some(100), "- max_tokens: 99\n+ max_tokens: 100"),
-        (|request| request.effort = Some(Effort::High), "- effort: low\n+ effort: high"),
+        (|request| request.settings.temperature = None, "- temperature: 0.2"),
+        (|request| request.settings.max_tokens = Some(100), "- max_tokens: 99\n+ max_tokens: 100"),
+        (|request| request.settings.effort = Some(Effort::High), "- effort: low\n+ effort: high"),
+        (|request| request.settings.stop.push("!".into()), "- stop: END\n+ stop: END | !"),
+        (|request| request.settings.seed = Some(7), "+ seed: 7"),
         (|request| request.format = None, "- format shape: {"),
         (|request| request.messages.push(ChatMessage::user("more")), "+ user: more"),
         (

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{EffectClass, Usage};
-use polis_ports::{Model, ModelError, ModelRequest, ToolSpec, collect};
+use polis_ports::{Model, ModelError, ModelRequest, ModelSettings, ToolSpec, collect};
 use polis_providers::{ListedModel, Models, Price, Prices, vendors};
 use serde_json::{Value, json};
 
@@ -182,7 +182,7 @@ async fn a_check_asks_for_a_word_and_says_what_it_cost() {
 #[tokio::test]
 async fn a_request_is_priced_before_it_is_sent_and_a_window_is_known_by_name() {
     let models = open(Some("anthropic/claude-opus-4-8"), &[("ANTHROPIC_API_KEY", "k")]).await;
-    let request = ModelRequest { max_tokens: Some(1000), ..hello() };
+    let request = ModelRequest { settings: ModelSettings { max_tokens: Some(1000), ..ModelSettings::default() }, ..hello() };
     let guess = models.estimate(&request);
     assert_eq!(guess.cost_nanos, guess.input_tokens * 5000 + 1000 * 25_000);
     let unknown = models.estimate(&ModelRequest { model: "openai-compatible/m".into(), ..request });

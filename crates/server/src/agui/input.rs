@@ -1,6 +1,6 @@
 //! What a client of AG-UI asks for. Fields that we do not know are passed over, as the protocol wants it.
 
-use polis_domain::{Digest, PersonId, Task, TaskId};
+use polis_domain::{Digest, ModelSettings, PersonId, Task, TaskId};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -139,6 +139,10 @@ impl RunAgentInput {
         }
         if let Some(strategy) = self.forwarded_props.get("strategy").filter(|strategy| strategy.is_string()) {
             meta.insert("strategy".to_owned(), strategy.clone());
+        }
+        let settings = self.forwarded_props.get("settings").and_then(|settings| ModelSettings::deserialize(settings).ok());
+        if let Some(settings) = settings.filter(|settings| !settings.is_default() && settings.check().is_ok()) {
+            meta.insert(Task::MODEL_SETTINGS.to_owned(), json!(settings));
         }
         let state = self.own_state();
         if !state.is_empty() {

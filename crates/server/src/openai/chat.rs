@@ -17,6 +17,7 @@ use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::{Chunk, Completion, Ending};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
+use super::model_settings::SettingFields;
 use super::models::find_model;
 use super::side_request;
 use crate::agui::{KEEP_ALIVE, TokenUsage};
@@ -24,7 +25,7 @@ use crate::caller::RequestCaller;
 use crate::extract::CallerState;
 use crate::state::SocietyState;
 
-/// What is asked. How freely a model speaks and the like is the society's own affair: such fields are passed over.
+/// What is asked. Fields that are not known are passed over.
 #[derive(Deserialize)]
 pub(crate) struct Request {
     model: String,
@@ -49,6 +50,8 @@ pub(crate) struct Request {
     metadata: Value,
     #[serde(default)]
     functions: Value,
+    #[serde(flatten)]
+    settings: SettingFields,
 }
 
 #[derive(Deserialize)]
@@ -95,6 +98,7 @@ pub(crate) async fn chat(
             format.whole(answer, "", Vec::new(), &[]).into_response()
         });
     }
+    let settings = request.settings.read()?;
     let to = find_model(&state, &request.model).await?;
     let client_tools = read_tools(request.tools.unwrap_or_default())?;
     let mut rules = read_choice(&client_tools, &request.tool_choice, request.parallel_tool_calls)?;
@@ -104,6 +108,7 @@ pub(crate) async fn chat(
         items,
         client_tools,
         rules: rules.clone(),
+        settings,
         user: request.user.unwrap_or_default(),
         name: conversation_name(&headers, &request.metadata),
         task: None,

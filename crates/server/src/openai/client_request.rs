@@ -2,13 +2,14 @@
 //! decision on a pending approval.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{AgentId, AnswerRules, Digest, IdempotencyKey, Request, Seq, Task, TaskId};
+use polis_domain::{AgentId, AnswerRules, Digest, IdempotencyKey, ModelSettings, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::approval_text::read_decisions;
 use super::client_tools::turn_of;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
+use super::model_settings;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
 use crate::agui::{Run, RunContext, new_words, submit_tool_result, unanswered, waiting};
 use crate::caller::{Caller, Scope};
@@ -38,6 +39,8 @@ pub(super) struct ClientRequest {
     pub(super) client_tools: Vec<Value>,
     /// What it prescribes for the answer.
     pub(super) rules: AnswerRules,
+    /// How models are called for it.
+    pub(super) settings: ModelSettings,
     pub(super) user: String,
     /// The client's own name for the conversation.
     pub(super) name: Option<String>,
@@ -174,6 +177,7 @@ pub(super) async fn start_run(
     if request.rules != AnswerRules::default() {
         meta.insert(Task::ANSWER_RULES.to_owned(), serde_json::to_value(&request.rules).unwrap_or_default());
     }
+    model_settings::attach(&request.settings, &mut meta);
     let message = ClientMessage { words, instructions, earlier, meta };
     let sent = deliver(&state.society, &to, AgentId::from(task.as_str()), &task, message).await?;
     Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })

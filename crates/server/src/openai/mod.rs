@@ -13,6 +13,7 @@ mod completion;
 mod conversation;
 mod conversations;
 mod error;
+mod model_settings;
 mod models;
 mod response_object;
 mod response_output;

@@ -1,6 +1,6 @@
 //! A response as an object: its fixed fields, and the whole of it when it is complete.
 
-use polis_domain::AgentId;
+use polis_domain::{AgentId, Effort, ModelSettings};
 use serde_json::{Value, json};
 
 use super::completion::{Completion, Ending};
@@ -21,6 +21,8 @@ pub(super) struct ResponseFormat {
     pub(super) metadata: Value,
     /// Fields of the request that are said back.
     pub(super) echo: ResponseEcho,
+    /// How models are called for it.
+    pub(super) settings: ModelSettings,
 }
 
 /// Fields of a request that its response says back.
@@ -48,13 +50,16 @@ impl Default for ResponseEcho {
 impl ResponseFormat {
     pub(super) fn object(&self, status: &str, output: Vec<Value>, usage: Option<&[TokenUsage]>, error: Option<Value>) -> Value {
         let echo = &self.echo;
+        let ModelSettings { effort, temperature, top_p, max_tokens, service_tier, .. } = &self.settings;
         json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
             "output": output, "error": error, "incomplete_details": null, "instructions": self.instructions,
             "previous_response_id": self.previous,
             "conversation": self.conversation.as_ref().map(|id| json!({ "id": id })), "store": self.store, "metadata": self.metadata,
             "background": echo.background, "parallel_tool_calls": echo.parallel_tool_calls, "tool_choice": echo.tool_choice,
-            "tools": echo.tools, "text": echo.text, "temperature": null, "top_p": null,
+            "tools": echo.tools, "text": echo.text, "temperature": temperature, "top_p": top_p,
+            "max_output_tokens": max_tokens, "reasoning": { "effort": effort.map(Effort::as_str), "summary": null },
+            "service_tier": service_tier.as_deref().unwrap_or("default"),
             "usage": usage.map(usage_json),
         })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_api::TaskStatus;
-use polis_domain::{AgentId, AnswerRules, Envelope, MessageKind, Recorded, Refusal, Seq, Target, Task, TaskId};
+use polis_domain::{AgentId, AnswerRules, Envelope, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId};
 use polis_engine::CommandError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use super::completion::Completion;
 use super::conversation::conversation_name;
 use super::conversations::find_conversation;
 use super::error::{ApiError, Body};
+use super::model_settings::SettingFields;
 use super::models::find_model;
 use super::response_object::{ResponseEcho, ResponseFormat};
 use super::response_output::ResponseOutput;
@@ -60,6 +61,8 @@ pub(crate) struct Request {
     metadata: Value,
     #[serde(default)]
     conversation: Value,
+    #[serde(flatten)]
+    settings: SettingFields,
 }
 
 pub(crate) async fn create(
@@ -68,6 +71,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Body(request): Body<Request>,
 ) -> Result<Response, ApiError> {
+    let settings = request.settings.read()?;
     let conversation = find_conversation(&state, &request.conversation).await?;
     let task = match (&request.previous_response_id, &conversation) {
         (Some(_), Some(_)) => {
@@ -95,6 +99,7 @@ pub(crate) async fn create(
         items,
         client_tools,
         rules: rules.clone(),
+        settings: settings.clone(),
         user: request.user.unwrap_or_default(),
         name: conversation_name(&headers, &request.metadata),
         task,
@@ -112,6 +117,7 @@ pub(crate) async fn create(
         store: request.store.unwrap_or(true),
         metadata: if request.metadata.is_object() { request.metadata } else { json!({}) },
         echo,
+        settings,
     };
     let completion = Completion::new(&state, &task, run, rules);
     let output = ResponseOutput::new(&seq.to_string());
@@ -268,6 +274,7 @@ impl AskedResponse {
             store: true,
             metadata: json!({}),
             echo: ResponseEcho::default(),
+            settings: settings_of(&self.envelope),
         })
     }
 
@@ -309,6 +316,12 @@ impl AskedResponse {
 fn rules_of(envelope: &Envelope) -> AnswerRules {
     let rules = envelope.payload.meta.get(Task::ANSWER_RULES).and_then(|rules| AnswerRules::deserialize(rules).ok());
     AnswerRules { must_call: false, ..rules.unwrap_or_default() }
+}
+
+/// How models were called for a message.
+fn settings_of(envelope: &Envelope) -> ModelSettings {
+    let settings = envelope.payload.meta.get(Task::MODEL_SETTINGS);
+    settings.and_then(|settings| ModelSettings::deserialize(settings).ok()).unwrap_or_default()
 }
 
 /// The previous response, from the meta of the message.

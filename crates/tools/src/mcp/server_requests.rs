@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use polis_domain::{Finish, Question, Reply, Verdict, Wanted};
-use polis_ports::{ChatMessage, Image, ModelRequest};
+use polis_ports::{ChatMessage, Image, ModelRequest, ModelSettings};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ElicitationAction, Role,
     SamplingMessage, SamplingMessageContentBlock,
@@ -63,8 +63,11 @@ pub(super) fn model_request(params: &CreateMessageRequestParams) -> Result<Model
     Ok(ModelRequest {
         system: params.system_prompt.as_deref().unwrap_or_default().into(),
         messages,
-        temperature: params.temperature,
-        max_tokens: Some(params.max_tokens),
+        settings: ModelSettings {
+            temperature: params.temperature.map(f64::from),
+            max_tokens: Some(params.max_tokens),
+            ..ModelSettings::default()
+        },
         ..ModelRequest::default()
     })
 }
@@ -146,7 +149,7 @@ mod tests {
         });
         let params: CreateMessageRequestParams = read(wire.clone());
         let asked = model_request(&params).unwrap();
-        assert_eq!((&*asked.system, asked.max_tokens), ("be brief", Some(9)));
+        assert_eq!((&*asked.system, asked.settings.max_tokens), ("be brief", Some(9)));
         assert_eq!(asked.messages, [ChatMessage::user("hi"), ChatMessage::assistant("hello")]);
         let reply = Reply { text: "so it goes! END".to_owned(), model: "v/m".into(), ..Reply::default() };
         let result = serde_json::to_value(sample_result(&params, reply)).unwrap();

@@ -15,7 +15,7 @@ const REQUEST: &str = "Analyse this:\ncity,amount\nLisbon,3\nPorto,4.5\nLisbon,5
 
 /// Its first code fails, so that there is a second round, and another that gives way to the built-in script.
 fn model() -> ScriptedModel {
-    ScriptedModel::new(|request| match (request.temperature, request.messages.len()) {
+    ScriptedModel::new(|request| match (request.settings.temperature, request.messages.len()) {
         (Some(0.7), 1) if request.system.contains("transforms the data") => ScriptedReply::text("```sh\nexit 3\n```"),
         (Some(0.7), _) => ScriptedReply::text("I cannot."),
         _ => ScriptedReply::text("Analysis complete: 4 records."),

@@ -25,7 +25,7 @@ type Heard = Arc<Mutex<Vec<ModelRequest>>>;
 /// The phase of a request for code, by what the model is told about it; none for a request for words.
 fn phase(request: &ModelRequest) -> Option<usize> {
     let steps = ["prepares the data", "transforms the data", "analyses the data", "makes the report"];
-    let is_code = request.temperature == Some(0.7);
+    let is_code = request.settings.temperature == Some(0.7);
     is_code.then(|| steps.iter().position(|step| request.system.contains(&format!("This step {step}"))).unwrap())
 }
 
@@ -93,7 +93,7 @@ async fn the_code_of_a_model_is_saved_run_and_named_in_the_report() {
         "{}",
         texts[5]
     );
-    let temperatures: Vec<_> = heard.lock().unwrap().iter().map(|request| request.temperature).collect();
+    let temperatures: Vec<_> = heard.lock().unwrap().iter().map(|request| request.settings.temperature).collect();
     assert_eq!(temperatures, [0.7, 0.3].repeat(4).into_iter().map(Some).collect::<Vec<_>>());
     let first = heard.lock().unwrap()[0].clone();
     assert!(first.system.starts_with("你是一个数据处理助手，负责数据准备、转换、分析和结果格式化。"), "{}", first.system);

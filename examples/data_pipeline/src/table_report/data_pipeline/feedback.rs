@@ -8,7 +8,7 @@ use super::said::{Said, Tongue};
 use super::stage::Stage;
 
 /// How freely a report is worded (R151).
-const TEMPERATURE: f32 = 0.3;
+const TEMPERATURE: f64 = 0.3;
 
 /// The report on a phase that went well.
 pub(super) async fn report(stage: &Stage, tongue: Tongue, facts: &str, turn: &mut Turn) -> String {
@@ -23,7 +23,7 @@ pub(super) async fn report(stage: &Stage, tongue: Tongue, facts: &str, turn: &mu
             })
             .replace("{mark}", mark.trim_end())
     );
-    let request = ModelRequest { temperature: Some(TEMPERATURE), ..prompt.into() };
+    let request = ModelRequest { settings: ModelSettings::at_temperature(TEMPERATURE), ..prompt.into() };
     let words = turn.generate(request).await.ok().and_then(|reply| kept_to_the_facts(&reply, mark.trim_end(), facts));
     let words = words.unwrap_or_else(|| {
         let space = if tongue == Tongue::English && !mark.ends_with('\n') { " " } else { "" };

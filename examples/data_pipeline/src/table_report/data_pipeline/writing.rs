@@ -14,7 +14,7 @@ use super::trial::{Author, Trial, Tried};
 pub(super) const MAX_TRIALS: usize = 3;
 
 /// How freely code is written (R150).
-const TEMPERATURE: f32 = 0.7;
+const TEMPERATURE: f64 = 0.7;
 
 /// How much of the data is shown to a model, in bytes.
 const SAMPLE_BYTES: usize = 1_200;
@@ -92,7 +92,9 @@ async fn ask(
         messages.push(ChatMessage::assistant(&*bot.text));
         messages.extend(user.as_ref().map(|user| ChatMessage::user(&*user.text)));
     }
-    let reply = turn.generate(ModelRequest { temperature: Some(TEMPERATURE), messages, ..ModelRequest::default() }).await;
+    let reply = turn
+        .generate(ModelRequest { settings: ModelSettings::at_temperature(TEMPERATURE), messages, ..ModelRequest::default() })
+        .await;
     Ok(match reply {
         Err(failure) => Err(tongue.say(NO_ANSWER).replace("{}", &failure.to_string())),
         Ok(reply) => match find_block(&reply) {
