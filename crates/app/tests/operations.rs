@@ -92,7 +92,14 @@ async fn every_operation_answers_alike_in_process_and_over_http() {
     let sent = client.submit(Submit { text, artifacts: vec![attachment], ..Submit::default() }).await.unwrap();
     let text = Program(vec![Op::Approve("really?".into())]).text();
     let agent_id = "root".into();
-    let asked = Send { agent_id, text, task_id: Some("任务-1".into()), plan_approval: None, artifacts: Vec::new() };
+    let asked = Send {
+        agent_id,
+        text,
+        task_id: Some("任务-1".into()),
+        plan_approval: None,
+        artifacts: Vec::new(),
+        settings: Default::default(),
+    };
     let asked = Api::send(local, asked).await.unwrap();
     let done = async |task| {
         while !client.task(task).await.unwrap().status.is_over() {

@@ -181,6 +181,7 @@ impl Console<'_> {
             task_id: None,
             plan_approval: self.config.plan_approval_flag,
             artifacts: Vec::new(),
+            settings: Default::default(),
         };
         let accepted = self.transport.api().send(request).await?;
         self.follow(accepted).await

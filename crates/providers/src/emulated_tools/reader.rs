@@ -50,8 +50,8 @@ impl PlainText {
     pub(super) fn of(request: &ModelRequest) -> Self {
         match (&request.tool_choice, &request.format) {
             (ToolChoice::Required | ToolChoice::Named(_), _) => Self::Nothing,
-            (ToolChoice::Auto, Some(_)) => Self::Json,
-            (ToolChoice::Auto, None) => Self::Answer,
+            (ToolChoice::Auto | ToolChoice::None, Some(_)) => Self::Json,
+            (ToolChoice::Auto | ToolChoice::None, None) => Self::Answer,
         }
     }
 
