@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall};
+use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall, ToolChoice};
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, Conversation, compress, conversation};
@@ -12,6 +13,12 @@ use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
 const COMPRESS: &str = "compress_context";
+
+/// So many rounds before the last one, the model is told how many are left.
+const WARN_ROUNDS: usize = 3;
+
+/// The key of an answer's meta that says why it is not finished.
+const UNFINISHED: &str = "unfinished";
 
 /// Talks, and uses tools while it does.
 #[derive(Debug, Clone)]
@@ -62,8 +69,31 @@ pub(crate) async fn work(
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
     let mut check = AnswerCheck::default();
-    for _ in 0..rounds {
-        let reply = turn.model(check.request(turn, &request)).await?;
+    let mut was_empty = false;
+    let too_many = || {
+        let message = format!("no answer after {rounds} rounds of tool use; ask it to go on, or for less at once");
+        Failure::new("too_many_rounds", message)
+    };
+    let mut why_unfinished = None;
+    for round in 0..rounds {
+        let left = rounds - round;
+        if left == WARN_ROUNDS && rounds > 2 * WARN_ROUNDS {
+            request.messages.push(ChatMessage::user(format!(
+                "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
+            )));
+        }
+        let reply = match turn.model(check.request(turn, &request)).await {
+            Err(failure) if is_loop(&failure) => {
+                why_unfinished = Some(failure);
+                break;
+            }
+            reply => reply?,
+        };
+        if is_empty(&reply) && !was_empty {
+            was_empty = true;
+            request.messages.push(ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool."));
+            continue;
+        }
         if reply.tool_calls.is_empty() {
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
             let mut response = conclude(reply)?;
@@ -91,8 +121,37 @@ pub(crate) async fn work(
             request.messages.extend(own);
         }
     }
-    let message = format!("no answer after {rounds} rounds of tool use; ask for less at once");
-    Err(Failure::new("too_many_rounds", message))
+    let mut response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    Artifact::attach(&mut response.meta, &made);
+    Ok(response)
+}
+
+/// Has the model answer with what there is, without tools. If it does not, the turn fails for the reason that is given.
+async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Failure) -> Result<Response, Failure> {
+    // A program that prescribes the answer cannot use one that is not finished.
+    if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
+        return Err(why);
+    }
+    request.messages.push(ChatMessage::user(
+        "[polis] No more tools can be used in this turn. Answer now with what you have: what is done, what you found, and what \
+         is still to do. The person can ask you to go on.",
+    ));
+    request.tools = turn.tools();
+    request.tool_choice = ToolChoice::None;
+    let reply = turn.model(request).await?;
+    let mut response = conclude(Reply { tool_calls: Vec::new(), ..reply }).map_err(|_| why.clone())?;
+    response.meta.insert(UNFINISHED.to_owned(), json!(why));
+    Ok(response)
+}
+
+/// Whether the turn is stopped because it goes round in circles.
+fn is_loop(failure: &Failure) -> bool {
+    &*failure.code == "call_loop"
+}
+
+/// Whether a model said nothing, for no reason that it tells.
+fn is_empty(reply: &Reply) -> bool {
+    reply.tool_calls.is_empty() && reply.text.trim().is_empty() && reply.finish == Finish::Stop
 }
 
 /// Does what the person asks for with `polis compress`.

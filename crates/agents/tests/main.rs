@@ -8,5 +8,6 @@ mod properties;
 mod reviewer;
 mod role;
 mod society;
+mod unfinished;
 mod walk;
 mod workflow;

@@ -36,7 +36,7 @@ impl Turn {
         Box::pin(self.wait_for_called_servers(calls.iter().map(|call| &*call.name))).await;
         let tools = self.offer().tools;
         let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
-        self.call_in_order(calls).await
+        self.call_in_order(self.without_repeats(calls)).await
     }
 
     /// Runs reads and idempotent calls in parallel, and each write alone after those before it. Writes that were declared

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolList, Usage,
+    Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice, ToolList,
+    Usage,
 };
 use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta, estimate_tokens};
 
@@ -34,7 +35,10 @@ impl Turn {
         mut request: ModelRequest,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Reply, Failure> {
-        self.check_for_loops()?;
+        // A reply that cannot call anything ends the loop.
+        if request.tool_choice != ToolChoice::None {
+            self.check_for_loops()?;
+        }
         let models = self.models(&request);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());

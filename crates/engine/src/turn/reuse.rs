@@ -90,6 +90,23 @@ impl Turn {
         ))
     }
 
+    /// Stops calls of one reply that are the same too often.
+    pub(super) fn without_repeats(&self, mut calls: Vec<Call>) -> Vec<Call> {
+        let mut counts = FxHashMap::<Digest, u32>::default();
+        for call in calls.iter_mut().filter(|call| !matches!(call.ruling, Ruling::Stop(_) | Ruling::Refuse(_))) {
+            let count = counts.entry(kind(call, true)).or_default();
+            *count += 1;
+            if *count > bounds(&self.start.limits, call).1 {
+                let often = *count - 1;
+                call.ruling = Ruling::Stop(format!(
+                    "{} was not called: this reply has {often} calls like this one already. One is enough",
+                    call.tool
+                ));
+            }
+        }
+        calls
+    }
+
     /// Adds notes to a result: that it was reused, or that the call is being repeated. Counts the call as the log has it.
     pub(super) fn annotate(&mut self, entry: &Entry, call: &Call, result: CallResult) -> CallResult {
         let call = match entry.events.first().map(|first| &first.event) {

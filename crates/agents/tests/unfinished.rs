@@ -1,0 +1,166 @@
+//! A turn that does not come to its end still answers with what there is.
+
+use std::sync::{Arc, Mutex};
+
+use polis_agents::Converse;
+use polis_domain::{
+    AnswerRules, CallResult, Effect, EffectClass, Envelope, Event, Failure, MessageKind, Role, SubThreadPath, Task, ThreadId,
+    Timestamp, ToolChoice,
+};
+use polis_engine::{Cast, Options, Ports, Society};
+use polis_ports::{ChatMessage, ModelRequest};
+use polis_testkit::{ManualClock, MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
+use serde_json::{Map, json};
+
+struct Bed {
+    society: Society,
+    log: Arc<MemoryLog>,
+    asked: Arc<Mutex<Vec<ModelRequest>>>,
+}
+
+/// A society with a budget of rounds whose model gives these replies, by how many requests there were before.
+async fn bed(rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> Bed {
+    let (log, asked) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<ModelRequest>>>::default());
+    let heard = asked.clone();
+    let model = ScriptedModel::new(move |request| {
+        let mut heard = heard.lock().unwrap();
+        heard.push(request.clone());
+        replies(heard.len() - 1)
+    });
+    let tools = ScriptedTools::new()
+        .with("look", EffectClass::Read, |arguments, _| CallResult::good(format!("seen {arguments}")))
+        .with("write", EffectClass::Write, |_, _| CallResult::good("written"));
+    let ports = Ports {
+        log: log.clone(),
+        model: Arc::new(model),
+        clock: Arc::new(ManualClock::at(Timestamp(1_700_000_000_000))),
+        toolbox: Arc::new(tools),
+        ..Ports::new(MemoryLog::new())
+    };
+    let cast = Cast::new().with("converse", Converse { max_rounds: rounds, ..Converse::default() });
+    let society = Society::open("main".into(), ports, cast, Options::new(7, Role::new("root", "converse"))).await.unwrap();
+    Bed { society, log, asked }
+}
+
+impl Bed {
+    async fn ask(&self, text: &str) -> Arc<Envelope> {
+        let sent = self.society.submit(text).await.unwrap();
+        self.society.answer(&sent).await.unwrap()
+    }
+
+    fn request(&self, n: usize) -> ModelRequest {
+        self.asked.lock().unwrap()[n].clone()
+    }
+
+    fn calls(&self, tool: &str) -> usize {
+        let is_call =
+            |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if &*call.tool == tool);
+        self.log.events(&"main".into()).iter().filter(|recorded| is_call(&recorded.event)).count()
+    }
+
+    /// Why the last answer is not finished.
+    async fn unfinished(&self) -> Option<String> {
+        let thread = self.society.thread(&ThreadId::from("root"), &SubThreadPath::main()).await.unwrap();
+        let meta = &thread.messages.last().unwrap().meta;
+        meta.get("unfinished").map(|why| why["code"].as_str().unwrap().to_owned())
+    }
+}
+
+fn last_text(request: &ModelRequest) -> &str {
+    match request.messages.last().unwrap() {
+        ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text,
+        ChatMessage::Tool { content, .. } => content,
+    }
+}
+
+fn look(n: usize) -> ScriptedReply {
+    ScriptedReply::call("c", "look", &format!("{{\"n\":\"{}\"}}", "i".repeat(n)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_last_round_the_model_answers_without_tools_and_can_go_on_later() {
+    let bed = bed(8, |n| match n {
+        8 => ScriptedReply::text("half of it is done"),
+        10 => ScriptedReply::text("all of it"),
+        n => look(n),
+    })
+    .await;
+    let answer = bed.ask("do it").await;
+    assert_eq!((&answer.kind, &*answer.payload.text), (&MessageKind::Answer, "half of it is done"));
+    assert_eq!((bed.calls("look"), bed.unfinished().await.as_deref()), (8, Some("too_many_rounds")));
+    let warned = bed.request(5);
+    assert!(last_text(&warned).contains("in 3 more rounds"), "{}", last_text(&warned));
+    assert!(!last_text(&bed.request(4)).contains("more rounds") && !last_text(&bed.request(6)).contains("more rounds"));
+    let last = bed.request(8);
+    assert_eq!(
+        (last.tool_choice.clone(), last.tools.is_empty()),
+        (ToolChoice::None, false),
+        "vendors want tools that were used"
+    );
+    assert!(last_text(&last).contains("No more tools can be used"), "{}", last_text(&last));
+    assert!((0..8).all(|n| bed.request(n).tool_choice == ToolChoice::Auto));
+    // The next turn knows what the first one did.
+    bed.ask("go on").await;
+    let shown = bed.request(9).messages;
+    assert_eq!(shown.iter().filter(|message| matches!(message, ChatMessage::Tool { .. })).count(), 8);
+    assert_eq!(bed.unfinished().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_says_nothing_in_the_last_round_fails_with_the_reason() {
+    let bed = bed(2, |n| if n < 2 { look(n) } else { ScriptedReply::call("c", "look", "{}") }).await;
+    let answer = bed.ask("do it").await;
+    let MessageKind::Failure(Failure { code, .. }) = &answer.kind else { panic!("{answer:?}") };
+    assert_eq!((&**code, bed.calls("look")), ("too_many_rounds", 2), "a call that it was not allowed is not made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_ends_with_an_answer_without_tools() {
+    let bed = bed(25, |n| if n < 9 { look(0) } else { ScriptedReply::text("always the same") }).await;
+    let answer = bed.ask("do it").await;
+    let requests = bed.asked.lock().unwrap().len();
+    let last = bed.request(requests - 1);
+    assert_eq!((&answer.kind, last.tool_choice), (&MessageKind::Answer, ToolChoice::None));
+    assert_eq!(bed.unfinished().await.as_deref(), Some("call_loop"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_reply_is_asked_for_again_once() {
+    let told = bed(5, |n| if n == 0 { ScriptedReply::text(" ") } else { ScriptedReply::text("well") }).await;
+    assert_eq!(&*told.ask("do it").await.payload.text, "well");
+    assert!(last_text(&told.request(1)).contains("Your reply was empty"));
+    let silent = bed(5, |_| ScriptedReply::text("")).await;
+    let answer = silent.ask("do it").await;
+    assert!(matches!(&answer.kind, MessageKind::Failure(failure) if &*failure.code == "empty_reply"), "{:?}", answer.kind);
+    assert_eq!(silent.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_prescribes_the_answer_gets_the_failure() {
+    let bed = bed(2, look).await;
+    let tool = json!({ "name": "fill", "parameters": { "type": "object" } });
+    let rules = AnswerRules { must_call: true, ..AnswerRules::default() };
+    let meta = Map::from_iter([(Task::CLIENT_TOOLS.to_owned(), json!([tool])), (Task::ANSWER_RULES.to_owned(), json!(rules))]);
+    let sent = bed.society.send_with_meta("root".into(), "do it", None, meta).await.unwrap();
+    let answer = bed.society.answer(&sent).await.unwrap();
+    assert!(matches!(&answer.kind, MessageKind::Failure(failure) if &*failure.code == "too_many_rounds"), "{:?}", answer.kind);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_call_many_times_in_one_reply_is_made_a_few_times() {
+    for tool in ["look", "write"] {
+        let bed = bed(5, move |n| match n {
+            0 => (0..20).fold(ScriptedReply::text("all at once"), |reply, n| reply.and_call(&format!("c{n}"), tool, "{}")),
+            _ => ScriptedReply::text("done"),
+        })
+        .await;
+        bed.ask("do it").await;
+        assert_eq!(bed.calls(tool), 6, "{tool}");
+        let results: Vec<_> =
+            bed.request(1).messages.into_iter().filter(|message| matches!(message, ChatMessage::Tool { .. })).collect();
+        assert_eq!(results.len(), 20, "each call has a result");
+        assert!(
+            matches!(&results[19], ChatMessage::Tool { content, is_error: true, .. } if content.contains("was not called"))
+        );
+    }
+}
