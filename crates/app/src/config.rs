@@ -10,6 +10,7 @@ use polis_api::AskAboutPlans;
 use polis_domain::{Budgets, SocietyId};
 use polis_engine::{ForkError, is_society_name};
 use polis_http::HttpOptions;
+use polis_providers::vendors::VENDORS;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 use toml::Spanned;
@@ -268,7 +269,9 @@ impl Config {
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let named_by =
             |(provider, section): (&String, &ProviderSection)| section.key_variable(provider).is_some_and(|it| it == name);
-        let is_key = name.ends_with("_KEY") || self.providers.iter().any(named_by);
+        let is_key = name.ends_with("_KEY")
+            || VENDORS.iter().any(|vendor| vendor.key_variable == name)
+            || self.providers.iter().any(named_by);
         let name = if is_key { format!("{}{name}", self.keys) } else { name.to_owned() };
         std::env::var(name).ok().filter(|value| !value.trim().is_empty())
     }

@@ -36,6 +36,11 @@ impl ApiKey {
         plain
     }
 
+    /// Whether it is a token that an identity service signed.
+    pub(crate) fn is_json_web_token(&self) -> bool {
+        self.text.starts_with("eyJ") && self.text.matches('.').count() == 2
+    }
+
     pub(crate) fn bearer(&self) -> HeaderValue {
         self.bearer.clone()
     }

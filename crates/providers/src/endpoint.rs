@@ -155,6 +155,7 @@ impl Endpoint {
             idle_timeout: between_tokens.unwrap_or(usual.idle_timeout),
             whole_timeout: whole,
             start_hint: self.vendor.start_hint,
+            key_header: self.vendor.key_header,
             ..usual
         };
         RemoteModel::new(http, options).map_err(|bad| OpenError::BadAddress { variable: address_variable, bad })

@@ -138,7 +138,8 @@ impl fmt::Debug for KeySource {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 

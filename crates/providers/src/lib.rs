@@ -42,4 +42,4 @@ pub use polis_http::HttpClient;
 pub use polis_offline::{Offline, Pace};
 pub use prices::{BadPrices, Price, Prices};
 pub use rate_limit::Rate;
-pub use remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
+pub use remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel, RemoteOptions};

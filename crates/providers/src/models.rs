@@ -1,5 +1,6 @@
 //! Several vendors behind one port: the `vendor/name` of a request says which one is asked, and what it costs is filled in.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Models {
     remotes: BTreeMap<Arc<str>, Arc<RemoteModel>>,
     /// How often a failed call is repeated, where a configuration says so.
     retries: BTreeMap<Arc<str>, u32>,
+    /// The vendors that endpoints with names of their own are like.
+    like: BTreeMap<Arc<str>, &'static str>,
     prices: Arc<Prices>,
 }
 
@@ -56,13 +59,16 @@ pub struct ModelCheck {
 impl Models {
     /// No models yet. `default` answers the requests that name none.
     pub(crate) fn new(default: Arc<str>, names: EndpointNames) -> Self {
-        let (vendors, remotes, retries) = Default::default();
-        Self { default, names, vendors, remotes, retries, prices: Arc::default() }
+        let (vendors, remotes, retries, like) = Default::default();
+        Self { default, names, vendors, remotes, retries, like, prices: Arc::default() }
     }
 
     /// Adds an endpoint: opened, or the reason why it is not.
     pub(crate) fn insert(&mut self, opened: Result<Arc<RemoteModel>, OpenError>, endpoint: Endpoint) {
-        let name: Arc<str> = endpoint.name.into();
+        let name: Arc<str> = endpoint.name.as_str().into();
+        if endpoint.has_own_name() || endpoint.vendor.account.is_some() {
+            self.like.insert(name.clone(), endpoint.vendor.account.unwrap_or(endpoint.vendor.name));
+        }
         if let Ok(remote) = &opened {
             self.remotes.insert(name.clone(), remote.clone());
         }
@@ -178,7 +184,19 @@ impl Models {
     }
 
     fn describe(&self, model: String, reported_window: Option<u64>) -> ListedModel {
-        ListedModel { window: reported_window.or_else(|| window(&model)), price: self.prices.of(&model).copied(), model }
+        let known = self.known_name(&model);
+        let (window, price) = (reported_window.or_else(|| window(&known)), self.prices.of(&known).copied());
+        ListedModel { window, price, model }
+    }
+
+    /// The name under which the price and the window of a model are known: an endpoint of a vendor has those of the vendor, unless
+    /// the table names it itself.
+    fn known_name<'a>(&self, full: &'a str) -> Cow<'a, str> {
+        let like = full.split_once('/').and_then(|(vendor, name)| Some((self.like.get(vendor)?, name)));
+        match like {
+            Some((vendor, name)) if self.prices.of(full).is_none() => format!("{vendor}/{name}").into(),
+            Some(_) | None => full.into(),
+        }
     }
 
     /// The vendor that a request means, and the whole name of its model.
@@ -201,9 +219,9 @@ impl Model for Models {
             Some(Err(error)) => return Err(rejected(error)),
             None => return Err(rejected(&self.names.unknown(&request.model))),
         };
-        let prices = self.prices.clone();
+        let (prices, known) = (self.prices.clone(), self.known_name(&full).into_owned());
         Ok(Box::pin(deltas.map(move |delta| match delta {
-            Ok(Delta::Usage(usage)) => Ok(Delta::Usage(prices.priced(&full, usage))),
+            Ok(Delta::Usage(usage)) => Ok(Delta::Usage(prices.priced(&known, usage))),
             delta => delta,
         })))
     }
@@ -211,7 +229,7 @@ impl Model for Models {
     fn estimate(&self, request: &ModelRequest) -> Usage {
         let usage = request.estimate();
         match self.resolve(&request.model) {
-            Ok((_, model)) => self.prices.priced(&model, usage),
+            Ok((_, model)) => self.prices.priced(&self.known_name(&model), usage),
             Err(_) => usage,
         }
     }
@@ -227,7 +245,7 @@ impl Model for Models {
     fn window(&self, model: &str) -> Option<u64> {
         let (vendor, model) = self.resolve(model).ok()?;
         let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
-        opened.and_then(|opened| opened.window(&model)).or_else(|| window(&model))
+        opened.and_then(|opened| opened.window(&model)).or_else(|| window(&self.known_name(&model)))
     }
 
     fn retries(&self, model: &str) -> Option<u32> {

@@ -116,7 +116,7 @@ fn find<'a, T>(table: &'a BTreeMap<String, T>, model: &str) -> Option<&'a T> {
     let (vendor, name) = model.split_once('/').unwrap_or((model, ""));
     let found = longest(table, model);
     match vendor {
-        "openai-responses" | "azure" => found.or_else(|| longest(table, &format!("openai/{name}"))),
+        "openai-responses" | "azure" | "azure-responses" => found.or_else(|| longest(table, &format!("openai/{name}"))),
         "openrouter" => found.or_else(|| {
             let name =
                 name.replacen("google/", "gemini/", 1).replacen("x-ai/", "xai/", 1).replacen("moonshotai/", "moonshot/", 1);

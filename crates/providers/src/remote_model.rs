@@ -67,6 +67,17 @@ pub struct RemoteOptions {
     pub whole_timeout: Option<Duration>,
     /// What to check when nothing listens at the address.
     pub start_hint: Option<&'static str>,
+    /// The header that carries the key.
+    pub key_header: KeyHeader,
+}
+
+/// The header that carries the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyHeader {
+    /// As the dialect has it.
+    OfDialect,
+    /// `api-key`; a token of Entra goes into `Authorization`.
+    Azure,
 }
 
 /// The languages that vendors speak.
@@ -105,6 +116,7 @@ impl RemoteOptions {
             idle_timeout: Duration::from_secs(60),
             whole_timeout: None,
             start_hint: None,
+            key_header: KeyHeader::OfDialect,
         }
     }
 }
@@ -113,10 +125,10 @@ impl RemoteModel {
     /// A model that is asked over `http`.
     pub fn new(http: HttpClient, options: RemoteOptions) -> Result<Self, BadAddress> {
         let base = Base::new(options.dialect, &options.base_url);
-        if base.join(options.dialect.path("m")).is_none_or(|address| address.host().is_none()) {
+        if base.join("m", options.dialect.path("m")).is_none_or(|address| address.host().is_none()) {
             return Err(BadAddress(options.base_url));
         }
-        let own = base.join(options.dialect.path(&options.model));
+        let own = base.join(&options.model, options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
         let login = options.key_source.is_none().then(|| Arc::new(Login::new(&options, options.key.clone())));
         let whole = Timeouts { whole: options.whole_timeout, ..Timeouts::default() };
@@ -146,7 +158,7 @@ impl RemoteModel {
             Dialect::Anthropic => "?limit=1000",
             Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
         };
-        let address = self.address(format!("{path}{query}").into())?;
+        let address = self.address("", format!("{path}{query}").into())?;
         let request = request(Method::GET, address, &login, Bytes::new());
         let json = wire::answer(&self.http, request, login.key.as_ref(), LIST_TIMEOUT).await;
         Ok(model_names(&json.map_err(|error| self.explained(error))?))
@@ -163,9 +175,9 @@ impl RemoteModel {
         }
     }
 
-    fn address(&self, path: Cow<'_, str>) -> Result<Uri, ModelError> {
+    fn address(&self, model: &str, path: Cow<'_, str>) -> Result<Uri, ModelError> {
         self.base
-            .join(path)
+            .join(model, path)
             .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
     }
 
@@ -217,7 +229,7 @@ struct Login {
 
 impl Login {
     fn new(options: &RemoteOptions, key: Option<ApiKey>) -> Self {
-        let mut headers = headers(options.dialect, key.as_ref());
+        let mut headers = headers(options.dialect, options.key_header, key.as_ref());
         // A gateway may want its own in the place of the usual one.
         for (name, value) in &options.headers {
             headers.insert(name, value.clone());
@@ -234,7 +246,7 @@ fn request(method: Method, address: Uri, login: &Login, body: Bytes) -> Request<
     request
 }
 
-fn headers(dialect: Dialect, key: Option<&ApiKey>) -> HeaderMap {
+fn headers(dialect: Dialect, key_header: KeyHeader, key: Option<&ApiKey>) -> HeaderMap {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static(dialect.media())),
@@ -244,11 +256,13 @@ fn headers(dialect: Dialect, key: Option<&ApiKey>) -> HeaderMap {
         headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
     }
     if let Some(key) = key {
-        match dialect {
-            Dialect::Anthropic => headers.insert(HeaderName::from_static("x-api-key"), key.plain()),
-            Dialect::Gemini => headers.insert(HeaderName::from_static("x-goog-api-key"), key.plain()),
-            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => headers.insert(AUTHORIZATION, key.bearer()),
+        let (name, value) = match (key_header, dialect) {
+            (KeyHeader::Azure, _) if !key.is_json_web_token() => (HeaderName::from_static("api-key"), key.plain()),
+            (KeyHeader::OfDialect, Dialect::Anthropic) => (HeaderName::from_static("x-api-key"), key.plain()),
+            (KeyHeader::OfDialect, Dialect::Gemini) => (HeaderName::from_static("x-goog-api-key"), key.plain()),
+            (KeyHeader::Azure | KeyHeader::OfDialect, _) => (AUTHORIZATION, key.bearer()),
         };
+        headers.insert(name, value);
     }
     headers
 }
@@ -307,7 +321,7 @@ impl RemoteModel {
         let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model => own.clone(),
-            _ => (self.address(dialect.path(name))?, format!("{vendor}/{name}").into()),
+            _ => (self.address(name, dialect.path(name))?, format!("{vendor}/{name}").into()),
         };
         let wire = request(Method::POST, address, login, body);
         let limits = SilenceLimits { first: *first_timeout, idle: *idle_timeout };
@@ -403,10 +417,11 @@ impl Base {
         Self { start, query: query.to_owned(), shown }
     }
 
-    fn join(&self, path: Cow<'_, str>) -> Option<Uri> {
+    /// The address of a path. An address may hold the model as `{model}`, as deployments of Azure do.
+    fn join(&self, model: &str, path: Cow<'_, str>) -> Option<Uri> {
         let mark = if path.contains('?') { '&' } else { '?' };
         let query = if self.query.is_empty() { String::new() } else { format!("{mark}{}", self.query) };
-        let uri: Uri = format!("{}{path}{query}", self.start).parse().ok()?;
+        let uri: Uri = format!("{}{path}{query}", self.start.replace("{model}", model)).parse().ok()?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         let has_host = uri.host().is_some_and(|host| !host.is_empty());
         (is_http && has_host).then_some(uri)
@@ -440,6 +455,11 @@ mod tests {
             (Dialect::OpenAiChat, "http://127.0.0.1:8080", "http://127.0.0.1:8080/chat/completions"),
             (Dialect::OpenAiChat, "http://h/x/chat/completions", "http://h/x/chat/completions"),
             (Dialect::OpenAiChat, "https://h/v1?api-version=3", "https://h/v1/chat/completions?api-version=3"),
+            (
+                Dialect::OpenAiChat,
+                "https://h/openai/deployments/{model}?api-version=3",
+                "https://h/openai/deployments/m/chat/completions?api-version=3",
+            ),
             (Dialect::OpenAiResponses, "https://h/v1/", "https://h/v1/responses"),
             (Dialect::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
             (Dialect::Anthropic, "https://api.anthropic.com/v1/messages", "https://api.anthropic.com/v1/messages"),
@@ -451,7 +471,7 @@ mod tests {
             (Dialect::Ollama, "http://h:11434", "http://h:11434/api/chat"),
         ];
         for (dialect, base, whole) in cases {
-            assert_eq!(Base::new(dialect, base).join(dialect.path("m")).unwrap().to_string(), whole);
+            assert_eq!(Base::new(dialect, base).join("m", dialect.path("m")).unwrap().to_string(), whole);
         }
     }
 

@@ -10,7 +10,7 @@ use polis_ports::Model;
 use crate::endpoint::Endpoint;
 use crate::names::EndpointNames;
 use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
-use crate::remote_model::{BadAddress, Dialect, RemoteModel};
+use crate::remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel};
 use crate::{BadKey, CallIds, Models};
 
 /// The name under which the offline model can be asked for.
@@ -51,6 +51,8 @@ pub struct Vendor {
     pub account: Option<&'static str>,
     /// What to check when nothing listens at its address.
     pub start_hint: Option<&'static str>,
+    /// The header that carries its key.
+    pub key_header: KeyHeader,
 }
 
 const fn hosted(
@@ -73,6 +75,7 @@ const fn hosted(
         quirks: Quirks::PLAIN,
         account: None,
         start_hint: None,
+        key_header: KeyHeader::OfDialect,
     }
 }
 
@@ -107,6 +110,20 @@ const XAI: Quirks = Quirks { effort: EffortField::Xai, ..Quirks::PLAIN };
 const TEMPLATE: Quirks = Quirks { effort: EffortField::ChatTemplate, ..Quirks::PLAIN };
 
 const IN_WORDS: Quirks = Quirks { format: FormatField::JsonObject, ..Quirks::PLAIN };
+
+/// Everybody has an address of their own there, and names of their own for models.
+const AZURE: Vendor = Vendor {
+    base_url: None,
+    default_model: None,
+    more_variables: &["AZURE_API_KEY", "AZURE_OPENAI_BASE_URL", AZURE_ENDPOINT],
+    more_hosts: &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"],
+    quirks: OPENAI,
+    key_header: KeyHeader::Azure,
+    ..hosted("azure", &[], "AZURE_OPENAI_API_KEY", "", "")
+};
+
+/// The variable of Azure's own programs, which holds an address without a path.
+const AZURE_ENDPOINT: &str = "AZURE_OPENAI_ENDPOINT";
 
 /// Every vendor; where no model is configured, the first one with a key is taken.
 #[rustfmt::skip]
@@ -184,15 +201,15 @@ pub const VENDORS: &[Vendor] = &[
         quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
         ..hosted("perplexity", &[], "PERPLEXITY_API_KEY", "https://api.perplexity.ai", "sonar")
     },
+    AZURE,
+    Vendor { dialect: Dialect::OpenAiResponses, name: "azure-responses", account: Some("azure"), quirks: Quirks::PLAIN, ..AZURE },
     Vendor {
-        // Everybody has an address of their own there, such as https://NAME.openai.azure.com/openai/v1.
-        base_url: None,
-        default_model: None,
-        more_variables: &["AZURE_API_KEY", "AZURE_OPENAI_BASE_URL"],
-        more_hosts: &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"],
-        quirks: OPENAI,
-        ..hosted("azure", &[], "AZURE_OPENAI_API_KEY", "", "")
+        dialect: Dialect::OpenAiResponses,
+        account: Some("xai"),
+        ..hosted("xai-responses", &[], "XAI_API_KEY", "https://api.x.ai/v1", "grok-4.3")
     },
+    Vendor { default_model: None, ..hosted("github", &[], "GITHUB_MODELS_API_KEY", "https://models.github.ai/inference", "") },
+    Vendor { default_model: None, quirks: OPEN, ..hosted("huggingface", &["hf"], "HF_TOKEN", "https://router.huggingface.co/v1", "") },
     Vendor {
         dialect: Dialect::Ollama,
         more_variables: &["OLLAMA_HOST"],
@@ -330,7 +347,12 @@ impl Vendor {
         let mut names = self.more_variables.iter().filter(|name| !name.ends_with("_KEY"));
         names.find_map(|name| {
             let value = filled(variable, name)?;
-            Some(((*name).to_owned(), if *name == "OLLAMA_HOST" { ollama_address(&value) } else { value }))
+            let address = match *name {
+                "OLLAMA_HOST" => ollama_address(&value),
+                AZURE_ENDPOINT => azure_address(&value),
+                _ => value,
+            };
+            Some(((*name).to_owned(), address))
         })
     }
 }
@@ -338,6 +360,13 @@ impl Vendor {
 pub(crate) fn base_url_variable(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     format!("{name}_BASE_URL")
+}
+
+/// The address of the interface without versions at an endpoint of Azure.
+fn azure_address(endpoint: &str) -> String {
+    let endpoint = endpoint.trim().trim_end_matches('/');
+    let has_path = endpoint.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+    if has_path { endpoint.to_owned() } else { format!("{endpoint}/openai/v1") }
 }
 
 /// The address in `OLLAMA_HOST`, which Ollama itself takes in many forms.
@@ -526,6 +555,10 @@ mod tests {
         check(Some("openai-responses/m"), &[("OPENAI_BASE_URL", "http://h/v1")], Ok("openai-responses/m"));
         check(Some("llama.cpp/m"), &[("LLAMA_CPP_BASE_URL", "http://h/v1")], Ok("llamacpp/m"));
         check(Some("anthropic"), &[("ANTHROPIC_API_KEY", "k")], Ok("anthropic/claude-sonnet-4-6"));
+        check(Some("hf/org/model"), &[("HF_TOKEN", "k")], Ok("huggingface/org/model"));
+        let azure = [("AZURE_OPENAI_ENDPOINT", "https://n.openai.azure.com/"), ("AZURE_OPENAI_API_KEY", "k")];
+        check(Some("azure/d"), &azure, Ok("azure/d"));
+        check(Some("azure-responses/d"), &azure, Ok("azure-responses/d"));
     }
 
     #[test]
@@ -534,6 +567,8 @@ mod tests {
         check(Some(" "), &[("OPENAI_API_KEY", " ")], Ok("offline"));
         check(None, &[("GROQ_API_KEY", "k"), ("DEEPSEEK_API_KEY", "k")], Ok("deepseek/deepseek-flash"));
         check(None, &[("OPENAI_COMPATIBLE_API_KEY", "k")], Ok("offline"));
+        // Many have this one for other purposes.
+        check(None, &[("HF_TOKEN", "k")], Ok("offline"));
         check(None, &[("GOOGLE_API_KEY", "k"), ("OLLAMA_API_KEY", "k")], Ok("gemini/gemini-3.6-flash"));
     }
 
@@ -562,7 +597,7 @@ mod tests {
             Some("gpt-4o"),
             &[],
             Err(
-                "`gpt-4o` names no known vendor; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
+                "`gpt-4o` names no known vendor; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, azure-responses, xai-responses, github, huggingface, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
             ),
         );
     }

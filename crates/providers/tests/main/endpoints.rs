@@ -177,3 +177,37 @@ async fn a_vendor_whose_key_comes_from_a_source_is_chosen_by_itself() {
     let mistral = Endpoint { key_source: Some(source), ..Endpoint::new("mistral", vendors::find("mistral").unwrap()) };
     assert_eq!(&**open(&[], vec![mistral]).await.unwrap().default_name(), "mistral/mistral-small-latest");
 }
+
+#[tokio::test]
+async fn azure_takes_a_key_in_its_own_header_and_a_token_of_entra_as_a_bearer() {
+    let mut server = Server::start(saying_hi()).await;
+    let origin = server.base_url.trim_end_matches("/v1").to_owned();
+    let deployments = format!("{origin}/openai/deployments/{{model}}?api-version=2024-10-21");
+    let set = [("AZURE_OPENAI_API_KEY", "0123456789abcdef")];
+    let models = open(&set, vec![endpoint("azure", "azure", &deployments)]).await.unwrap();
+    assert_eq!(ask(&models, "azure/mine").await.unwrap(), "hi");
+    let (head, _) = next_request(&mut server).await;
+    assert!(head.starts_with("post /openai/deployments/mine/chat/completions?api-version=2024-10-21 "), "{head}");
+    assert!(head.contains("\r\napi-key: 0123456789abcdef\r\n") && !head.contains("authorization"), "{head}");
+    let mut server = Server::start(saying_hi()).await;
+    let origin = server.base_url.trim_end_matches("/v1").to_owned();
+    let set = [("AZURE_OPENAI_API_KEY", "eyJhbGciOiJ9.eyJhdWQiOiJ9.c2ln"), ("AZURE_OPENAI_ENDPOINT", &*origin)];
+    let models = open(&set, Vec::new()).await.unwrap();
+    let _ = ask(&models, "azure-responses/mine").await;
+    let (head, _) = next_request(&mut server).await;
+    assert!(head.starts_with("post /openai/v1/responses "), "{head}");
+    assert!(head.contains("\r\nauthorization: bearer eyj") && !head.contains("api-key"), "{head}");
+}
+
+#[tokio::test]
+async fn an_endpoint_of_a_vendor_costs_what_the_vendor_costs() {
+    let work = endpoint("work", "openai", "https://work.example/v1");
+    let models = open(&[("OPENAI_API_KEY", "k")], vec![work]).await.unwrap();
+    let cost = |model: &str| {
+        let request = ModelRequest { model: model.into(), max_tokens: Some(1_000), ..hello() };
+        models.estimate(&request).cost_nanos
+    };
+    assert!(cost("openai/gpt-4.1-mini") > 0);
+    assert_eq!(cost("work/gpt-4.1-mini"), cost("openai/gpt-4.1-mini"));
+    assert_eq!(models.window("work/gpt-4.1-mini"), models.window("openai/gpt-4.1-mini"));
+}
