@@ -8,6 +8,7 @@ mod dialects;
 mod emulated_tools;
 mod failing;
 mod fixtures;
+mod golden;
 mod hostile;
 mod models;
 mod parallel_streams;
