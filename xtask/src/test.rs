@@ -9,6 +9,7 @@ mod page;
 mod peers;
 mod plants;
 mod schemathesis;
+mod sdks;
 mod style;
 mod suite;
 mod tools;
@@ -48,6 +49,7 @@ const STEPS: &[Step] = &[
     Step { name: "a client that knows only the contract", run: schemathesis::run },
     Step { name: "clients of others", run: clients::run },
     Step { name: "clients of others: MCP and A2A", run: peers::run },
+    Step { name: "requests to vendors", run: sdks::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| acceptance::run(workspace, None).map(passed) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

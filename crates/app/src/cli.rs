@@ -18,7 +18,7 @@ pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable runtime for teams of AI agents.
 ///
-/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 a person must decide, 4 the answer is incomplete or not verified, 130 stopped by a signal.
+/// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 a person must decide, 4 the answer is incomplete, refused or not verified, 130 stopped by a signal.
 #[derive(Debug, Parser)]
 #[command(name = "polis", version, max_term_width = 100)]
 pub(crate) struct Cli {

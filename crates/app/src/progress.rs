@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Effect, EffectId, Event, Origin, Outcome, Recorded, RoleId, TaskId, ThreadId, Timestamp, TurnId};
+use polis_domain::{
+    AgentId, Effect, EffectId, Event, Finish, Origin, Outcome, Recorded, RoleId, TaskId, ThreadId, Timestamp, TurnId,
+};
 
 use crate::describe::{describe_failed_attempt, describe_inquiry};
 use crate::out::short;
@@ -27,6 +29,8 @@ pub(crate) struct Progress {
     servers: HashSet<String>,
     /// The approvals of other persons that were shown.
     approvals: HashSet<String>,
+    /// The text of the last reply, if the model did not bring it to its end.
+    stopped: Option<String>,
 }
 
 /// One line.
@@ -48,6 +52,7 @@ impl Progress {
             workflow: WorkflowProgress::default(),
             servers: HashSet::new(),
             approvals: HashSet::new(),
+            stopped: None,
         }
     }
 
@@ -98,9 +103,20 @@ impl Progress {
         self.workflow.agent_name(Some(thread)).is_some()
     }
 
-    /// Whether this answer is one that a workflow has given as not whole, or not checked.
+    /// Whether this answer is not whole, refused or not checked: a workflow says so, or it is a reply that the model did not
+    /// bring to its end.
     pub(crate) fn is_partly(&self, answer: &str) -> bool {
-        self.workflow.is_partly(answer)
+        let is_stopped = |text: &String| !text.is_empty() && answer.trim_start().starts_with(text.as_str());
+        self.stopped.as_ref().is_some_and(is_stopped) || self.workflow.is_partly(answer)
+    }
+
+    /// Remembers the last reply without calls, if the model stopped for another reason than that it was done.
+    fn record_reply(&mut self, outcome: &Outcome) {
+        let Outcome::Reply(reply) = outcome else { return };
+        if reply.tool_calls.is_empty() {
+            let is_done = matches!(reply.finish, Finish::Stop | Finish::ToolCalls);
+            self.stopped = (!is_done).then(|| reply.text.trim().to_owned());
+        }
     }
 
     fn line(&mut self, recorded: &Recorded) -> Option<String> {
@@ -129,6 +145,7 @@ impl Progress {
             }
             Event::EffectRetried { attempt, .. } => Some(describe_failed_attempt(attempt)),
             Event::EffectEnded { id, outcome, .. } => {
+                self.record_reply(outcome);
                 let began = self.started_at.remove(id).unwrap_or(recorded.at);
                 self.ended(*id, &agent, outcome, recorded.at.0.saturating_sub(began.0))
             }

@@ -36,7 +36,7 @@ pub(super) struct ToolReply<'a> {
 pub(super) enum Stop {
     /// These calls must come back first.
     Call(Vec<ToolCall>),
-    /// There is nothing more to do than to say this.
+    /// There is nothing more to do than to say this: it does not do what was asked, or not all of it.
     Say(String),
 }
 
@@ -49,12 +49,14 @@ pub(super) struct ModelReply {
     pub(super) reasoning: String,
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
+    /// Whether it does not do what was asked, or not all of it.
+    pub(super) is_refusal: bool,
 }
 
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
-            ChatMessage::User { text, .. } => Some((n, &**text)),
+            ChatMessage::User { text, .. } => Some((n, without_attachments(text))),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
         let (at, asked) = user_texts.next().unwrap_or_default();
@@ -132,7 +134,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn reply(&mut self, stop: Stop) -> ModelReply {
         let reasoning = self.thoughts.join("\n");
         match stop {
-            Stop::Say(text) => ModelReply { reasoning, text, calls: Vec::new() },
+            Stop::Say(text) => ModelReply { reasoning, text, ..ModelReply::default() },
             Stop::Call(calls) => {
                 let steps = self.plan.iter().enumerate().map(|(n, step)| format!("{}. {step}\n", n + 1));
                 let is_first = self.results.is_empty() && !self.plan.is_empty();
@@ -145,9 +147,22 @@ impl<'a> Conversation<'a> {
                     ),
                     false => String::new(),
                 };
-                ModelReply { reasoning, text, calls }
+                ModelReply { reasoning, text, calls, is_refusal: false }
             }
         }
+    }
+}
+
+/// A message without the notes on what was sent along, which this model cannot use.
+fn without_attachments(text: &str) -> &str {
+    text.split("\n[sent along: ").next().unwrap_or(text)
+}
+
+/// A result without the note that it was reused, which is for models that learn.
+fn without_note(content: &str) -> &str {
+    match content.rsplit_once("\n\n[Not called again: ") {
+        Some((result, note)) if note.ends_with(']') => result,
+        _ => content,
     }
 }
 
@@ -157,7 +172,7 @@ fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, ToolReply<'_>)> {
         messages.iter().find_map(|message| match message {
             ChatMessage::Tool { call_id, content, is_error, .. } if **call_id == *id => {
                 // The flag may be lost on the way.
-                Some(ToolReply { content, is_error: *is_error || content.starts_with("error:") })
+                Some(ToolReply { content: without_note(content), is_error: *is_error || content.starts_with("error:") })
             }
             _ => None,
         })

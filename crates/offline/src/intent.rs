@@ -278,7 +278,13 @@ fn searched(asked: &str, lower: &str, paths: &[Mention]) -> Option<String> {
     }
     let rest = asked.get(at..)?;
     let end = [" in ", " inside ", "?", "？", "。", "，"].iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
-    let text = rest[..end].trim().trim_start_matches("the word ").trim_start_matches("一下").trim();
+    let mut text = rest[..end].trim();
+    for word in ["all ", "every ", "any ", "the ", "word ", "一下", "出", "所有的", "所有", "全部"] {
+        text = text.strip_prefix(word).unwrap_or(text).trim_start();
+    }
+    // `TODOs` means each TODO; words that are not marks keep their plural.
+    let singular = text.strip_suffix('s').filter(|mark| mark.len() > 1 && mark.bytes().all(|byte| byte.is_ascii_uppercase()));
+    let text = singular.unwrap_or(text);
     let is_short = !text.is_empty() && text.split_whitespace().count() <= 3;
     is_short.then(|| text.to_owned())
 }

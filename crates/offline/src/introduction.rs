@@ -23,7 +23,7 @@ pub(super) fn not_understood(language: Language, part: &str) -> String {
 }
 
 /// Whether somebody only says hello, or asks who answers here.
-fn asks_who(asked: &str) -> bool {
+pub(super) fn asks_who(asked: &str) -> bool {
     let asked = asked.trim().to_lowercase();
     let asked = asked.trim_end_matches(['?', '!', '.', '？', '！', '。', '~']);
     let greetings = ["hello", "hi", "hey", "hello there", "good morning", "help", "你好", "您好", "嗨", "在吗", "帮助"];

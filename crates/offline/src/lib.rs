@@ -97,17 +97,20 @@ fn reply(request: &ModelRequest) -> ModelReply {
         [_, _, ..] => each(&mut conversation, &parts),
         _ => answer(&mut conversation, &intent),
     };
+    let left_out = workflow_roles::unknown(asked);
+    let is_refusal = !left_out.is_empty() || matches!(done, Err(Stop::Say(_)));
     let stop = match done {
         Ok(answer) | Err(Stop::Say(answer)) => {
-            let left_out = workflow_roles::unknown(asked)
-                .into_iter()
-                .map(|part| introduction::not_understood(conversation.language, &part));
+            let left_out = left_out.iter().map(|part| introduction::not_understood(conversation.language, part));
             let answer: Vec<_> = std::iter::once(answer).chain(left_out).collect();
             Stop::Say(language::signed(conversation.language, &answer.join("\n\n")))
         }
         Err(calls) => calls,
     };
     let mut reply = conversation.reply(stop);
+    // Code that asks for words alone uses what it gets; a conversation with a person offers tools.
+    let is_conversation = !request.tools.is_empty() && request.format.is_none() && !request.aside;
+    reply.is_refusal = is_refusal && is_conversation && reply.calls.is_empty();
     if let Some(format) = request.format.as_deref().filter(|_| reply.calls.is_empty()) {
         let content = structured_output::ReplyContent {
             asked: conversation.asked,
@@ -123,19 +126,24 @@ fn reply(request: &ModelRequest) -> ModelReply {
 fn each<'a>(conversation: &mut Conversation<'a>, parts: &'a [String]) -> Result<String, Stop> {
     let whole = std::mem::replace(&mut conversation.asked, &parts[0]);
     conversation.earlier.insert(0, whole);
-    let mut answers = Vec::new();
+    let (mut answers, mut is_all_done) = (Vec::new(), true);
     for part in parts {
         conversation.asked = part;
         let intent = intent::of(part, &conversation.earlier);
         match answer(conversation, &intent) {
-            Ok(answer) | Err(Stop::Say(answer)) => answers.push(answer),
+            Ok(answer) => answers.push(answer),
+            Err(Stop::Say(answer)) => {
+                is_all_done = false;
+                answers.push(answer);
+            }
             Err(calls) => {
                 conversation.plan(parts.to_vec());
                 return Err(calls);
             }
         }
     }
-    Ok(answers.join("\n\n"))
+    let answers = answers.join("\n\n");
+    if is_all_done { Ok(answers) } else { Err(Stop::Say(answers)) }
 }
 
 /// Follows an intent as far as there are tool results; one that needs more stops with the calls.
@@ -150,8 +158,9 @@ fn answer(conversation: &mut Conversation<'_>, intent: &Intent) -> Result<String
         Intent::Table { path, question } => table::analyse(conversation, path.as_deref(), question),
         Intent::Arithmetic { expression } => Ok(arithmetic::answer(conversation, expression)),
         Intent::Time { places } => time::tell(conversation, places),
-        Intent::OtherTime { word } => Ok(time::refusal(conversation.language, word)),
-        Intent::Chat => Ok(introduction::introduction(conversation)),
+        Intent::OtherTime { word } => Err(Stop::Say(time::refusal(conversation.language, word))),
+        Intent::Chat if introduction::asks_who(conversation.asked) => Ok(introduction::introduction(conversation)),
+        Intent::Chat => Err(Stop::Say(introduction::introduction(conversation))),
     }
 }
 
@@ -174,7 +183,11 @@ fn deltas(request: &ModelRequest, reply: ModelReply) -> Vec<Delta> {
     deltas.extend(language::chunks(&reply.reasoning).map(Delta::Reasoning));
     deltas.extend(language::chunks(&reply.text).map(Delta::Content));
     let mut output_tokens = estimate_tokens(&reply.text);
-    let finish = if reply.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+    let finish = match (reply.calls.is_empty(), reply.is_refusal) {
+        (true, true) => Finish::Refusal,
+        (true, false) => Finish::Stop,
+        (false, _) => Finish::ToolCalls,
+    };
     for (index, call) in (0..).zip(reply.calls) {
         output_tokens += estimate_tokens(&call.name) + estimate_tokens(&call.arguments);
         let (id, name) = (Some(call.id), Some(call.name));

@@ -220,13 +220,22 @@ pub(super) fn parts(request: &str) -> Vec<String> {
     // A comma parts two intents only where each of them is one.
     let finer = |part: &String| {
         let parts = part.split(", ").flat_map(|part| part.split('，')).map(bare);
-        parts.filter(|part| is_part(part)).collect::<Vec<_>>()
+        let parts: Vec<_> = parts.filter(|part| is_part(part)).collect();
+        if is_one_table_question(part, &parts) { vec![part.clone()] } else { parts }
     };
     let finer: Vec<String> = parts.iter().flat_map(finer).collect();
     let is_whole = |parts: &Vec<String>| parts.len() > 1 && parts.iter().all(|part| is_known(part, request));
     let parted = [finer, parts].into_iter().find(is_whole);
     let known = || Some(known_parts(request)).filter(|known| known.len() > 1);
     parted.or_else(known).unwrap_or_else(|| vec![request.trim().to_owned()])
+}
+
+/// Whether a sentence asks one thing of a table, with a comma before or behind the file or a condition: then some of its clauses
+/// ask something of a table and name none.
+fn is_one_table_question(sentence: &str, clauses: &[String]) -> bool {
+    let names_table = |text: &str| matches!(intent::of(text, &[]), Intent::Table { path: Some(_), .. });
+    let asks_table = |text: &str| matches!(intent::of(text, &[sentence]), Intent::Table { .. });
+    names_table(sentence) && clauses.iter().any(|clause| asks_table(clause) && !names_table(clause))
 }
 
 /// A request without what was said before it and what the person has before them.
@@ -317,10 +326,10 @@ fn execute(request: &ModelRequest, prompt: &RolePrompt<'_>) -> ModelReply {
     let intent = intent::of(asked, &conversation.earlier);
     let is_one_of_several = prompt.tasks().len() > 1;
     let (answer, is_done) = match super::answer(&mut conversation, &intent) {
-        Ok(_) if matches!(intent, Intent::Chat) && is_one_of_several => {
+        Ok(_) | Err(Stop::Say(_)) if matches!(intent, Intent::Chat) && is_one_of_several => {
             (introduction::not_understood(conversation.language, asked), false)
         }
-        Ok(answer) => (answer, !matches!(intent, Intent::Chat | Intent::OtherTime { .. }) && !conversation.has_failed()),
+        Ok(answer) => (answer, !matches!(intent, Intent::Chat) && !conversation.has_failed()),
         Err(Stop::Say(answer)) => (answer, false),
         Err(stop @ Stop::Call(_)) => return conversation.reply(stop),
     };

@@ -251,6 +251,17 @@ pub enum Delta {
     Error(Failure),
 }
 
+impl Delta {
+    /// An estimate of the tokens that the model wrote for it.
+    pub fn estimate_tokens(&self) -> u64 {
+        match self {
+            Self::Content(text) | Self::Reasoning(text) => estimate_tokens(text),
+            Self::ToolCall { name, arguments, .. } => name.as_deref().map_or(0, estimate_tokens) + estimate_tokens(arguments),
+            Self::Usage(_) | Self::Echo(_) | Self::Model(_) | Self::Done(_) | Self::Stopped | Self::Error(_) => 0,
+        }
+    }
+}
+
 /// Why a model call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {

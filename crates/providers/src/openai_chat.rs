@@ -26,6 +26,8 @@ pub struct Quirks {
     pub format: FormatField,
     /// Whether it wants the reasoning before its tool calls back as `reasoning_content`.
     pub wants_reasoning: bool,
+    /// Whether it wants its `reasoning_details` back; others may refuse a field that they do not know.
+    pub wants_details: bool,
     /// Whether requests that begin alike should say so with a `prompt_cache_key`.
     pub cache_key: bool,
     /// Which ids of calls it takes back.
@@ -106,6 +108,7 @@ impl Quirks {
         service_tier: false,
         format: FormatField::JsonSchema,
         wants_reasoning: false,
+        wants_details: false,
         cache_key: false,
         call_ids: CallIds::Any,
         reasoning_split: false,

@@ -175,7 +175,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, ..Quirks::PLAIN },
+        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, wants_details: true, ..Quirks::PLAIN },
         ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
     },
     Vendor { quirks: GROQ, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
@@ -191,7 +191,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("siliconflow", &[], "SILICONFLOW_API_KEY", "https://api.siliconflow.cn/v1", "deepseek-ai/DeepSeek-V3.2")
     },
     Vendor {
-        quirks: Quirks { reasoning_split: true, effort: EffortField::MiniMax, ..Quirks::PLAIN },
+        quirks: Quirks { reasoning_split: true, wants_details: true, effort: EffortField::MiniMax, ..Quirks::PLAIN },
         more_hosts: &["api.minimaxi.com", "api.minimax.chat"],
         ..hosted("minimax", &[], "MINIMAX_API_KEY", "https://api.minimax.io/v1", "MiniMax-M2.7")
     },

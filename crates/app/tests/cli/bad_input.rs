@@ -52,7 +52,7 @@ fn an_unknown_key_in_the_configuration_is_an_error_with_its_place() {
     home.polis(&["run", "hello"]).ok();
     // Flags count for more than variables, and both for more than the file.
     home.polis(&["run", "--model", "nobody/x", "y"]).fails(2, "bad_model");
-    let mut command = home.command(&["run", "--model", "offline", "y"]);
+    let mut command = home.command(&["run", "--model", "offline", "hello"]);
     assert_eq!(command.env("POLIS_MODEL", "nobody/x").output().unwrap().status.code(), Some(0));
 }
 

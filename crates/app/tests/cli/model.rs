@@ -16,6 +16,8 @@ pub(crate) enum Reply {
     Call(&'static str, Value),
     /// Says the last tool result back.
     Repeat,
+    /// Streams these chunks of text and ends at the token limit.
+    Limited(&'static [&'static str]),
     /// Streams these chunks of text and breaks off.
     Half(&'static [&'static str]),
     /// Streams these chunks of text and no more, and stays connected.
@@ -89,6 +91,10 @@ fn serve(
             Reply::Say(pieces) => say(&mut stream, pieces),
             Reply::Repeat => say(&mut stream, &[&format!("it says: {}", repeated.unwrap_or_default())]),
             Reply::Call(tool, arguments) => call(&mut stream, tool, &arguments),
+            Reply::Limited(pieces) => begin(&mut stream)
+                .and_then(|()| pieces.iter().try_for_each(|piece| chunk(&mut stream, json!({ "content": piece }), None)))
+                .and_then(|()| chunk(&mut stream, json!({}), Some("length")))
+                .and_then(|()| end(&mut stream)),
             Reply::Half(pieces) => begin(&mut stream)
                 .and_then(|()| pieces.iter().try_for_each(|piece| chunk(&mut stream, json!({ "content": piece }), None))),
             Reply::Stall(pieces) => begin(&mut stream).and_then(|()| {

@@ -13,6 +13,13 @@ fn answer(home: &Home, request: &str) -> String {
     home.polis(&["run", request]).ok()
 }
 
+/// What it says to a request that it does not do.
+fn refusal(home: &Home, request: &str) -> String {
+    let done = home.polis(&["run", request]);
+    assert_eq!(done.code, 4, "{}{}", done.stdout, done.stderr);
+    done.stdout
+}
+
 fn has(text: &str, wants: &[&str]) {
     for want in wants {
         assert!(text.contains(want), "should have: {want}\n{text}");
@@ -159,8 +166,8 @@ fn arithmetic_the_time_and_a_request_that_is_not_understood() {
     assert_eq!(answer(&home, "7 / 0"), "(offline model) 7 ÷ 0 has no result: it divides by zero.\n");
     has(&answer(&home, "what time is it in Tokyo?"), &["In Tokyo it is ", "(Asia/Tokyo, UTC+09:00)"]);
     has(&answer(&home, "现在几点？"), &["（离线模型）现在是 20", "星期"]);
-    has(&answer(&home, "why is the sky blue?"), &["I cannot answer that", "OPENAI_API_KEY"]);
-    has(&answer(&home, "天空为什么是蓝色的？"), &["回答不了", "OPENAI_API_KEY"]);
+    has(&refusal(&home, "why is the sky blue?"), &["I cannot answer that", "OPENAI_API_KEY"]);
+    has(&refusal(&home, "天空为什么是蓝色的？"), &["回答不了", "OPENAI_API_KEY"]);
 }
 
 #[test]
@@ -168,9 +175,10 @@ fn the_data_directory_is_neither_listed_nor_searched_wherever_it_is() {
     let home = Home::new();
     home.write("a.txt", "polis\n");
     let data = home.path().join("state");
-    let run = |request: &str| home.polis(&["--data", data.to_str().unwrap(), "run", request]).ok();
-    has(&run("how many files are here?"), &["holds 1 file and 0 folders"]);
-    has(&run("search for polis"), &["- a.txt:1: polis"]);
+    let run = |request: &str| home.polis(&["--data", data.to_str().unwrap(), "run", request]);
+    has(&run("how many files are here?").ok(), &["holds 1 file and 0 folders"]);
+    has(&run("search for polis").ok(), &["- a.txt:1: polis"]);
     let refused = run("how many files are in state?");
-    has(&refused, &["which no agent may touch"]);
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    has(&refused.stdout, &["which no agent may touch"]);
 }

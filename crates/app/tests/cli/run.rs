@@ -64,6 +64,24 @@ fn without_a_key_the_offline_model_answers_and_says_so() {
 }
 
 #[test]
+fn an_answer_that_is_cut_or_refused_has_a_status_of_its_own() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Limited(&["half of ", "it"]), Reply::Say(&["all of it"])]);
+    let run = |args: &[&str]| {
+        let mut command = home.command(args);
+        model.set(&mut command);
+        Done::from(command.output().unwrap())
+    };
+    let cut = run(&["run", "tell me all"]);
+    assert_eq!((cut.code, &*cut.stdout), (4, "half of it\n\n[The reply ends here: it reached the limit of tokens.]\n"));
+    assert_eq!(run(&["run", "again"]).ok(), "all of it\n");
+
+    let refused = Home::new().polis(&["run", "tell me a joke"]);
+    assert!(refused.code == 4 && refused.stdout.contains("I cannot answer that"), "{}{}", refused.stdout, refused.stderr);
+    Home::new().polis(&["run", "6 * 7"]).ok();
+}
+
+#[test]
 fn the_configuration_says_which_model_and_where() {
     let home = Home::new();
     let model = ModelServer::start(vec![Reply::Say(&["from ", "the file"])]);
@@ -115,7 +133,7 @@ fn a_strategy_is_one_of_four() {
     let home = Home::new();
     assert_eq!(home.polis(&["run", "--strategy", "other", "x"]).code, 2);
     assert!(!home.data().exists());
-    home.polis(&["run", "--strategy", "simple", "x"]).ok();
+    home.polis(&["run", "--strategy", "simple", "hello"]).ok();
     home.polis(&["run", "--strategy", "template", "x"]).fails(1, "no_sop");
     home.polis(&["run", "--strategy", "workflow", "what is 2 + 3?"]).ok();
 }

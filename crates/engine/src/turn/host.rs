@@ -11,7 +11,7 @@ use polis_domain::{
     AgentId, Answer, Command, EffectId, Event, Failure, FailureCode, Inquiry, InquiryId, Permit, Question, Recorded, Reply,
     RoleId, Ruling, Seq, Spent, TaskId, Timestamp, Usage, Verdict,
 };
-use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelError, ModelRequest, estimate_tokens};
+use polis_ports::{Caller, ChatMessage, Chosen, Collector, Delta, Host, ModelError, ModelRequest};
 use tokio::sync::{Notify, oneshot};
 
 use super::send;
@@ -172,7 +172,7 @@ impl CallHost {
         let (began, before) = (clock.now(), open_inquiry.spent.unwrap_or_default());
         // Counted now, in case this future is dropped before the reply: the request was sent all the same.
         open_inquiry.spent = Some(before.plus(Spent::request(Usage::default(), 0)));
-        let mut used = Usage::default();
+        let (mut used, mut written) = (Usage::default(), 0);
         let whole = async {
             let mut stream = self.shared.ports.model.stream(request.clone()).await?;
             let mut collector = Collector::default();
@@ -182,6 +182,7 @@ impl CallHost {
                     used = *usage;
                     open_inquiry.spent = Some(before.plus(Spent::request(used, 0)));
                 }
+                written += delta.estimate_tokens();
                 collector.push(delta);
             }
             collector.finish()
@@ -196,14 +197,14 @@ impl CallHost {
                 }
             },
         };
+        if used == Usage::default() && (written > 0 || reply.is_ok()) {
+            let written = u32::try_from(written).unwrap_or(u32::MAX);
+            let mut request = request;
+            request.settings.max_tokens = Some(written);
+            used = self.shared.ports.model.estimate(&request);
+        }
         if let Ok(reply) = &mut reply {
-            if reply.usage == Usage::default() {
-                let written = u32::try_from(estimate_tokens(&reply.text)).unwrap_or(u32::MAX);
-                let mut request = request;
-                request.settings.max_tokens = Some(written);
-                reply.usage = self.shared.ports.model.estimate(&request);
-            }
-            used = reply.usage;
+            reply.usage = used;
         }
         let took = clock.now().0.saturating_sub(began.0);
         (reply, before.plus(Spent::request(used, took)))

@@ -11,7 +11,7 @@ use polis_domain::{
     Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice, ToolList,
     Usage,
 };
-use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta, estimate_tokens};
+use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta};
 
 use super::Turn;
 use super::journal::Entry;
@@ -233,6 +233,7 @@ impl Turn {
             id,
             thread: &self.start.thread,
             used: Usage::default(),
+            written: 0,
             over: false,
             is_aside: request.aside,
             on_delta,
@@ -251,18 +252,22 @@ impl Turn {
         };
         publisher.over = true;
         match &mut reply {
-            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), reply),
+            Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), publisher.written),
             Ok(_) => {}
-            Err(error) => publisher.publish(&Delta::Error(Failure::new(error.code(), error.to_string()))),
+            Err(error) => {
+                publisher.publish(&Delta::Error(Failure::new(error.code(), error.to_string())));
+                // What broke off within the reply is paid for like a whole one, and few vendors get to report it.
+                if publisher.used == Usage::default() && publisher.written > 0 {
+                    publisher.used = self.guess(request.clone(), publisher.written);
+                }
+            }
         }
         let used = reply.as_ref().map_or(publisher.used, |reply| reply.usage);
         (reply, used)
     }
 
     /// Estimates the usage of a reply whose vendor does not report it, so that such calls count against budgets too.
-    fn guess(&self, mut request: ModelRequest, reply: &Reply) -> Usage {
-        let calls = reply.tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
-        let written = estimate_tokens(&reply.text) + estimate_tokens(&reply.reasoning) + calls.sum::<u64>();
+    fn guess(&self, mut request: ModelRequest, written: u64) -> Usage {
         request.settings.max_tokens = Some(u32::try_from(written).unwrap_or(u32::MAX));
         self.start.shared.ports.model.estimate(&request)
     }
@@ -297,6 +302,8 @@ struct DeltaPublisher<'a> {
     thread: &'a ThreadId,
     /// The usage that the vendor has reported so far.
     used: Usage,
+    /// An estimate of the tokens that have come so far.
+    written: u64,
     over: bool,
     /// Whether the reply is internal and not shown to watchers.
     is_aside: bool,
@@ -313,6 +320,7 @@ impl DeltaPublisher<'_> {
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
             }
+            self.written += delta.estimate_tokens();
             collector.push(delta);
         }
         collector.finish().map(Reply::without_torn_call)

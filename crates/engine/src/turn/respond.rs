@@ -6,13 +6,19 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, Failure, Message, MessageId, MessagePatch, Meta, Origin, ReplyTo, Response, ResponseParts, Sender, SubThreadRequest,
-    TurnResult, Usage,
+    Act, Artifact, Failure, Message, MessageId, MessagePatch, Meta, Origin, ReplyTo, Response, ResponseParts, Sender,
+    SubThreadRequest, TurnResult, Usage,
 };
 use serde::Serialize;
 
 use super::Turn;
 use crate::text::{WAIT, WAIT_NESTED};
+
+/// The media type of a long answer.
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Of a text that is too long, a message keeps this part of what it may hold: all models that read the message see it again.
+const KEPT_PART: usize = 4;
 
 impl Turn {
     /// Turns the response of a handler into the result that settles the turn.
@@ -28,6 +34,9 @@ impl Turn {
         let mut parts = response.into_parts();
         if !parts.next_tasks.is_empty() && self.origin != Origin::Inbox {
             return TurnResult::Failed(next_tasks_in_unit());
+        }
+        if !parts.silent && parts.text.len() > self.start.limits.text_bytes {
+            Box::pin(self.shorten(&mut parts)).await;
         }
         let has_nothing_to_update = parts.silent || parts.message_update.is_none();
         if !has_nothing_to_update || parts.sub_thread.is_some() || parts.next_phase.is_some() {
@@ -58,9 +67,29 @@ impl Turn {
         }
     }
 
+    /// Stores a text that is too long for a message as an artifact; the message keeps its beginning and says how to read the
+    /// rest. Without a store the text stays as it is, and the message is refused as too long.
+    async fn shorten(&mut self, parts: &mut ResponseParts) {
+        let text = std::mem::take(&mut parts.text);
+        let Ok(artifact) = self.put_artifact("answer.txt", PLAIN, text.as_bytes()).await else {
+            parts.text = text;
+            return;
+        };
+        let beginning = &text[..text.floor_char_boundary(self.start.limits.text_bytes / KEPT_PART)];
+        let id = artifact.id;
+        parts.text = format!(
+            "{beginning}\n\n[The text goes on: all of it is {artifact}, which get_artifact reads, and `polis artifacts get {id}`.]"
+        );
+        let attached: Vec<_> = Artifact::attached(&parts.meta).into_iter().chain([artifact]).collect();
+        Artifact::attach(&mut parts.meta, &attached);
+    }
+
     /// Carries out the response of a unit's handler and returns the bot message that the sub-thread then has (R125).
     pub(super) async fn carry_out_in_unit(&mut self, response: Response) -> Result<Arc<Message>, Failure> {
         let mut parts = response.into_parts();
+        if !parts.silent && parts.text.len() > self.start.limits.text_bytes {
+            self.shorten(&mut parts).await;
+        }
         if !parts.next_tasks.is_empty() {
             return Err(next_tasks_in_unit());
         }

@@ -131,3 +131,45 @@ async fn a_tool_reaches_the_store_and_its_result_names_what_it_made() {
     assert_eq!(ask(&society, vec![Op::Call(vec![("make".into(), "".into())])]).await.unwrap(), "made");
     assert_eq!(&*society.listing().list(0, 1).await.0[0].artifact.name, "made.txt");
 }
+
+/// Says more than a message holds.
+struct Talkative;
+
+impl Agent for Talkative {
+    async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> {
+        Ok(Response::new(long_answer()))
+    }
+}
+
+/// More than 256 KiB; a character may not be cut in two.
+fn long_answer() -> String {
+    "很长".repeat(60_000)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_too_long_for_a_message_is_kept_with_its_beginning_in_the_thread() {
+    let bed = Bed::new();
+    let cast = Cast::new().with(ProgrammedAgent::NAME, Talkative);
+    let society = Society::open("main".into(), bed.ports(bed.log.clone()), cast.clone(), bed.options.clone()).await.unwrap();
+    let said = answer(&society, &society.submit("go").await.unwrap()).await.unwrap();
+    let id = Hasher::id_of(long_answer().as_bytes());
+    let (beginning, note) = said.split_once("\n\n[").unwrap();
+    assert!(long_answer().starts_with(beginning) && beginning.len() > 60_000 && said.len() < 70_000, "{}", said.len());
+    let want = format!(
+        "The text goes on: all of it is artifact {id} (answer.txt, text/plain; charset=utf-8, 360000 bytes), which get_artifact reads, and `polis artifacts get {id}`.]"
+    );
+    assert_eq!(note, want);
+    assert!(bed.artifacts.holds(&id));
+    let settled = bed.events().into_iter().find_map(|recorded| match recorded.event {
+        Event::TurnSettled { message, .. } => message,
+        _ => None,
+    });
+    let attached = Artifact::attached(&settled.unwrap().meta);
+    assert_eq!(attached.iter().map(|artifact| artifact.id).collect::<Vec<_>>(), [id]);
+
+    // Where nothing can be kept, it is refused as before.
+    let bed = Bed::new();
+    let ports = Ports { artifacts: Arc::new(polis_ports::NoArtifacts), ..bed.ports(bed.log.clone()) };
+    let society = Society::open("main".into(), ports, cast, bed.options.clone()).await.unwrap();
+    assert_eq!(answer(&society, &society.submit("go").await.unwrap()).await.unwrap_err(), "text_too_long");
+}

@@ -1,14 +1,17 @@
 //! Models that fail, and budgets that run out: seen from the society, in virtual time.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::stream;
 use polis_domain::{
     AgentId, Attempt, Budget, BudgetScope, Budgets, Event, Failure, Finish, OpenKind, Outcome, Resolution, Response, Stage,
     Target, Usage, Verdict,
 };
 use polis_engine::{Agent, Cast, Ports, Society, Turn};
-use polis_ports::{ChatMessage, Delta, Frame, ModelError, ModelRequest};
+use polis_ports::{ChatMessage, Delta, DeltaStream, Frame, Model, ModelError, ModelRequest};
 use polis_testkit::{Op, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
 use proptest::prelude::*;
 
@@ -445,6 +448,31 @@ async fn a_form_that_a_provider_refuses_is_an_attempt_and_the_next_one_follows_a
     let logged: Vec<_> = logged.iter().map(|attempt| (&*attempt.failure.code, attempt.delay_ms)).collect();
     assert_eq!(logged, [("model_adapted", 0)]);
     assert_eq!(requests(&society).await, 2);
+}
+
+/// Breaks off once within its reply and then answers.
+#[derive(Default)]
+struct BreaksOff(AtomicUsize);
+
+#[async_trait]
+impl Model for BreaksOff {
+    async fn stream(&self, _: ModelRequest) -> Result<DeltaStream, ModelError> {
+        let words = Ok(Delta::Content("words ".repeat(100)));
+        let cut = Err(ModelError::Cut { reason: "the connection was lost".to_owned() });
+        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let answer = [Ok(Delta::Content("yes".to_owned())), Ok(Delta::Done(Finish::Stop))];
+        Ok(Box::pin(stream::iter(if is_first { vec![words, cut] } else { answer.into() })))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_breaks_off_is_counted_although_the_vendor_does_not_report_it() {
+    let bed = Bed::new();
+    let ports = Ports { model: Arc::new(BreaksOff::default()), ..bed.ports(bed.log.clone()) };
+    let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+    assert_eq!(ask(&society, vec![Op::Think("x".into())]).await.unwrap(), "yes");
+    let spent = society.look(|spine| spine.ledger[&BudgetScope::Society].spent).await.unwrap();
+    assert!(spent.requests == 2 && spent.tokens > 100, "{spent:?}");
 }
 
 async fn requests(society: &Society) -> u64 {

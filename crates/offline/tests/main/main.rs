@@ -359,3 +359,70 @@ async fn what_is_not_understood_is_said_and_not_passed_over() {
     has(&answer, &["Asia/Tokyo", "I did not understand the part “write me a poem”"]);
     has(&folder.answer("analyse missing.csv").await, &["There is no file `missing.csv`", "none is called nearly so"]);
 }
+
+#[tokio::test]
+async fn a_comma_within_a_question_about_a_table_does_not_part_it() {
+    let sales = "city,quantity,amount\nUlm,2,20\nUlm,5,70\nBerlin,1,10\nBerlin,6,80\nParis,4,90\n";
+    let mut folder = Folder::of([("sales.csv", sales), ("销售.csv", "城市,数量,金额\n北京,2,20\n北京,5,70\n上海,6,80\n")]);
+    for asked in [
+        "average amount by city in sales.csv, where quantity > 3",
+        "In sales.csv, what is the average amount by city where quantity > 3?",
+        "sales.csv 里数量大于 3 的平均金额，按城市",
+    ] {
+        let answer = folder.answer(asked).await;
+        has(&answer, &["| Paris | 1 | 90 |", "| Berlin | 1 | 80 |", "| Ulm | 1 | 70 |", "3"]);
+        assert_eq!(answer.matches("sales.csv").count(), 1, "one question has one answer: {answer}");
+    }
+    has(&folder.answer("销售.csv 里数量大于 3 的平均金额，按城市").await, &["| 上海 | 1 | 80 |", "| 北京 | 1 | 70 |"]);
+    let two = folder.answer("sum amount in sales.csv, how many files are here").await;
+    has(&two, &["sum of amount: 270", "2 files"]);
+}
+
+#[tokio::test]
+async fn marks_are_searched_for_as_they_are_written() {
+    let arguments = |text: &str| json!({ "text": text, "path": "." });
+    for (asked, text) in [
+        ("find all TODOs in this folder", "TODO"),
+        ("find the word milk in this folder", "milk"),
+        ("查找所有 TODO", "TODO"),
+        ("find cats in this folder", "cats"),
+    ] {
+        let reply = reply(asking(asked, TOOLS)).await;
+        let sent: Value = serde_json::from_str(&reply.tool_calls[0].arguments).unwrap();
+        assert_eq!((&*reply.tool_calls[0].name, &sent["text"]), ("search_files", &arguments(text)["text"]), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_note_on_a_result_is_no_row_of_a_table() {
+    let mut request = asking("how many rows are in a.csv", &["read_file"]);
+    let first = reply(request.clone()).await;
+    request.messages.push(ChatMessage::said(&first));
+    let noted = "x,y\n1,2\n3,4\n\n\n[Not called again: the same call gave this before, and nothing was written since. If you \
+                 need it anew, call with \"fresh\" and say why.]";
+    request.messages.push(ChatMessage::result(&first.tool_calls[0], &CallResult::good(noted)));
+    has(&reply(request).await.text, &["2"]);
+}
+
+#[tokio::test]
+async fn what_is_not_done_ends_as_a_refusal() {
+    for (asked, finish) in [
+        ("tell me a joke", Finish::Refusal),
+        ("讲个笑话", Finish::Refusal),
+        ("what is the date tomorrow", Finish::Refusal),
+        ("compute 6 * 7. write me a poem", Finish::Refusal),
+        ("hello", Finish::Stop),
+        ("what can you do?", Finish::Stop),
+        ("6 * 7", Finish::Stop),
+    ] {
+        assert_eq!(reply(asking(asked, TOOLS)).await.finish, finish, "{asked}");
+    }
+    let mut folder = Folder::of([("sales.csv", "city,amount\nParis,10\n")]);
+    let replies = folder.converse(&mut asking("sum amount in sales.csv for Tokyo", TOOLS)).await;
+    assert_eq!(replies.last().unwrap().finish, Finish::Refusal);
+    let aside = ModelRequest { aside: true, ..asking("tell me a joke", TOOLS) };
+    assert_eq!(reply(aside).await.finish, Finish::Stop, "what an agent asks for itself is used as it is");
+    assert_eq!(reply(asking("tell me a joke", &[])).await.finish, Finish::Stop, "words alone are wanted");
+    let attached = "6 * 7\n[sent along: artifact 7654d9 (picture; charset=utf-8, 9 bytes)]";
+    assert_eq!(reply(asking(attached, TOOLS)).await.text, "(offline model) 6 × 7 = 42");
+}

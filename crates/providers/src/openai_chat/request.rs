@@ -144,7 +144,7 @@ impl Serialize for Messages<'_> {
             _ => (!self.0.system.is_empty()).then_some(Content::Prompt(&self.0.system)),
         };
         let system = system.map(|content| Message { content: Some(content), ..text_message("system", "") });
-        let messages = self.0.messages.iter().map(|each| message(each, self.1.wants_reasoning));
+        let messages = self.0.messages.iter().map(|each| message(each, self.1));
         serializer.collect_seq(system.into_iter().chain(messages))
     }
 }
@@ -208,20 +208,20 @@ fn text_message<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Mes
     }
 }
 
-fn message(message: &ChatMessage, wants_reasoning: bool) -> Message<'_> {
+fn message(message: &ChatMessage, quirks: Quirks) -> Message<'_> {
     match message {
         ChatMessage::User { text, images } if images.is_empty() => text_message("user", &**text),
         ChatMessage::User { text, images } => {
             Message { content: Some(Content::Parts(content_parts(text, images))), ..text_message("user", &**text) }
         }
         ChatMessage::Assistant { text, tool_calls, echo, .. } if tool_calls.is_empty() => {
-            Message { reasoning_details: echoed_details(echo.as_ref()), ..text_message("assistant", &**text) }
+            Message { reasoning_details: echoed_details(echo.as_ref(), quirks), ..text_message("assistant", &**text) }
         }
         ChatMessage::Assistant { text, reasoning, tool_calls, echo } => Message {
             content: (!text.is_empty()).then(|| Content::Text(Cow::Borrowed(&**text))),
             // An empty one is sent too: some refuse a call without it.
-            reasoning_content: wants_reasoning.then_some(&**reasoning),
-            reasoning_details: echoed_details(echo.as_ref()),
+            reasoning_content: quirks.wants_reasoning.then_some(&**reasoning),
+            reasoning_details: echoed_details(echo.as_ref(), quirks),
             tool_calls: tool_calls.iter().map(call).collect(),
             ..text_message("assistant", "")
         },
@@ -231,8 +231,8 @@ fn message(message: &ChatMessage, wants_reasoning: bool) -> Message<'_> {
     }
 }
 
-fn echoed_details(echo: Option<&Arc<Value>>) -> Option<&Vec<Value>> {
-    echoed_items(DIALECT, echo)
+fn echoed_details(echo: Option<&Arc<Value>>, quirks: Quirks) -> Option<&Vec<Value>> {
+    echoed_items(DIALECT, echo).filter(|_| quirks.wants_details)
 }
 
 fn content_parts(text: &str, images: &[Image]) -> Vec<Value> {

@@ -9,6 +9,7 @@ mod emulated_tools;
 mod endpoints;
 mod failing;
 mod fixtures;
+mod golden;
 mod hostile;
 mod models;
 mod parallel_streams;

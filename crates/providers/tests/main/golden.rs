@@ -1,0 +1,191 @@
+//! The body that each vendor is sent for one rich conversation: kept in a file each, and checked against the types of the vendors'
+//! own SDKs where there are any.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p polis-providers --test main golden` writes the files anew. The folder with the SDKs is made by
+//! `cargo xtask test`; without it that test is skipped.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use polis_domain::{EffectClass, ToolCall};
+use polis_ports::{ChatMessage, Effort, Format, Model, ModelRequest, ToolSpec};
+use polis_providers::Dialect;
+use polis_providers::vendors::{self, VENDORS, Vendor};
+use serde_json::{Value, json};
+
+use crate::server::{Seen, Server, Step, response};
+
+/// Names the folder with the SDKs.
+const SDKS: &str = "POLIS_TEST_SDKS";
+
+/// The model of vendors that have no usual one.
+const LOCAL_MODEL: &str = "gpt-oss-20b";
+
+/// What one vendor's model would want back with its reasoning.
+fn echo(dialect: Dialect) -> Option<Arc<Value>> {
+    let (name, items) = match dialect {
+        Dialect::OpenAiChat => {
+            ("openai_chat", json!([{ "type": "reasoning.text", "index": 0, "text": "I need both.", "signature": "s" }]))
+        }
+        Dialect::OpenAiResponses => (
+            "openai_responses",
+            json!([
+                { "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" },
+                { "type": "function_call", "call_id": "call_PTLP8xhu3uwZk4l3nlnrrJha" },
+                { "type": "function_call", "call_id": "functions.read:1" },
+            ]),
+        ),
+        Dialect::Anthropic => (
+            "anthropic",
+            json!([
+                { "type": "thinking", "thinking": "I need both.", "signature": "s" },
+                { "type": "tool_use", "id": "call_PTLP8xhu3uwZk4l3nlnrrJha", "name": "read", "input": { "path": "a.txt" } },
+                { "type": "tool_use", "id": "functions.read:1", "name": "read", "input": { "path": "b.txt" } },
+            ]),
+        ),
+        Dialect::Gemini => (
+            "gemini",
+            json!([
+                { "functionCall": { "id": "call_PTLP8xhu3uwZk4l3nlnrrJha", "name": "read", "args": { "path": "a.txt" } }, "thoughtSignature": "cw==" },
+                { "functionCall": { "id": "functions.read:1", "name": "read", "args": { "path": "b.txt" } } },
+            ]),
+        ),
+        Dialect::Ollama => return None,
+    };
+    Some(Arc::new(json!({ "dialect": name, "items": items })))
+}
+
+/// A system prompt, a tool, two parallel calls with ids of other vendors, a result and a failure, reasoning, a shape, an effort and
+/// limits.
+fn conversation(model: String, dialect: Dialect) -> ModelRequest {
+    let call = |id: &str, path: &str| ToolCall {
+        id: id.into(),
+        name: "read".into(),
+        arguments: json!({ "path": path }).to_string().into(),
+    };
+    let result = |id: &str, content: &str, is_error| ChatMessage::Tool {
+        call_id: id.into(),
+        name: "read".into(),
+        content: content.into(),
+        is_error,
+    };
+    let schema = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
+    ModelRequest {
+        model: model.into(),
+        system: "Be brief.".into(),
+        messages: vec![
+            ChatMessage::user("Hello."),
+            ChatMessage::assistant("Hello. What is it about?"),
+            ChatMessage::user("比较 a.txt 和 b.txt。"),
+            ChatMessage::Assistant {
+                text: "I read both.".into(),
+                reasoning: "I need both.".into(),
+                tool_calls: vec![call("call_PTLP8xhu3uwZk4l3nlnrrJha", "a.txt"), call("functions.read:1", "b.txt")],
+                echo: echo(dialect),
+            },
+            result("call_PTLP8xhu3uwZk4l3nlnrrJha", "one", false),
+            result("functions.read:1", "no such file", true),
+        ],
+        tools: Arc::new([ToolSpec {
+            name: "read".into(),
+            description: "Reads a file.".to_owned(),
+            parameters: schema("path"),
+            class: EffectClass::Read,
+            volatile: false,
+        }]),
+        format: Some(Arc::new(Format { name: "answer".to_owned(), schema: schema("difference") })),
+        effort: Some(Effort::Medium),
+        temperature: Some(0.5),
+        max_tokens: Some(9_000),
+        ..ModelRequest::default()
+    }
+}
+
+/// What a vendor is sent.
+async fn body(vendor: &Vendor) -> Value {
+    let mut server = Server::start(vec![Step::Send(response(400, "text/plain", b"enough", 9))]).await;
+    let set = [(vendor.key_variable.to_owned(), "k".to_owned()), (vendor.base_url_variable(), server.base_url.clone())];
+    let lookup = |name: &str| set.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    let model = format!("{}/{}", vendor.name, vendor.default_model.unwrap_or(LOCAL_MODEL));
+    let models = vendors::open(Some(&model), &lookup).await.unwrap();
+    assert!(models.stream(conversation(model, vendor.dialect)).await.is_err());
+    loop {
+        if let Seen::Request { body, .. } = server.seen().await {
+            return serde_json::from_str(&body).unwrap();
+        }
+    }
+}
+
+/// JSON with a line for each field, and one for each message and tool.
+fn in_lines(body: &Value) -> String {
+    let mut text = String::from("{");
+    for (number, (name, value)) in body.as_object().unwrap().iter().enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        let value = match value {
+            Value::Array(items) => {
+                let items: Vec<String> = items.iter().map(|item| format!("\n    {item}")).collect();
+                format!("[{}\n  ]", items.join(","))
+            }
+            value => value.to_string(),
+        };
+        write!(text, "{comma}\n  \"{name}\": {value}").unwrap();
+    }
+    text + "\n}\n"
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[tokio::test]
+async fn every_vendor_is_sent_the_body_in_its_file() {
+    let updates = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut changed = Vec::new();
+    for vendor in VENDORS {
+        let file = folder().join(format!("{}.json", vendor.name));
+        let sent = in_lines(&body(vendor).await);
+        if updates {
+            std::fs::write(&file, &sent).unwrap();
+        } else if std::fs::read_to_string(&file).unwrap_or_default() != sent {
+            changed.push(format!("{}:\n{sent}", vendor.name));
+        }
+    }
+    assert!(changed.is_empty(), "other bodies than in tests/golden; UPDATE_GOLDEN=1 writes them:\n{}", changed.join("\n"));
+    let files = std::fs::read_dir(folder()).unwrap().filter(|file| {
+        let name = file.as_ref().unwrap().file_name().into_string().unwrap();
+        name.ends_with(".json")
+    });
+    assert_eq!(files.count(), VENDORS.len(), "a file for each vendor, and no other");
+}
+
+/// The ids that Mistral takes, on the wire.
+#[tokio::test]
+async fn mistral_gets_ids_of_nine_letters_and_digits_for_calls_of_other_vendors() {
+    let sent = body(VENDORS.iter().find(|vendor| vendor.name == "mistral").unwrap()).await;
+    let calls = sent["messages"][4]["tool_calls"].as_array().unwrap().clone();
+    let ids: Vec<&str> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
+    assert!(ids.iter().all(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{ids:?}");
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!([&sent["messages"][5]["tool_call_id"], &sent["messages"][6]["tool_call_id"]], [&json!(ids[0]), &json!(ids[1])]);
+}
+
+#[test]
+fn the_official_sdks_take_the_bodies() {
+    let Some(sdks) = std::env::var_os(SDKS) else {
+        let name = "the_official_sdks_take_the_bodies";
+        writeln!(std::io::stderr(), "skipped: {name}: {SDKS} names no folder; cargo xtask test makes one").unwrap();
+        return;
+    };
+    let dialects = VENDORS.iter().map(|vendor| (vendor.name.to_owned(), Value::from(format!("{:?}", vendor.dialect))));
+    let dialects = Value::Object(dialects.collect());
+    let mut python = Command::new("python3");
+    python.arg(folder().join("check.py")).arg(folder()).arg(dialects.to_string()).env("PYTHONPATH", sdks);
+    let output = python.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let checked = said.lines().filter(|line| line.starts_with("ok ")).count();
+    assert_eq!(checked, VENDORS.len(), "{said}");
+}
