@@ -136,7 +136,7 @@ pub(super) fn settings(
 }
 
 /// Refuses settings with a value that they cannot have.
-pub fn check_settings(settings: &ModelSettings) -> Result<(), ApiError> {
+pub(super) fn check_settings(settings: &ModelSettings) -> Result<(), ApiError> {
     settings.check().map_err(|bad| ApiError::bad_request("bad_setting", bad.to_string()))
 }
 
