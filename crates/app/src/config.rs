@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use polis_agents::workflow::RunSettings;
 use polis_api::AskAboutPlans;
-use polis_domain::{Budgets, SocietyId};
+use polis_domain::{Budgets, ModelSettings, SocietyId};
 use polis_engine::{ForkError, is_society_name};
-use polis_providers::Rate;
+use polis_providers::{ModelLine, Rate};
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 
@@ -59,6 +59,10 @@ pub(crate) struct Config {
     pub(crate) rates: Vec<(String, Rate)>,
     /// A table of prices of one's own.
     pub(crate) prices: Option<PathBuf>,
+    /// How models are called, where nothing else is said.
+    pub(crate) model_settings: ModelSettings,
+    /// What the user says about models, by name.
+    pub(crate) model_lines: BTreeMap<String, ModelLine>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
     /// Models that have no tools of their own.
@@ -192,6 +196,8 @@ impl Config {
             budget_flag: with.and_then(|with| with.budget),
             rates: file.providers.iter().filter_map(|(name, it)| Some((name.get_ref().clone(), it.rate()?))).collect(),
             prices: file.prices,
+            model_settings: file.model_settings,
+            model_lines: file.models,
             workspace: PathBuf::new(),
             listen,
             emulated_tools: file.emulated_tools,

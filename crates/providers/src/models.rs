@@ -7,12 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
+use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
 use tokio::time::Instant;
 
-use crate::prices::window;
+use crate::local_servers::FoundModel;
+use crate::model_list::VendorModel;
+use crate::model_table::{ModelTable, known_effort};
 use crate::vendors::{self, OpenError};
-use crate::{EmulatedTools, GuardedModel, Price, Prices, Rate, RemoteModel};
+use crate::{EmulatedTools, GuardedModel, ModelLine, Price, Prices, Rate, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -23,6 +25,9 @@ pub struct Models {
     vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
     remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
     prices: Arc<Prices>,
+    table: Arc<ModelTable>,
+    /// Why the default answers, where nobody has chosen it.
+    choice: Option<String>,
 }
 
 /// A model that a vendor offers.
@@ -30,8 +35,8 @@ pub struct Models {
 pub struct ListedModel {
     /// Its `vendor/name`.
     pub model: String,
-    /// Tokens that it sees at once, if that is known.
-    pub window: Option<u64>,
+    /// What it can do, as far as it is known.
+    pub capabilities: Capabilities,
     /// What it costs, if that is known.
     pub price: Option<Price>,
 }
@@ -54,7 +59,34 @@ impl Models {
         vendors: BTreeMap<&'static str, Result<Arc<dyn Model>, OpenError>>,
         remotes: BTreeMap<&'static str, Arc<RemoteModel>>,
     ) -> Self {
-        Self { default: default.into(), vendors, remotes, prices: Arc::default() }
+        let (prices, table) = (Arc::default(), Arc::default());
+        Self { default: default.into(), vendors, remotes, prices, table, choice: None }
+    }
+
+    /// The same models, of which the default was found on this machine.
+    #[must_use]
+    pub(crate) fn found(self, found: Option<FoundModel>) -> Self {
+        let Some(FoundModel { vendor, reason, listed, .. }) = found else { return self };
+        for VendorModel { name, capabilities, .. } in listed {
+            self.table.note(format!("{vendor}/{name}"), capabilities);
+        }
+        Self { choice: Some(reason), ..self }
+    }
+
+    /// Why the default answers, where nobody has chosen it.
+    pub fn choice(&self) -> Option<&str> {
+        self.choice.as_deref()
+    }
+
+    /// The same models with what the user says about them, by name, and with these settings for all of them.
+    #[must_use]
+    pub fn with_table(self, lines: BTreeMap<String, ModelLine>, settings: ModelSettings) -> Self {
+        Self { table: Arc::new(self.table.with_lines(lines, settings)), ..self }
+    }
+
+    /// The price of a model: the user's, else the one of the table.
+    fn price(&self, model: &str) -> Option<Price> {
+        self.table.price(model).or_else(|| self.prices.of(model).copied())
     }
 
     /// The same models at other prices.
@@ -147,7 +179,12 @@ impl Models {
             (None, Some(Err(error))) => return Err(rejected(error)),
             (None, _) => Vec::new(),
         };
-        Ok(models.into_iter().map(|(model, window)| self.describe(format!("{name}/{model}"), window)).collect())
+        let describe = |VendorModel { name: model, capabilities, price }| {
+            let model = format!("{name}/{model}");
+            self.table.note(model.clone(), capabilities);
+            self.describe(model, price)
+        };
+        Ok(models.into_iter().map(describe).collect())
     }
 
     /// Asks a model for a word, to see whether it answers. This costs a little.
@@ -163,8 +200,20 @@ impl Models {
         Ok(ModelCheck { model: reply.model, usage: reply.usage, took: started.elapsed() })
     }
 
-    fn describe(&self, model: String, reported_window: Option<u64>) -> ListedModel {
-        ListedModel { window: reported_window.or_else(|| window(&model)), price: self.prices.of(&model).copied(), model }
+    fn describe(&self, model: String, reported: Option<Price>) -> ListedModel {
+        let price = self.table.price(&model).or(reported).or_else(|| self.prices.of(&model).copied());
+        ListedModel { capabilities: self.table.capabilities(&model), price, model }
+    }
+
+    /// A request with the settings of the configuration, as far as the model knows them.
+    fn with_settings(&self, request: &mut ModelRequest) -> Capabilities {
+        let capabilities = self.capabilities(&request.model);
+        let lower = self.table.settings(&request.model);
+        let is_internal = request.aside || request.format.is_some();
+        let lower = if is_internal { lower.for_internal_call() } else { lower };
+        request.settings = std::mem::take(&mut request.settings).over(&lower);
+        request.settings.effort = request.settings.effort.and_then(|effort| known_effort(effort, &capabilities));
+        capabilities
     }
 
     /// The vendor that a request means, and the whole name of its model.
@@ -182,14 +231,21 @@ impl Model for Models {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let (vendor, full) = self.resolve(&request.model).map_err(|error| rejected(&error))?;
         request.model = full.clone();
+        let capabilities = self.with_settings(&mut request);
         let deltas = match self.vendors.get(vendor) {
+            // One that is known to have no tools is not asked in vain.
+            Some(Ok(model)) if capabilities.tools == Some(false) && !request.tools.is_empty() => {
+                EmulatedTools::new(model.clone()).stream(request).await?
+            }
             Some(Ok(model)) => model.stream(request).await?,
             Some(Err(error)) => return Err(rejected(error)),
             None => return Err(rejected(&OpenError::Unknown { model: request.model.to_string() })),
         };
-        let prices = self.prices.clone();
+        let price = self.price(&full);
         Ok(Box::pin(deltas.map(move |delta| match delta {
-            Ok(Delta::Usage(usage)) => Ok(Delta::Usage(prices.priced(&full, usage))),
+            Ok(Delta::Usage(usage)) => {
+                Ok(Delta::Usage(Usage { cost_nanos: price.map_or(0, |price| price.nanos(&usage)), ..usage }))
+            }
             delta => delta,
         })))
     }
@@ -197,7 +253,7 @@ impl Model for Models {
     fn estimate(&self, request: &ModelRequest) -> Usage {
         let usage = request.estimate();
         match self.resolve(&request.model) {
-            Ok((_, model)) => self.prices.priced(&model, usage),
+            Ok((_, model)) => Usage { cost_nanos: self.price(&model).map_or(0, |price| price.nanos(&usage)), ..usage },
             Err(_) => usage,
         }
     }
@@ -211,8 +267,10 @@ impl Model for Models {
     }
 
     fn window(&self, model: &str) -> Option<u64> {
-        let (vendor, model) = self.resolve(model).ok()?;
-        let opened = self.vendors.get(vendor).and_then(|opened| opened.as_ref().ok());
-        opened.and_then(|opened| opened.window(&model)).or_else(|| window(&model))
+        self.resolve(model).ok().and_then(|(_, model)| self.table.window(&model))
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.resolve(model).map(|(_, model)| self.table.capabilities(&model)).unwrap_or_default()
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
+use crate::local_servers::{self, SERVERS, SWITCH};
 use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
 use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
@@ -15,10 +15,10 @@ use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
 
-const OLLAMA: &str = "ollama";
-
-/// How long we look for an Ollama on this machine.
-const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+pub(crate) const OLLAMA: &str = "ollama";
+pub(crate) const LM_STUDIO: &str = "lmstudio";
+pub(crate) const LLAMA_CPP: &str = "llamacpp";
+pub(crate) const VLLM: &str = "vllm";
 
 /// One vendor.
 #[derive(Debug)]
@@ -179,9 +179,9 @@ pub const VENDORS: &[Vendor] = &[
         more_variables: &["OLLAMA_HOST"],
         ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"))
     },
-    local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1")),
-    Vendor { quirks: TEMPLATE, ..local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")) },
-    Vendor { quirks: TEMPLATE, ..local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")) },
+    local(LM_STUDIO, &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1")),
+    Vendor { quirks: TEMPLATE, ..local(VLLM, &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1")) },
+    Vendor { quirks: TEMPLATE, ..local(LLAMA_CPP, &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1")) },
     local("openai-compatible", &[], "OPENAI_COMPATIBLE_API_KEY", None),
 ];
 
@@ -341,20 +341,26 @@ fn ollama_address(host: &str) -> String {
 /// Looks up an environment variable, or what a configuration says in its place.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else an Ollama
-/// that runs on this machine, else the offline model. The other vendors that are set up can be asked by name as well.
+/// Opens `model` (`vendor/name`, or a vendor alone, or `offline`); with none, the first vendor whose key is set, else a
+/// server of models that runs on this machine, else the offline model. The other vendors that are set up can be asked by name as well.
 pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
     let http = HttpClient::new(HttpOptions::new(Environment::from_variables(variable)));
     let opened: BTreeMap<_, _> =
         VENDORS.iter().map(|vendor| (vendor.name, vendor.open(&http, variable).map(Arc::new))).collect();
     let configured = model.map(str::trim).filter(|model| !model.is_empty()).map(resolve).or(first_with_key(variable).map(Ok));
-    let address = VENDORS.iter().find(|vendor| vendor.name == OLLAMA).and_then(|vendor| vendor.address(variable));
-    let is_near = address.is_none_or(|(_, address)| is_loopback(&address));
+    let looks = filled(variable, SWITCH).is_none_or(|word| word.trim() != "off");
     async move {
-        let near = opened.get(OLLAMA).and_then(|ollama| ollama.as_ref().ok()).filter(|_| is_near);
-        let (vendor, default) = match (configured, near) {
+        let near = |name: &&'static str| {
+            let remote = opened.get(name)?.as_ref().ok()?;
+            (looks && is_loopback(remote.base_url())).then(|| (*name, remote.clone()))
+        };
+        let found = match &configured {
+            None => local_servers::find(SERVERS.iter().filter_map(|name| near(&name)).collect()).await,
+            Some(_) => None,
+        };
+        let (vendor, default) = match (configured, &found) {
             (Some(chosen), _) => chosen?,
-            (None, Some(ollama)) => first_local(ollama).await.unwrap_or((OFFLINE, OFFLINE.into())),
+            (None, Some(found)) => (found.vendor, found.model.clone()),
             (None, None) => (OFFLINE, OFFLINE.into()),
         };
         let remotes = opened.iter().filter_map(|(name, opened)| Some((*name, opened.as_ref().ok()?.clone()))).collect();
@@ -365,7 +371,7 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
         if let Some(Err(error)) = vendors.get(vendor) {
             return Err(error.clone());
         }
-        Ok(Models::new(default, vendors, remotes))
+        Ok(Models::new(default, vendors, remotes).found(found))
     }
 }
 
@@ -378,13 +384,6 @@ fn offline() -> Result<Arc<dyn Model>, OpenError> {
 #[cfg(not(feature = "offline"))]
 fn offline() -> Result<Arc<dyn Model>, OpenError> {
     Err(OpenError::NoOffline)
-}
-
-/// The first model of an Ollama that runs on this machine; most machines have none.
-async fn first_local(ollama: &RemoteModel) -> Option<(&'static str, Arc<str>)> {
-    let listed = tokio::time::timeout(PROBE_TIMEOUT, ollama.list()).await.ok()?.ok()?;
-    let (name, _) = listed.into_iter().find(|(name, _)| !name.contains("embed"))?;
-    Some((OLLAMA, format!("{OLLAMA}/{name}").into()))
 }
 
 /// Whether a key would be readable on its way: plain http to another machine.
