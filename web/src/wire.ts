@@ -335,6 +335,9 @@ export type Budgets = {
   task: Budget;
 };
 
+/** Whether the vendor caches the beginning of requests, where it can be told. */
+export type CacheMode = "off" | "on" | "long";
+
 /** A tool call. */
 export type Call = {
   /** The arguments as JSON text, exactly as the model wrote them, without the arguments that are meant for the engine. */
@@ -471,6 +474,8 @@ export type Conversation = {
   pinned?: boolean;
   /** The role of its agent. */
   roleId: RoleId;
+  /** How it calls models, where its requests do not say so themselves. */
+  settings?: ModelSettings;
   /** What its agent is doing. */
   status: AgentStatus;
   /** How its requests are done, if they do not say so themselves. */
@@ -487,7 +492,7 @@ export type ConversationChange = {
   archived?: boolean | null;
   /** Whether it is listed before the others. */
   pinned?: boolean | null;
-  /** Its model and strategy, both. */
+  /** Its model, strategy and model settings, all of them. */
   settings?: ConversationSettings | null;
   /** The new title. */
   title?: string | null;
@@ -497,6 +502,8 @@ export type ConversationChange = {
 export type ConversationSettings = {
   /** The model. */
   model?: string | null;
+  /** How models are called. */
+  modelSettings?: ModelSettings;
   /** The strategy: `auto`, `simple`, `template` or `workflow`. */
   strategy?: string | null;
 };
@@ -693,6 +700,9 @@ export type EffectRecord = {
 
 /** How far an effect has got. */
 export type EffectStage = "open" | "ended" | "doubted" | "cleared" | "void";
+
+/** The reasoning effort of a model. */
+export type Effort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
 
 /** A message between agents, or between an agent and the person, with its addresses (D30). */
 export type Envelope = {
@@ -1410,6 +1420,32 @@ export type Messages = {
 /** A dotted place inside a message's meta, such as `meta._thread` or `meta.threads.analysis`. */
 export type MetaPath = string;
 
+/** Settings of model calls. What a vendor does not support is left out of its requests. */
+export type ModelSettings = {
+  /** How long the vendor keeps the beginning of a request. */
+  cache?: CacheMode | null;
+  /** The reasoning effort. */
+  effort?: Effort | null;
+  /** The token limit of each reply. */
+  maxTokens?: number | null;
+  /** Whether a reply may have several calls. */
+  parallelCalls?: boolean | null;
+  /** The seed of sampling. */
+  seed?: number | null;
+  /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+  serviceTier?: string | null;
+  /** Texts that end a reply where they appear; one text or a list. */
+  stop?: OneOrMany;
+  /** The sampling temperature, from 0 to 2. */
+  temperature?: number | null;
+  /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+  thinkingBudget?: number | null;
+  /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+  toolChoice?: string | null;
+  /** The probability mass that is sampled from, above 0 and up to 1. */
+  topP?: number | null;
+};
+
 /** A vendor of models. */
 export type ModelVendor = {
   /** Where it is, if that is the server's own machine. */
@@ -1532,6 +1568,8 @@ export type OrgRole = {
   name: string;
   /** The system prompt of its agents. */
   rolePrompt: string;
+  /** How its agents call models, where a request or its conversation does not say so. */
+  settings?: ModelSettings;
   /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
   /** The system prompt for requests in other languages, by language code such as `zh`. */
@@ -1813,6 +1851,8 @@ export type Role = {
   name: string;
   /** The system prompt of its agents. */
   rolePrompt: string;
+  /** How its agents call models, where a request or its conversation does not say so. */
+  settings?: ModelSettings;
   /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
   /** The system prompt for requests in other languages, by language code such as `zh`. */
@@ -2676,6 +2716,31 @@ export interface Routes {
       model?: string | null;
       /** The role to talk to; that of root if not given. */
       roleId?: string | null;
+      /** How it calls models. */
+      settings?: {
+        /** How long the vendor keeps the beginning of a request. */
+        cache?: "off" | "on" | "long" | null;
+        /** The reasoning effort. */
+        effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+        /** The token limit of each reply. */
+        maxTokens?: number | null;
+        /** Whether a reply may have several calls. */
+        parallelCalls?: boolean | null;
+        /** The seed of sampling. */
+        seed?: number | null;
+        /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+        serviceTier?: string | null;
+        /** Texts that end a reply where they appear; one text or a list. */
+        stop?: string | Array<string>;
+        /** The sampling temperature, from 0 to 2. */
+        temperature?: number | null;
+        /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+        thinkingBudget?: number | null;
+        /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+        toolChoice?: string | null;
+        /** The probability mass that is sampled from, above 0 and up to 1. */
+        topP?: number | null;
+      };
       /** How its requests are done. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** Its title; its id if not given. */
@@ -2689,7 +2754,7 @@ export interface Routes {
     body: undefined;
     answer: Conversation;
   };
-  /** Renames, pins or archives a conversation, or changes its model or strategy. */
+  /** Renames, pins or archives a conversation, or changes its model, strategy or model settings. */
   "POST /api/conversations/{id}": {
     query: undefined;
     body: {
@@ -2699,6 +2764,31 @@ export interface Routes {
       model?: string | null;
       /** Whether it is listed before the others. */
       pinned?: boolean | null;
+      /** How it calls models, all settings; an empty object for those of its role. */
+      settings?: {
+        /** How long the vendor keeps the beginning of a request. */
+        cache?: "off" | "on" | "long" | null;
+        /** The reasoning effort. */
+        effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+        /** The token limit of each reply. */
+        maxTokens?: number | null;
+        /** Whether a reply may have several calls. */
+        parallelCalls?: boolean | null;
+        /** The seed of sampling. */
+        seed?: number | null;
+        /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+        serviceTier?: string | null;
+        /** Texts that end a reply where they appear; one text or a list. */
+        stop?: string | Array<string>;
+        /** The sampling temperature, from 0 to 2. */
+        temperature?: number | null;
+        /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+        thinkingBudget?: number | null;
+        /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+        toolChoice?: string | null;
+        /** The probability mass that is sampled from, above 0 and up to 1. */
+        topP?: number | null;
+      } | null;
       /** How its requests are done. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** The new title, one line of at most 128 characters. */
@@ -2833,6 +2923,31 @@ export interface Routes {
         name: string;
         /** The system prompt of its agents. */
         rolePrompt: string;
+        /** How its agents call models, where a request or its conversation does not say so. */
+        settings?: {
+          /** How long the vendor keeps the beginning of a request. */
+          cache?: "off" | "on" | "long" | null;
+          /** The reasoning effort. */
+          effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+          /** The token limit of each reply. */
+          maxTokens?: number | null;
+          /** Whether a reply may have several calls. */
+          parallelCalls?: boolean | null;
+          /** The seed of sampling. */
+          seed?: number | null;
+          /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+          serviceTier?: string | null;
+          /** Texts that end a reply where they appear; one text or a list. */
+          stop?: string | Array<string>;
+          /** The sampling temperature, from 0 to 2. */
+          temperature?: number | null;
+          /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+          thinkingBudget?: number | null;
+          /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+          toolChoice?: string | null;
+          /** The probability mass that is sampled from, above 0 and up to 1. */
+          topP?: number | null;
+        };
         /** The tools that its agents may use, by name; `*` matches any text. None for all. */
         tools?: Array<string> | null;
         /** The system prompt for requests in other languages, by language code such as `zh`. */
@@ -2912,6 +3027,31 @@ export interface Routes {
       }>;
       /** When to ask about the plans of a new request before they are carried out; at least as often as the server was told to. */
       planApproval?: "never" | "ask" | "always" | null;
+      /** How models are called for it, over the settings of the conversation. */
+      settings?: {
+        /** How long the vendor keeps the beginning of a request. */
+        cache?: "off" | "on" | "long" | null;
+        /** The reasoning effort. */
+        effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+        /** The token limit of each reply. */
+        maxTokens?: number | null;
+        /** Whether a reply may have several calls. */
+        parallelCalls?: boolean | null;
+        /** The seed of sampling. */
+        seed?: number | null;
+        /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+        serviceTier?: string | null;
+        /** Texts that end a reply where they appear; one text or a list. */
+        stop?: string | Array<string>;
+        /** The sampling temperature, from 0 to 2. */
+        temperature?: number | null;
+        /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+        thinkingBudget?: number | null;
+        /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+        toolChoice?: string | null;
+        /** The probability mass that is sampled from, above 0 and up to 1. */
+        topP?: number | null;
+      };
       /** The request that it belongs to; a new one if not given. */
       taskId?: string | null;
       /** What it says. */
@@ -2969,6 +3109,31 @@ export interface Routes {
       planApproval?: "never" | "ask" | "always" | null;
       /** The role to talk to in a new conversation; that of root if not given. */
       roleId?: string | null;
+      /** How models are called for it, over the settings of the conversation. A new conversation keeps them. */
+      settings?: {
+        /** How long the vendor keeps the beginning of a request. */
+        cache?: "off" | "on" | "long" | null;
+        /** The reasoning effort. */
+        effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null;
+        /** The token limit of each reply. */
+        maxTokens?: number | null;
+        /** Whether a reply may have several calls. */
+        parallelCalls?: boolean | null;
+        /** The seed of sampling. */
+        seed?: number | null;
+        /** The vendor's own name for how fast and at what price it serves, such as `flex` or `priority`. */
+        serviceTier?: string | null;
+        /** Texts that end a reply where they appear; one text or a list. */
+        stop?: string | Array<string>;
+        /** The sampling temperature, from 0 to 2. */
+        temperature?: number | null;
+        /** Most tokens of reasoning, for models that take a number; 0 for none. It counts instead of `effort`. */
+        thinkingBudget?: number | null;
+        /** Whether the model must or may not call a tool: `auto`, `none`, `required` or the name of a tool. */
+        toolChoice?: string | null;
+        /** The probability mass that is sampled from, above 0 and up to 1. */
+        topP?: number | null;
+      };
       /** How to go about it: a new conversation keeps it. As the conversation has it when not given, else the agent's own choice. */
       strategy?: "auto" | "simple" | "template" | "workflow" | null;
       /** What is wanted. */

@@ -3,6 +3,7 @@
 #[cfg(feature = "authoring")]
 mod authoring;
 mod conversations;
+mod settings;
 mod trust;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
 pub(crate) use conversations::{ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use settings::assign;
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable runtime for teams of AI agents.
@@ -337,7 +339,7 @@ pub(crate) struct Import {
 
 #[derive(Debug, Args)]
 pub(crate) struct Models {
-    /// List the models of this vendor
+    /// List the models of this vendor; `pull` tells how to get a small model for this machine
     pub(crate) vendor: Option<String>,
 
     /// Print JSON

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use polis_agents::workflow::RunSettings;
 use polis_api::AskAboutPlans;
-use polis_domain::{Budgets, SocietyId};
+use polis_domain::{Budgets, ModelSettings, SocietyId};
 use polis_engine::{ForkError, is_society_name};
 use polis_http::HttpOptions;
+use polis_providers::ModelLine;
 use polis_providers::vendors::VENDORS;
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
@@ -65,6 +66,10 @@ pub(crate) struct Config {
     network: NetworkSection,
     /// A table of prices of one's own.
     pub(crate) prices: Option<PathBuf>,
+    /// How models are called, where nothing else is said.
+    pub(crate) model_settings: ModelSettings,
+    /// What the user says about models, by name.
+    pub(crate) model_lines: BTreeMap<String, ModelLine>,
     pub(crate) workspace: PathBuf,
     pub(crate) listen: SocketAddr,
     /// Models that have no tools of their own.
@@ -201,6 +206,8 @@ impl Config {
             providers,
             network,
             prices: file.prices,
+            model_settings: file.model_settings,
+            model_lines: file.models,
             workspace: PathBuf::new(),
             listen,
             emulated_tools: file.emulated_tools,

@@ -11,9 +11,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polis_domain::{Budget, Budgets, RoleId};
+use polis_domain::{Budget, Budgets, ModelSettings, RoleId};
 use polis_engine::ForkError;
-use polis_providers::vendors;
+use polis_providers::{ModelLine, vendors};
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, RuleAction};
@@ -46,6 +46,12 @@ pub(crate) struct ConfigFile {
     #[serde(default)]
     pub(crate) emulated_tools: Vec<String>,
     pub(crate) prices: Option<PathBuf>,
+    /// How models are called, where nothing else is said.
+    #[serde(default, deserialize_with = "settings")]
+    pub(crate) model_settings: ModelSettings,
+    /// What the user says about models, by name.
+    #[serde(default)]
+    pub(crate) models: BTreeMap<String, ModelLine>,
     #[serde(default)]
     policy: Vec<PolicyEntry>,
     #[serde(default)]
@@ -551,6 +557,13 @@ impl<'de> Deserialize<'de> for BudgetSection {
 
         deserializer.deserialize_any(NoneOrTable)
     }
+}
+
+/// Settings of model calls, checked.
+fn settings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelSettings, D::Error> {
+    let settings = ModelSettings::deserialize(deserializer)?;
+    settings.check().map_err(serde::de::Error::custom)?;
+    Ok(settings)
 }
 
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -7,8 +7,9 @@ use crate::cli::ConversationFlags;
 use crate::error::CliError;
 
 /// The conversation that the person wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum ConversationChoice {
+    #[default]
     New,
     /// The one with the newest message.
     Newest,

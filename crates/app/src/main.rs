@@ -89,7 +89,7 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
     }
     match cli.command {
         Command::Serve(args) => serve::serve(&config, &args).await,
-        Command::Run(args) => run::run(&config, &args.into()).await,
+        Command::Run(args) => run::run(&config, &args.try_into()?).await,
         Command::Chat(args) => chat::chat(&config, &args).await,
         Command::Mcp(_) => mcp::mcp(&config).await,
         Command::Log(args) => log::log(&config, &args).await,

@@ -230,12 +230,7 @@ fn announce(config: &Config, host: &HostSettings) {
     match (host.is_offline, config.models.is_empty()) {
         (true, true) => out::note(&OFFLINE_NOTE.replacen("polis: ", &of, 1)),
         (true, false) => out::note(&OFFLINE_CHOSEN.replacen("polis: ", &of, 1)),
-        (false, true) if host.model.starts_with("ollama/") => {
-            out::note(&format!(
-                "{of}no model is set; {} on this machine answers. Choose with --model vendor/name.",
-                host.model
-            ));
-        }
+        (false, _) if !host.note.is_empty() => out::note(&format!("{of}{}", host.note)),
         (false, _) => {}
     }
 }
@@ -251,7 +246,8 @@ const OFFLINE_CHOSEN: &str = "polis: the offline model answers, as chosen: CSV f
 
 const OFFLINE_NOTE: &str =
     "polis: no model is set, so the offline model answers: CSV files, counts, summaries, arithmetic, the time, reading and writing files.
-polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.";
+polis: for real answers set a vendor's key, for example OPENAI_API_KEY, or choose a model with --model vendor/name or in polis.toml.
+polis: or run a small model on this machine: `ollama pull qwen3:4b` (`polis models pull` tells more).";
 
 struct ModelSetup {
     model: Arc<dyn Model>,
@@ -270,6 +266,7 @@ pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
     let model = config.models.first().map(String::as_str);
     let opened = vendors::open_with(model, &|name| config.variable(name), setup).await.map_err(bad)?;
     let opened = opened.with_emulated_tools(&config.emulated_tools).map_err(bad)?;
+    let opened = opened.with_table(config.model_lines.clone(), config.model_settings.clone());
     config.models.iter().try_for_each(|model| opened.find(model).map(drop)).map_err(bad)?;
     match &config.prices {
         Some(path) => Ok(opened.with_prices(prices(path, &config.trust)?)),
@@ -304,8 +301,21 @@ pub(crate) fn host_settings(models: &Models) -> HostSettings {
     HostSettings {
         model: models.default_name().to_string(),
         is_offline: models.is_offline(),
+        note: choice_note(models),
         vendors,
         ..HostSettings::default()
+    }
+}
+
+/// What the user should know about the model that answers.
+fn choice_note(models: &Models) -> String {
+    let name = models.default_name();
+    match models.choice() {
+        Some(why) => format!("no model is set; {name} answers: {why}. Choose with --model vendor/name."),
+        None if models.capabilities("").tools == Some(false) => {
+            format!("{name} cannot call tools; they are described to it in words, which works less well.")
+        }
+        None => String::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use polis_api::{
     Submit, TaskStatus, Terminate, ThreadPart,
 };
 use polis_client::Client;
-use polis_domain::{CallResult, EffectClass};
+use polis_domain::{CallResult, EffectClass, ModelSettings};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_server::{Access, HostSettings, Listener, PolicyRule, PolicyThen, Security, SocietyState, Token, Vendor};
 use polis_testkit::{
@@ -51,8 +51,12 @@ impl Both {
             why: "to see".to_owned(),
             tainted: false,
         };
-        let about =
-            HostSettings { model: "scripted/one".to_owned(), is_offline: false, vendors: vec![vendor], policy: vec![rule] };
+        let about = HostSettings {
+            model: "scripted/one".to_owned(),
+            vendors: vec![vendor],
+            policy: vec![rule],
+            ..HostSettings::default()
+        };
         let state = SocietyState::new(society.clone(), about);
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, Security::default()).await.unwrap();
@@ -96,9 +100,9 @@ async fn every_operation_answers_alike_in_process_and_over_http() {
         agent_id,
         text,
         task_id: Some("任务-1".into()),
+        settings: ModelSettings::default(),
         plan_approval: None,
         artifacts: Vec::new(),
-        settings: Default::default(),
     };
     let asked = Api::send(local, asked).await.unwrap();
     let done = async |task| {

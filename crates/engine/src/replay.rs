@@ -10,7 +10,8 @@ use polis_domain::{
     ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
-    CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolSpec, Toolbox,
+    CallContext, Caller, Capabilities, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolSpec,
+    Toolbox,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -289,6 +290,10 @@ impl Model for NoCalls<dyn Model> {
 
     fn retries(&self, model: &str) -> Option<u32> {
         self.port.retries(model)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.port.capabilities(model)
     }
 }
 

@@ -6,6 +6,7 @@
 //! a protocol.
 
 mod artifacts;
+mod capabilities;
 mod clock;
 mod guard;
 mod host;
@@ -16,6 +17,7 @@ mod schema;
 mod toolbox;
 
 pub use artifacts::{ArtifactError, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, Window};
+pub use capabilities::Capabilities;
 pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;

@@ -15,7 +15,7 @@ use polis_domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::BoxError;
+use crate::{BoxError, Capabilities};
 
 /// Answers requests. Dropping the stream cancels the request.
 #[async_trait]
@@ -38,7 +38,8 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// The context window of a model in tokens, if it is known.
+    /// The context window of a model in tokens, if it is known. Turns decide by it, so it must be the same in every run: it may
+    /// depend on the model's name and on settings, and on nothing that a vendor says meanwhile.
     fn window(&self, _model: &str) -> Option<u64> {
         None
     }
@@ -46,6 +47,11 @@ pub trait Model: Send + Sync {
     /// How often a failed call of a model is repeated, if its settings say so.
     fn retries(&self, _model: &str) -> Option<u32> {
         None
+    }
+
+    /// What a model can do, as far as it is known. The answer may change over time.
+    fn capabilities(&self, _model: &str) -> Capabilities {
+        Capabilities::default()
     }
 }
 

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::thoughts::Thoughts;
 use reader::{PlainText, Reader};
@@ -131,6 +131,10 @@ impl Model for EmulatedTools {
 
     fn retries(&self, model: &str) -> Option<u32> {
         self.model.retries(model)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.model.capabilities(model)
     }
 }
 

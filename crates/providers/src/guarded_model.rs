@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
 use crate::EmulatedTools;
 use crate::circuit_breaker::{Attempt, CircuitBreaker};
@@ -63,6 +63,10 @@ impl Model for GuardedModel {
 
     fn retries(&self, model: &str) -> Option<u32> {
         self.model.retries(model)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.model.capabilities(model)
     }
 }
 

@@ -8,15 +8,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
+use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
 use crate::guarded_model::guarded;
+use crate::local_servers::FoundModel;
+use crate::model_list::VendorModel;
+use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
-use crate::prices::window;
 use crate::vendors::{self, OpenError};
-use crate::{EmulatedTools, Price, Prices, RemoteModel};
+use crate::{EmulatedTools, ModelLine, Price, Prices, RemoteModel};
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -32,6 +34,9 @@ pub struct Models {
     /// The vendors that endpoints with names of their own are like.
     like: BTreeMap<Arc<str>, &'static str>,
     prices: Arc<Prices>,
+    table: Arc<ModelTable>,
+    /// Why the default answers, where nobody has chosen it.
+    choice: Option<String>,
 }
 
 /// A model that a vendor offers.
@@ -39,8 +44,8 @@ pub struct Models {
 pub struct ListedModel {
     /// Its `vendor/name`.
     pub model: String,
-    /// Tokens that it sees at once, if that is known.
-    pub window: Option<u64>,
+    /// What it can do, as far as it is known.
+    pub capabilities: Capabilities,
     /// What it costs, if that is known.
     pub price: Option<Price>,
 }
@@ -60,7 +65,8 @@ impl Models {
     /// No models yet. `default` answers the requests that name none.
     pub(crate) fn new(default: Arc<str>, names: EndpointNames) -> Self {
         let (vendors, remotes, retries, like) = Default::default();
-        Self { default, names, vendors, remotes, retries, like, prices: Arc::default() }
+        let (prices, table) = (Arc::default(), Arc::default());
+        Self { default, names, vendors, remotes, retries, like, prices, table, choice: None }
     }
 
     /// Adds an endpoint: opened, or the reason why it is not.
@@ -86,6 +92,32 @@ impl Models {
     /// Why an endpoint cannot be asked.
     pub(crate) fn error_of(&self, name: &str) -> Option<&OpenError> {
         self.vendors.get(name).and_then(|opened| opened.as_ref().err())
+    }
+
+    /// The same models, of which the default was found on this machine.
+    #[must_use]
+    pub(crate) fn found(self, found: Option<FoundModel>) -> Self {
+        let Some(FoundModel { vendor, reason, listed, .. }) = found else { return self };
+        for VendorModel { name, capabilities, .. } in listed {
+            self.table.note(format!("{vendor}/{name}"), capabilities);
+        }
+        Self { choice: Some(reason), ..self }
+    }
+
+    /// Why the default answers, where nobody has chosen it.
+    pub fn choice(&self) -> Option<&str> {
+        self.choice.as_deref()
+    }
+
+    /// The same models with what the user says about them, by name, and with these settings for all of them.
+    #[must_use]
+    pub fn with_table(self, lines: BTreeMap<String, ModelLine>, settings: ModelSettings) -> Self {
+        Self { table: Arc::new(self.table.with_lines(lines, settings)), ..self }
+    }
+
+    /// The price of a model: the user's, else the one of the table.
+    fn price(&self, model: &str) -> Option<Price> {
+        self.table.price(model).or_else(|| self.prices.of(&self.known_name(model)).copied())
     }
 
     /// The same models at other prices.
@@ -167,7 +199,12 @@ impl Models {
             (None, Some(Err(error))) => return Err(rejected(error)),
             (None, _) => Vec::new(),
         };
-        Ok(models.into_iter().map(|(model, window)| self.describe(format!("{name}/{model}"), window)).collect())
+        let describe = |VendorModel { name: model, capabilities, price }| {
+            let model = format!("{name}/{model}");
+            self.table.note(model.clone(), capabilities);
+            self.describe(model, price)
+        };
+        Ok(models.into_iter().map(describe).collect())
     }
 
     /// Asks a model for a word, to see whether it answers. This costs a little.
@@ -183,13 +220,19 @@ impl Models {
         Ok(ModelCheck { model: reply.model, usage: reply.usage, took: started.elapsed() })
     }
 
-    fn describe(&self, model: String, reported_window: Option<u64>) -> ListedModel {
+    fn describe(&self, model: String, reported: Option<Price>) -> ListedModel {
         let known = self.known_name(&model);
-        let (window, price) = (reported_window.or_else(|| window(&known)), self.prices.of(&known).copied());
-        ListedModel { window, price, model }
+        let price = self.table.price(&model).or(reported).or_else(|| self.prices.of(&known).copied());
+        ListedModel { capabilities: self.known_capabilities(&model), price, model }
     }
 
-    /// The name under which the price and the window of a model are known: an endpoint of a vendor has those of the vendor, unless
+    /// What is known about a model under its own name, and as one of the vendor that its endpoint is like.
+    fn known_capabilities(&self, model: &str) -> Capabilities {
+        let (own, known) = (self.table.capabilities(model), self.known_name(model));
+        if *known == *model { own } else { own.over(&self.table.capabilities(&known)) }
+    }
+
+    /// The name under which the price and the capabilities of a model are known: an endpoint of a vendor has those of the vendor, unless
     /// the table names it itself.
     fn known_name<'a>(&self, full: &'a str) -> Cow<'a, str> {
         let like = full.split_once('/').and_then(|(vendor, name)| Some((self.like.get(vendor)?, name)));
@@ -197,6 +240,17 @@ impl Models {
             Some((vendor, name)) if self.prices.of(full).is_none() => format!("{vendor}/{name}").into(),
             Some(_) | None => full.into(),
         }
+    }
+
+    /// A request with the settings of the configuration, as far as the model knows them.
+    fn with_settings(&self, request: &mut ModelRequest) -> Capabilities {
+        let capabilities = self.capabilities(&request.model);
+        let lower = self.table.settings(&request.model);
+        let is_internal = request.aside || request.format.is_some();
+        let lower = if is_internal { lower.for_internal_call() } else { lower };
+        request.settings = std::mem::take(&mut request.settings).over(&lower);
+        request.settings.effort = request.settings.effort.and_then(|effort| known_effort(effort, &capabilities));
+        capabilities
     }
 
     /// The vendor that a request means, and the whole name of its model.
@@ -214,14 +268,21 @@ impl Model for Models {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let (vendor, full) = self.resolve(&request.model).map_err(|error| rejected(&error))?;
         request.model = full.clone();
+        let capabilities = self.with_settings(&mut request);
         let deltas = match self.vendors.get(&vendor) {
+            // One that is known to have no tools is not asked in vain.
+            Some(Ok(model)) if capabilities.tools == Some(false) && !request.tools.is_empty() => {
+                EmulatedTools::new(model.clone()).stream(request).await?
+            }
             Some(Ok(model)) => model.stream(request).await?,
             Some(Err(error)) => return Err(rejected(error)),
             None => return Err(rejected(&self.names.unknown(&request.model))),
         };
-        let (prices, known) = (self.prices.clone(), self.known_name(&full).into_owned());
+        let price = self.price(&full);
         Ok(Box::pin(deltas.map(move |delta| match delta {
-            Ok(Delta::Usage(usage)) => Ok(Delta::Usage(prices.priced(&known, usage))),
+            Ok(Delta::Usage(usage)) => {
+                Ok(Delta::Usage(Usage { cost_nanos: price.map_or(0, |price| price.nanos(&usage)), ..usage }))
+            }
             delta => delta,
         })))
     }
@@ -229,7 +290,7 @@ impl Model for Models {
     fn estimate(&self, request: &ModelRequest) -> Usage {
         let usage = request.estimate();
         match self.resolve(&request.model) {
-            Ok((_, model)) => self.prices.priced(&self.known_name(&model), usage),
+            Ok((_, model)) => Usage { cost_nanos: self.price(&model).map_or(0, |price| price.nanos(&usage)), ..usage },
             Err(_) => usage,
         }
     }
@@ -243,13 +304,16 @@ impl Model for Models {
     }
 
     fn window(&self, model: &str) -> Option<u64> {
-        let (vendor, model) = self.resolve(model).ok()?;
-        let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
-        opened.and_then(|opened| opened.window(&model)).or_else(|| window(&self.known_name(&model)))
+        let (_, model) = self.resolve(model).ok()?;
+        self.table.window(&model).or_else(|| self.table.window(&self.known_name(&model)))
     }
 
     fn retries(&self, model: &str) -> Option<u32> {
         let (vendor, _) = self.resolve(model).ok()?;
         self.retries.get(&vendor).copied()
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.resolve(model).map(|(_, model)| self.known_capabilities(&model)).unwrap_or_default()
     }
 }

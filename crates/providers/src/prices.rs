@@ -1,16 +1,12 @@
-//! What models cost and how much they see at once, by name. Tables, and the arithmetic on them; nothing is counted here.
+//! What models cost, by name. A table, and the arithmetic on it; nothing is counted here.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use polis_domain::Usage;
 use serde::Deserialize;
 
-static PRICES: LazyLock<Prices> =
-    LazyLock::new(|| Prices { table: toml::from_str(include_str!("prices.toml")).expect("our own table is read by a test") });
-
-static WINDOWS: LazyLock<BTreeMap<String, u64>> =
-    LazyLock::new(|| toml::from_str(include_str!("windows.toml")).expect("our own table is read by a test"));
+use crate::model_table::built_in_prices;
+use crate::names_table::matches;
 
 /// Prices by `vendor/name`.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +42,7 @@ pub struct BadPrices {
 
 impl Default for Prices {
     fn default() -> Self {
-        PRICES.clone()
+        Self { table: built_in_prices() }
     }
 }
 
@@ -74,7 +70,7 @@ impl Prices {
 
     /// What a model costs, if that is known.
     pub fn of(&self, model: &str) -> Option<&Price> {
-        find(&self.table, model)
+        matches(&self.table, model).into_iter().next()
     }
 
     /// Fills in the price of what was used; nothing where it is not known.
@@ -106,44 +102,9 @@ impl Price {
     }
 }
 
-/// Tokens that a model sees at once, if that is known.
-pub(crate) fn window(model: &str) -> Option<u64> {
-    find(&WINDOWS, model).copied()
-}
-
-/// The line of the longest name that `model` begins with. What is sold on is looked up as its maker's.
-fn find<'a, T>(table: &'a BTreeMap<String, T>, model: &str) -> Option<&'a T> {
-    let (vendor, name) = model.split_once('/').unwrap_or((model, ""));
-    let found = longest(table, model);
-    match vendor {
-        "openai-responses" | "azure" | "azure-responses" => found.or_else(|| longest(table, &format!("openai/{name}"))),
-        "openrouter" => found.or_else(|| {
-            let name =
-                name.replacen("google/", "gemini/", 1).replacen("x-ai/", "xai/", 1).replacen("moonshotai/", "moonshot/", 1);
-            longest(table, &name).or_else(|| longest(table, &name.replace('.', "-")))
-        }),
-        _ => found,
-    }
-}
-
-fn longest<'a, T>(table: &'a BTreeMap<String, T>, model: &str) -> Option<&'a T> {
-    let is_meant = |name: &str| {
-        let rest = model.strip_prefix(name)?;
-        (rest.is_empty() || name.ends_with('/') || rest.starts_with(['-', ':', '@'])).then_some(name.len())
-    };
-    let matches = table.iter().filter_map(|(name, line)| Some((is_meant(name)?, line)));
-    matches.max_by_key(|(length, _)| *length).map(|(_, line)| line)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn our_own_tables_can_be_read() {
-        assert!(Prices::read(include_str!("prices.toml")).unwrap() == Prices::default());
-        assert!(WINDOWS.len() > 50 && WINDOWS.values().all(|&tokens| tokens >= 4096));
-    }
 
     #[test]
     fn the_longest_name_that_fits_counts() {
@@ -162,9 +123,6 @@ mod tests {
         assert_eq!(output("ollama/qwen3:4b"), Some(0.0));
         assert_eq!(output("offline"), Some(0.0));
         assert_eq!(output("openai-compatible/m"), None);
-        assert_eq!(window("gemini/gemini-2.5-flash-lite"), Some(1_000_000));
-        assert_eq!(window("groq/openai/gpt-oss-20b"), Some(131_072));
-        assert_eq!(window("ollama/qwen3"), None);
     }
 
     #[test]

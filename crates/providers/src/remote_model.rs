@@ -10,11 +10,14 @@ use futures_util::TryStreamExt;
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::api_key::hide_headers;
 use crate::key_source::KeySource;
+use crate::model_list::{self, DETAILS_TIMEOUT, VendorModel};
 use crate::openai_chat::{FormatField, Quirks};
+use crate::refused_settings::RefusedSettings;
 use crate::wire::{self, Reader, SilenceLimits};
 use crate::{ApiKey, CallIds, anthropic, gemini, ollama, openai_chat, openai_responses};
 
@@ -38,6 +41,8 @@ pub struct RemoteModel {
     takes_no_format: AtomicBool,
     /// Whether it refused to be told that it must call a tool.
     takes_no_choice: AtomicBool,
+    /// The settings that it refused.
+    refused: RefusedSettings,
 }
 
 /// Where the model is and how to talk to it.
@@ -141,6 +146,7 @@ impl RemoteModel {
             options,
             takes_no_format: AtomicBool::default(),
             takes_no_choice: AtomicBool::default(),
+            refused: RefusedSettings::default(),
         })
     }
 
@@ -149,19 +155,35 @@ impl RemoteModel {
         &self.base.shown
     }
 
-    /// The names of the models that the vendor offers, and how much they see at once if it says so.
-    pub async fn list(&self) -> Result<Vec<(String, Option<u64>)>, ModelError> {
-        let (dialect, login) = (self.options.dialect, self.login().await?);
-        let path = if dialect == Dialect::Ollama { "/api/tags" } else { "/models" };
-        let query = match dialect {
-            Dialect::Gemini => "?pageSize=1000",
-            Dialect::Anthropic => "?limit=1000",
-            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => "",
-        };
-        let address = self.address("", format!("{path}{query}").into())?;
-        let request = request(Method::GET, address, &login, Bytes::new());
+    /// The models that the vendor offers, with what it says about them.
+    pub async fn list(&self) -> Result<Vec<VendorModel>, ModelError> {
+        model_list::list(self, DETAILS_TIMEOUT).await
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.options.dialect
+    }
+
+    pub(crate) fn vendor(&self) -> &str {
+        &self.options.vendor
+    }
+
+    /// What the vendor answers below its address, as JSON.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: Bytes) -> Result<Value, ModelError> {
+        self.ask_at(&self.base, method, path, body).await
+    }
+
+    /// What it answers beside its OpenAI interface.
+    pub(crate) async fn ask_root(&self, path: &str) -> Result<Value, ModelError> {
+        let root = Base { start: self.base.start.trim_end_matches("/v1").to_owned(), ..self.base.clone() };
+        self.ask_at(&root, Method::GET, path, Bytes::new()).await
+    }
+
+    async fn ask_at(&self, base: &Base, method: Method, path: &str, body: Bytes) -> Result<Value, ModelError> {
+        let login = self.login().await?;
+        let request = request(method, base.join("", path.into()).ok_or_else(bad_name)?, &login, body);
         let json = wire::answer(&self.http, request, login.key.as_ref(), LIST_TIMEOUT).await;
-        Ok(model_names(&json.map_err(|error| self.explained(error))?))
+        json.map_err(|error| self.explained(error))
     }
 
     /// The vendor's own name for the model that `asked` means.
@@ -176,9 +198,7 @@ impl RemoteModel {
     }
 
     fn address(&self, model: &str, path: Cow<'_, str>) -> Result<Uri, ModelError> {
-        self.base
-            .join(model, path)
-            .ok_or_else(|| ModelError::Rejected { reason: "the model's name cannot be part of an address".into() })
+        self.base.join(model, path).ok_or_else(bad_name)
     }
 
     /// The key in use; a source is asked when there is none yet.
@@ -271,6 +291,7 @@ fn headers(dialect: Dialect, key_header: KeyHeader, key: Option<&ApiKey>) -> Hea
 impl Model for RemoteModel {
     async fn stream(&self, mut request: ModelRequest) -> Result<DeltaStream, ModelError> {
         let mut quirks = self.options.quirks;
+        self.refused.drop_from(&mut request);
         if self.takes_no_choice.load(Ordering::Relaxed) {
             request.drop_choice();
         }
@@ -297,6 +318,7 @@ impl Model for RemoteModel {
                 self.takes_no_choice.store(true, Ordering::Relaxed);
                 Err(ModelError::Adapted { reason })
             }
+            Err(ModelError::Rejected { reason }) if self.refused.note(&request, &reason) => Err(ModelError::Adapted { reason }),
             sent => sent,
         }
     }
@@ -385,7 +407,7 @@ impl Dialect {
 }
 
 /// An address as people write it, without its query.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Base {
     start: String,
     query: String,
@@ -428,23 +450,12 @@ impl Base {
     }
 }
 
-/// The models in a vendor's list, whatever its dialect.
-fn model_names(json: &serde_json::Value) -> Vec<(String, Option<u64>)> {
-    let models = ["data", "models"].iter().find_map(|key| json[key].as_array()).or(json.as_array());
-    let one = |model: &serde_json::Value| {
-        let name = ["id", "name", "model"].iter().find_map(|key| model[key].as_str())?;
-        let windows =
-            ["context_length", "context_window", "inputTokenLimit", "max_model_len", "max_context_length", "max_input_tokens"];
-        let window = windows.iter().find_map(|key| model[key].as_u64());
-        Some((name.strip_prefix("models/").unwrap_or(name).to_owned(), window))
-    };
-    models.into_iter().flatten().filter_map(one).collect()
+fn bad_name() -> ModelError {
+    ModelError::Rejected { reason: "the model's name cannot be part of an address".into() }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -488,19 +499,5 @@ mod tests {
         let model = RemoteModel::new(HttpClient::default(), RemoteOptions::new("openrouter", "http://h", "auto")).unwrap();
         let names = ["", "openrouter/openai/gpt-4o", "openai/gpt-4o", "gpt-4o"].map(|asked| model.model_name(asked));
         assert_eq!(names, ["auto", "openai/gpt-4o", "openai/gpt-4o", "gpt-4o"]);
-    }
-
-    #[test]
-    fn a_list_of_models_is_read_in_every_dialect() {
-        let name = |name: &str, window| vec![(name.to_owned(), window)];
-        assert_eq!(model_names(&json!({ "object": "list", "data": [{ "id": "gpt-x" }] })), name("gpt-x", None));
-        assert_eq!(model_names(&json!({ "data": [{ "id": "a/b", "context_length": 9 }, { "odd": 1 }] })), name("a/b", Some(9)));
-        assert_eq!(model_names(&json!({ "models": [{ "name": "models/g", "inputTokenLimit": 5 }] })), name("g", Some(5)));
-        assert_eq!(
-            model_names(&json!({ "models": [{ "name": "qwen3:4b", "model": "qwen3:4b", "size": 1 }] })),
-            name("qwen3:4b", None)
-        );
-        assert_eq!(model_names(&json!([{ "id": "t" }])), name("t", None));
-        assert_eq!(model_names(&json!({ "error": null })), []);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
 use crate::endpoint::Endpoint;
+use crate::local_servers::{self, SERVERS, SWITCH};
 use crate::names::EndpointNames;
 use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel};
@@ -16,13 +16,13 @@ use crate::{BadKey, CallIds, Models};
 /// The name under which the offline model can be asked for.
 pub const OFFLINE: &str = "offline";
 
-const OLLAMA: &str = "ollama";
-
 /// Any server that speaks OpenAI's chat.
 const COMPATIBLE: &str = "openai-compatible";
 
-/// How long we look for an Ollama on this machine.
-const PROBE_TIMEOUT: Duration = Duration::from_millis(500);
+pub(crate) const OLLAMA: &str = "ollama";
+pub(crate) const LM_STUDIO: &str = "lmstudio";
+pub(crate) const LLAMA_CPP: &str = "llamacpp";
+pub(crate) const VLLM: &str = "vllm";
 
 /// One vendor.
 #[derive(Debug)]
@@ -215,15 +215,15 @@ pub const VENDORS: &[Vendor] = &[
         more_variables: &["OLLAMA_HOST"],
         ..local(OLLAMA, &[], "OLLAMA_API_KEY", Some("http://127.0.0.1:11434"), Some("is Ollama running? start it with `ollama serve`"))
     },
-    local("lmstudio", &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1"),
+    local(LM_STUDIO, &[], "LMSTUDIO_API_KEY", Some("http://127.0.0.1:1234/v1"),
         Some("is the server of LM Studio running? start it with `lms server start`")),
     Vendor {
         quirks: TEMPLATE,
-        ..local("vllm", &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1"), Some("is vLLM running? start it with `vllm serve MODEL`"))
+        ..local(VLLM, &[], "VLLM_API_KEY", Some("http://127.0.0.1:8000/v1"), Some("is vLLM running? start it with `vllm serve MODEL`"))
     },
     Vendor {
         quirks: TEMPLATE,
-        ..local("llamacpp", &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1"),
+        ..local(LLAMA_CPP, &["llama.cpp"], "LLAMACPP_API_KEY", Some("http://127.0.0.1:8080/v1"),
             Some("is llama.cpp running? start it with `llama-server -m MODEL.gguf`"))
     },
     local(COMPATIBLE, &[], "OPENAI_COMPATIBLE_API_KEY", None, None),
@@ -386,8 +386,8 @@ fn ollama_address(host: &str) -> String {
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Opens `model` (`vendor/name`, or a vendor alone, or `offline`) with the proxies and certificates of the environment; with
-/// none, the first vendor whose key is set, else an Ollama that runs on this machine, else the offline model. The other vendors
-/// that are set up can be asked by name as well.
+/// none, the first vendor whose key is set, else a server of models that runs on this machine, else the offline model. The other
+/// vendors that are set up can be asked by name as well.
 pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = Result<Models, OpenError>> + Send + use<> {
     open_with(
         model,
@@ -419,14 +419,21 @@ pub fn open_with(
         endpoints.into_iter().map(|endpoint| (endpoint.open(&http, &network, variable).map(Arc::new), endpoint)).collect();
     let named = model.map(str::trim).filter(|model| !model.is_empty()).map(|model| names.resolve(model));
     let configured = named.or_else(|| first_with_key(&opened, variable).map(Ok));
+    let looks = filled(variable, SWITCH).is_none_or(|word| word.trim() != "off");
     async move {
-        let ollama = opened.iter().find(|(_, endpoint)| endpoint.name == OLLAMA).and_then(|(opened, _)| opened.as_ref().ok());
-        let near = ollama.filter(|ollama| is_loopback(ollama.base_url()));
-        let offline_name = || (OFFLINE.into(), OFFLINE.into());
-        let (vendor, default) = match (configured, near) {
+        let near = |name: &'static str| {
+            let (opened, _) = opened.iter().find(|(_, endpoint)| endpoint.name == name)?;
+            let remote = opened.as_ref().ok()?;
+            (looks && is_loopback(remote.base_url())).then(|| (name, remote.clone()))
+        };
+        let found = match &configured {
+            None => local_servers::find(SERVERS.into_iter().filter_map(near).collect()).await,
+            Some(_) => None,
+        };
+        let (vendor, default) = match (configured, &found) {
             (Some(chosen), _) => chosen?,
-            (None, Some(ollama)) => first_local(ollama).await.unwrap_or_else(offline_name),
-            (None, None) => offline_name(),
+            (None, Some(found)) => (found.vendor.into(), found.model.clone()),
+            (None, None) => (OFFLINE.into(), OFFLINE.into()),
         };
         let mut models = Models::new(default, names);
         for (opened, endpoint) in opened {
@@ -435,7 +442,7 @@ pub fn open_with(
         models.insert_local(OFFLINE, offline());
         match models.error_of(&vendor) {
             Some(error) => Err(error.clone()),
-            None => Ok(models),
+            None => Ok(models.found(found)),
         }
     }
 }
@@ -482,13 +489,6 @@ fn offline() -> Result<Arc<dyn Model>, OpenError> {
 #[cfg(not(feature = "offline"))]
 fn offline() -> Result<Arc<dyn Model>, OpenError> {
     Err(OpenError::NoOffline)
-}
-
-/// The first model of an Ollama that runs on this machine; most machines have none.
-async fn first_local(ollama: &RemoteModel) -> Option<(Arc<str>, Arc<str>)> {
-    let listed = tokio::time::timeout(PROBE_TIMEOUT, ollama.list()).await.ok()?.ok()?;
-    let (name, _) = listed.into_iter().find(|(name, _)| !name.contains("embed"))?;
-    Some((OLLAMA.into(), format!("{OLLAMA}/{name}").into()))
 }
 
 /// Whether a key would be readable on its way: plain http to another machine.

@@ -131,9 +131,20 @@ async fn each_tool_takes_what_its_operation_takes_and_nothing_else() {
         assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(required), &json!(false)), "{tool}");
         assert!(!schema.to_string().contains("$ref"), "{tool}: {schema}");
     };
-    let submit = ["artifacts", "context", "conversation", "model", "planApproval", "roleId", "strategy", "text", "waitSeconds"];
+    let submit = [
+        "artifacts",
+        "context",
+        "conversation",
+        "model",
+        "planApproval",
+        "roleId",
+        "settings",
+        "strategy",
+        "text",
+        "waitSeconds",
+    ];
     check("submit", &submit, &["text"]);
-    check("send", &["agentId", "artifacts", "planApproval", "taskId", "text", "waitSeconds"], &["agentId", "text"]);
+    check("send", &["agentId", "artifacts", "planApproval", "settings", "taskId", "text", "waitSeconds"], &["agentId", "text"]);
     check("status", &["taskId", "waitSeconds"], &[]);
     let decision = ["always", "answer", "approved", "arguments", "id", "outcome", "reason", "result", "where"];
     check("approve", &decision, &["id"]);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{EffectId, SocietyId, Usage};
-use polis_ports::{ChatMessage, DeltaStream, Image, Model, ModelError, ModelRequest, ToolSpec};
+use polis_ports::{Capabilities, ChatMessage, DeltaStream, Image, Model, ModelError, ModelRequest, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::otlp::Attributes;
@@ -100,6 +100,10 @@ impl Model for ObservedModel {
 
     fn retries(&self, model: &str) -> Option<u32> {
         self.model.retries(model)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.model.capabilities(model)
     }
 }
 

@@ -1,7 +1,7 @@
 // Applies live events to the state, one by one and in their order. Records that no view has read are not here: what happens to
 // them is passed over.
 
-import type { Artifact, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
+import type { Artifact, ConversationSettings, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
 import { type Agent, type Chat, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
 
 /** The name and the body of an event. */
@@ -66,7 +66,7 @@ const steps: Steps = {
       thread.messages[index] = message
       append(thread, { kind: 'message', index, seq, at })
     }
-    Object.assign(begin(state, agent, role, person, title, at), settings, { active: seq, messages: messages?.length ?? 0 })
+    Object.assign(begin(state, agent, role, person, title, at), picked(settings), { active: seq, messages: messages?.length ?? 0 })
   },
   conversationChanged(state, { agent, change }) {
     const chat = state.conversations.get(agent)
@@ -75,8 +75,9 @@ const steps: Steps = {
     if (settings) {
       delete chat.model
       delete chat.strategy
+      delete chat.settings
     }
-    Object.assign(chat, rest, settings)
+    Object.assign(chat, rest, picked(settings))
   },
   agentDismissed(state, { agent, caller, reason }) {
     const found = state.agents.get(agent)
@@ -435,6 +436,12 @@ function threadOf(state: State, id: string, agent: string): Thread {
 }
 
 /** Lists a conversation. */
+/** The settings of a conversation as its view names them. */
+function picked(settings: ConversationSettings | null | undefined): Partial<Chat> {
+  const { modelSettings, ...rest } = settings ?? {}
+  return { ...rest, ...(modelSettings && { settings: modelSettings }) }
+}
+
 function begin(state: State, id: string, roleId: string, person: string, title: string, at: number): Chat {
   const chat: Chat = { id, title, person, roleId, createdAt: at, activeAt: at, status: 'idle', messages: 0 }
   state.conversations.set(id, chat)

@@ -20,6 +20,8 @@ pub struct HostSettings {
     pub model: String,
     /// Whether that is the offline model.
     pub is_offline: bool,
+    /// What the operator should know about that model, such as why it was chosen; empty if nothing.
+    pub note: String,
     /// The vendors of models.
     pub vendors: Vec<Vendor>,
     /// The operator's rules for calls, in order.

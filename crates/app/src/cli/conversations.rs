@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-/// Which conversation a request belongs to; a new one without any of them.
+use super::settings::SettingFlags;
+
+/// Which conversation a request belongs to, a new one unless a flag says otherwise; and how it calls models.
 #[derive(Debug, Args, Default)]
 pub(crate) struct ConversationFlags {
     /// Continue the conversation with the newest message instead of starting one
@@ -12,6 +14,9 @@ pub(crate) struct ConversationFlags {
     /// Continue this conversation: its id, or words of its title that no other title has
     #[arg(long, value_name = "NAME")]
     pub(crate) conversation: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `polis send`, `polis cancel`, `polis terminate` and `polis compress`: telling the society something, whether it runs now or later.
 
 use polis_api::{Accepted, Api, ApiError};
-use polis_domain::{AgentId, TaskId};
+use polis_domain::{AgentId, ModelSettings, TaskId};
 use serde_json::json;
 
 use crate::cli::{Cancel, Children, Compress, Send, Terminate};
@@ -16,6 +16,7 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, CliError>
         agent_id: args.agent.as_str().into(),
         text: args.text.join(" "),
         task_id: args.task.as_deref().map(TaskId::from),
+        settings: ModelSettings::default(),
         plan_approval: None,
         artifacts: Vec::new(),
         settings: Default::default(),

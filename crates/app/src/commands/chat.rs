@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, stdin, stdout};
 
 use polis_api::{Accepted, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
-use polis_domain::{AgentId, TaskId};
+use polis_domain::{AgentId, ModelSettings, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use super::conversations::line as conversation_line;
@@ -35,6 +35,8 @@ const HELP: &str = "\
 /list          list the conversations
 /switch NAME   continue a conversation: its id, or words of its title
 /model [NAME]  show or change the model of this conversation; `default` is that of its role
+/effort [HOW]  show or change how much its model reasons: none, minimal, low, medium, high, xhigh, max; `default`
+/set NAME=VALUE  change how it calls models, for example temperature=0.2; an empty value takes it back
 /approve       decide what waits for you
 /quit          leave; so does the end of input
 @name text     send a message to an agent
@@ -43,12 +45,21 @@ searches them.
 Ctrl-C stops the request under way, and otherwise leaves.";
 
 pub(crate) async fn chat(config: &Config, args: &cli::Chat) -> Result<Exit, CliError> {
+    let settings = args.conversation.settings.read()?;
     let interrupts = Interrupts::watch();
     let transport = Transport::open(config, Purpose::Run).await?;
     transport.announce(config);
-    let done = console(config, &transport, &interrupts, &ConversationChoice::from(&args.conversation)).await;
+    let begun = Begun { choice: ConversationChoice::from(&args.conversation), settings };
+    let done = console(config, &transport, &interrupts, begun).await;
     transport.close(matches!(done, Ok(Exit::Stopped))).await;
     done
+}
+
+/// What the command line says about the conversation.
+#[derive(Default)]
+pub(crate) struct Begun {
+    pub(crate) choice: ConversationChoice,
+    pub(crate) settings: ModelSettings,
 }
 
 /// Takes lines until there are no more.
@@ -56,9 +67,10 @@ pub(crate) async fn console(
     config: &Config,
     transport: &Transport,
     interrupts: &Interrupts,
-    choice: &ConversationChoice,
+    begun: Begun,
 ) -> Result<Exit, CliError> {
     let is_terminal = stdin().is_terminal();
+    let Begun { choice, settings } = begun;
     let continued = choice.find(transport.api()).await?;
     if is_terminal {
         out::note("Type a message, or @name and a message for any agent. /help lists the commands, /quit exits.");
@@ -70,7 +82,7 @@ pub(crate) async fn console(
     let conversation = continued.map(|continued| continued.id);
     let history = config.data.join(HISTORY);
     let lines = if is_terminal && stdout().is_terminal() { StdinLines::edited(history) } else { StdinLines::start() };
-    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None }.run().await
+    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None, settings }.run().await
 }
 
 struct Console<'a> {
@@ -84,6 +96,8 @@ struct Console<'a> {
     conversation: Option<AgentId>,
     /// The model of a conversation that has not started.
     model: Option<String>,
+    /// How models are called for its messages, over the settings of the conversation.
+    settings: ModelSettings,
 }
 
 /// What a line means.
@@ -97,6 +111,8 @@ enum Input<'a> {
     List,
     Switch(&'a str),
     Model(&'a str),
+    Effort(&'a str),
+    Set(&'a str),
     Approve,
     Help,
     Quit,
@@ -148,6 +164,10 @@ impl Console<'_> {
             Input::List => self.list().await?,
             Input::Switch(name) => self.switch(name).await?,
             Input::Model(name) => self.set_model(name).await?,
+            Input::Effort("") => self.show_settings().await?,
+            Input::Effort(DEFAULT) => self.set("effort=").await?,
+            Input::Effort(effort) => self.set(&format!("effort={effort}")).await?,
+            Input::Set(assignment) => self.set(assignment).await?,
             Input::Approve => self.approve().await?,
             Input::Help => out::note(HELP),
             Input::Quit => {}
@@ -161,6 +181,7 @@ impl Console<'_> {
             text: text.to_owned(),
             conversation: self.conversation.clone(),
             model: self.model.clone(),
+            settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
             ..Submit::default()
         };
@@ -179,6 +200,7 @@ impl Console<'_> {
             agent_id: agent.into(),
             text: text.to_owned(),
             task_id: None,
+            settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
             artifacts: Vec::new(),
             settings: Default::default(),
@@ -279,6 +301,34 @@ impl Console<'_> {
         Ok(())
     }
 
+    /// Changes a setting of the conversation, or of the one that the next message starts.
+    async fn set(&mut self, assignment: &str) -> Result<(), CliError> {
+        let mut changed = self.settings.clone();
+        cli::assign(&mut changed, assignment)?;
+        if let Some(id) = &self.conversation {
+            let api = self.transport.api();
+            let mut settings = api.conversation(id).await?.settings;
+            cli::assign(&mut settings, assignment)?;
+            let request = ChangeConversation { settings: Some(settings), ..ChangeConversation::default() };
+            api.change_conversation(id, request).await?;
+        }
+        self.settings = changed;
+        self.show_settings().await
+    }
+
+    async fn show_settings(&self) -> Result<(), CliError> {
+        let settings = match &self.conversation {
+            Some(id) => self.settings.clone().over(&self.transport.api().conversation(id).await?.settings),
+            None => self.settings.clone(),
+        };
+        out::note(&if settings.is_default() {
+            "polis: this conversation calls models as its role does".to_owned()
+        } else {
+            format!("polis: this conversation calls models with {}", serde_json::to_string(&settings).unwrap_or_default())
+        });
+        Ok(())
+    }
+
     async fn approve(&mut self) -> Result<(), CliError> {
         let waiting = approval_prompt::list(self.transport).await?;
         if waiting.is_empty() {
@@ -340,6 +390,8 @@ impl<'a> Input<'a> {
             ("/list", "") => Self::List,
             ("/switch", name) if !name.is_empty() => Self::Switch(name),
             ("/model", name) => Self::Model(name),
+            ("/effort", effort) => Self::Effort(effort),
+            ("/set", assignment) if assignment.contains('=') => Self::Set(assignment),
             ("/approve", "") => Self::Approve,
             ("/help", "") => Self::Help,
             ("/quit", "") => Self::Quit,
@@ -368,6 +420,9 @@ mod tests {
             ("/switch", Some(Input::Unknown("/switch"))),
             ("/model", Some(Input::Model(""))),
             ("/model openai/m", Some(Input::Model("openai/m"))),
+            ("/effort high", Some(Input::Effort("high"))),
+            ("/set temperature=0.2", Some(Input::Set("temperature=0.2"))),
+            ("/set the table", Some(Input::Say("/set the table"))),
             ("/new ideas please", Some(Input::Say("/new ideas please"))),
             ("/etc/hosts", Some(Input::Say("/etc/hosts"))),
             ("/nwe", Some(Input::Unknown("/nwe"))),

@@ -1,6 +1,8 @@
 //! `polis models`: which vendors can be asked, and which models one of them has.
 
+use futures_util::future::join_all;
 use polis_api::ModelVendor;
+use polis_ports::Capabilities;
 use polis_providers::{ListedModel, Price};
 use serde_json::{Value, json};
 
@@ -10,8 +12,21 @@ use crate::error::{CliError, Exit};
 use crate::transport::Transport;
 use crate::{out, wiring};
 
+/// The word in the place of a vendor that asks how to get a model for this machine.
+const PULL: &str = "pull";
+
+const PULL_HINT: &str = "\
+A small model that calls tools and runs on this machine:
+
+  1. install Ollama: https://ollama.com/download
+  2. ollama pull qwen3:4b        about 2.5 GB; qwen3:1.7b is smaller, qwen3:8b is better
+  3. polis run \"hello\"           it is found by itself, or choose it with --model ollama/qwen3:4b
+
+LM Studio, llama.cpp and vLLM are found on their usual ports too.";
+
 pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliError> {
-    match &args.vendor {
+    match args.vendor.as_deref() {
+        Some(PULL) => out::line(PULL_HINT).map(|()| Exit::Done),
         Some(vendor) => of_vendor(config, vendor, args.json).await,
         None => list_all(config, args.json).await,
     }
@@ -32,14 +47,30 @@ async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     if json {
         return out::json(&listed).map(|()| Exit::Done);
     }
-    let offline = if listed.offline { "  (no real model: see polis doctor)" } else { "" };
+    let offline = if listed.offline { "  (no real model: see polis doctor and polis models pull)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
-    for ModelVendor { name, ready, needs, address, .. } in listed.vendors {
-        let at = address.map(|address| format!(" at {address}")).unwrap_or_default();
-        let state = if ready { format!("ready{at}") } else { needs.unwrap_or_default() };
-        out::line(&format!("{name:<18} {state}"))?;
+    let here = wiring::models(config).await?;
+    let states = join_all(listed.vendors.iter().map(|vendor| state(&here, vendor))).await;
+    for (vendor, state) in listed.vendors.iter().zip(states) {
+        out::line(&format!("{:<18} {state}", vendor.name))?;
     }
     Ok(Exit::Done)
+}
+
+/// What can be said about a vendor. A server of one's own is asked for its models, if it runs.
+async fn state(models: &polis_providers::Models, vendor: &ModelVendor) -> String {
+    let ModelVendor { name, ready, needs, address, answers, .. } = vendor;
+    match (ready, address, answers) {
+        (false, _, _) => needs.clone().unwrap_or_default(),
+        (true, Some(address), Some(false)) => format!("not running at {address}"),
+        (true, Some(_), Some(true)) => match models.list(name).await {
+            Ok(listed) if listed.len() == 1 => "running, 1 model".to_owned(),
+            Ok(listed) => format!("running, {} models", listed.len()),
+            Err(error) => format!("running, but it lists no models: {error}"),
+        },
+        (true, Some(address), None) => format!("ready at {address}"),
+        (true, None, _) => "ready".to_owned(),
+    }
 }
 
 async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, CliError> {
@@ -47,20 +78,52 @@ async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, Cl
     models.vendor(vendor).map_err(|error| CliError::usage("bad_model", error.to_string()))?;
     let listed = models.list(vendor).await.map_err(|error| CliError::new(error.code(), error.to_string()))?;
     if json {
-        let one = |ListedModel { model, window, price }: &ListedModel| {
+        let one = |ListedModel { model, capabilities, price }: &ListedModel| {
             let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
-            json!({ "model": model, "window": window, "usdPerMillionTokens": price })
+            json!({ "model": model, "window": capabilities.window, "capabilities": capabilities, "usdPerMillionTokens": price })
         };
         let listed: Vec<Value> = listed.iter().map(one).collect();
         return out::line(&format!("{:#}", json!({ "models": listed }))).map(|()| Exit::Done);
     }
-    for ListedModel { model, window, price } in &listed {
-        let window = window.map_or_else(String::new, |window| format!("  {window} tokens"));
-        out::line(&format!("{model}{window}{}", price.map_or_else(|| "  price unknown".to_owned(), describe_price)))?;
+    let rows = listed.iter().map(|ListedModel { model, capabilities, price }| {
+        [model.clone(), describe_window(capabilities), describe(capabilities), describe_price(*price)]
+    });
+    table(&rows.collect::<Vec<_>>())
+}
+
+/// Writes rows in columns.
+fn table(rows: &[[String; 4]]) -> Result<Exit, CliError> {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths = [width(0), width(1), width(2)];
+    for [model, window, can, price] in rows {
+        let cells = [(model, widths[0]), (window, widths[1]), (can, widths[2])].into_iter().filter(|(_, width)| *width > 0);
+        let line: String = cells.map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        out::line(format!("{line}{price}").trim_end())?;
     }
     Ok(Exit::Done)
 }
 
-fn describe_price(Price { input, output, .. }: Price) -> String {
-    if input == 0.0 && output == 0.0 { "  free".to_owned() } else { format!("  ${input} in, ${output} out a million tokens") }
+fn describe_window(capabilities: &Capabilities) -> String {
+    capabilities.window.map_or_else(String::new, |window| format!("{window} tokens"))
+}
+
+/// What a model can do in words; what is not known is left out.
+fn describe(capabilities: &Capabilities) -> String {
+    let Capabilities { tools, images, pdf, audio, efforts, .. } = capabilities;
+    let thinks = efforts.as_ref().map(|efforts| !efforts.is_empty());
+    let known = [("tools", *tools), ("images", *images), ("pdf", *pdf), ("audio", *audio), ("thinking", thinks)];
+    let words = known.into_iter().filter_map(|(word, can)| match (word, can) {
+        (word, Some(true)) => Some(word),
+        ("tools", Some(false)) => Some("no tools"),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn describe_price(price: Option<Price>) -> String {
+    match price {
+        None => "price unknown".to_owned(),
+        Some(Price { input, output, .. }) if input == 0.0 && output == 0.0 => "free".to_owned(),
+        Some(Price { input, output, .. }) => format!("${input} in, ${output} out a million tokens"),
+    }
 }

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
 use polis_api::{Accepted, Submit};
+use polis_domain::ModelSettings;
 use tokio_util::sync::CancellationToken;
 
 use crate::attached_files::{self, AttachedFile};
@@ -28,10 +29,13 @@ pub(crate) struct RunArgs {
     strategy: Option<polis_api::Strategy>,
     json: bool,
     agree: ApprovalMode,
+    settings: ModelSettings,
 }
 
-impl From<cli::Run> for RunArgs {
-    fn from(typed: cli::Run) -> Self {
+impl TryFrom<cli::Run> for RunArgs {
+    type Error = CliError;
+
+    fn try_from(typed: cli::Run) -> Result<Self, CliError> {
         let strategy = match typed.strategy {
             Strategy::Auto => None,
             Strategy::Simple => Some(polis_api::Strategy::Simple),
@@ -39,8 +43,9 @@ impl From<cli::Run> for RunArgs {
             Strategy::Workflow => Some(polis_api::Strategy::Workflow),
         };
         let conversation = ConversationChoice::from(&typed.conversation);
+        let settings = typed.conversation.settings.read()?;
         let cli::Run { request, file: files, json, approve: agree, .. } = typed;
-        Self { request: request.into(), files, conversation, strategy, json, agree }
+        Ok(Self { request: request.into(), files, conversation, strategy, json, agree, settings })
     }
 }
 
@@ -78,6 +83,7 @@ async fn one_request(
         text: given.text,
         conversation: continued.as_ref().map(|conversation| conversation.id.clone()),
         strategy: args.strategy,
+        settings: args.settings.clone(),
         plan_approval: config.plan_approval_flag,
         artifacts,
         ..Submit::default()

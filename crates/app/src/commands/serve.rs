@@ -15,10 +15,9 @@ use polis_server::{
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::chat::console;
+use super::chat::{Begun, console};
 use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
-use crate::conversation_choice::ConversationChoice;
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
@@ -178,7 +177,7 @@ async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watc
 
 async fn serve_console(config: &Config, store: &Store, interrupts: &Interrupts) -> Result<Exit, CliError> {
     let transport = Transport::in_process(wiring::open(config, store, Purpose::Run).await?);
-    let done = console(config, &transport, interrupts, &ConversationChoice::New).await;
+    let done = console(config, &transport, interrupts, Begun::default()).await;
     let state = if let Transport::InProcess(here) = &transport { Some(here.opened.state.clone()) } else { None };
     transport.close(false).await;
     if let Some(state) = state {

@@ -11,6 +11,9 @@
 //! | `[trust]` | the user's |
 //! | everything else | each key that the user's file sets; the folder's for the others |
 
+use std::collections::BTreeMap;
+
+use polis_providers::ModelLine;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
@@ -60,6 +63,8 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         emulated_tools: if folder.emulated_tools.is_empty() { user.emulated_tools } else { folder.emulated_tools },
         listen: user.listen.or(folder.listen),
         prices: user.prices.or(folder.prices),
+        model_settings: user.model_settings.over(&folder.model_settings),
+        models: merged_models(user.models, folder.models),
         policy: user.policy.into_iter().chain(folder.policy).collect(),
         budget: smaller(user.budget, folder.budget),
         providers,
@@ -84,6 +89,20 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         trust: user.trust,
         table,
     })
+}
+
+/// The lines of both; of one name and field the user's counts.
+fn merged_models(user: BTreeMap<String, ModelLine>, mut folder: BTreeMap<String, ModelLine>) -> BTreeMap<String, ModelLine> {
+    for (name, line) in user {
+        let below = folder.remove(&name).unwrap_or_default();
+        let line = ModelLine {
+            capabilities: line.capabilities.over(&below.capabilities),
+            price: line.price.or(below.price),
+            settings: line.settings.over(&below.settings),
+        };
+        folder.insert(name, line);
+    }
+    folder
 }
 
 /// The names in a section.
@@ -201,6 +220,20 @@ mod tests {
             ),
             ("listen: the user's", "listen = \"u\"", "listen = \"f\"", |it| it.listen.unwrap(), "u"),
             ("listen: else the folder's", "", "listen = \"f\"", |it| it.listen.unwrap(), "f"),
+            (
+                "model_settings: the user's, key by key",
+                "model_settings = { temperature = 0.1 }",
+                "model_settings = { temperature = 0.9, seed = 7 }",
+                |it| format!("{:?} {:?}", it.model_settings.temperature, it.model_settings.seed),
+                "Some(0.1) Some(7)",
+            ),
+            (
+                "models: the user's, field by field",
+                "models.'a/b' = { tools = false }",
+                "models.'a/b' = { tools = true, window = 9 }",
+                |it| format!("{:?} {:?}", it.models["a/b"].capabilities.tools, it.models["a/b"].capabilities.window),
+                "Some(false) Some(9)",
+            ),
             ("prices: the user's", "prices = \"u\"", "prices = \"f\"", |it| format!("{:?}", it.prices), "Some(\"u\")"),
             (
                 "policy: the user's first",

@@ -73,7 +73,9 @@ fn the_models_and_what_they_need_are_listed() {
     let told = home.polis(&["models"]).ok();
     assert!(told.starts_with("default  offline"), "{told}");
     assert!(told.contains("anthropic          anthropic needs a key; set ANTHROPIC_API_KEY"), "{told}");
-    assert_eq!(home.polis(&["models", "offline"]).ok(), "offline  free\n");
+    assert!(told.contains("ollama             not running at http://127.0.0.1:9"), "{told}");
+    assert_eq!(home.polis(&["models", "offline"]).ok(), "offline  tools  free\n");
+    assert!(home.polis(&["models", "pull"]).ok().contains("ollama pull qwen3:4b"));
     home.polis(&["models", "openai"]).fails(2, "bad_model");
     home.polis(&["models", "nobody"]).fails(2, "bad_model");
     let listed: Value = serde_json::from_str(&home.polis(&["models", "--json"]).ok()).unwrap();
@@ -113,4 +115,29 @@ fn prices_of_ones_own_are_used_and_bad_ones_refused() {
     assert!(!told.contains("$0.0000"), "{told}");
     home.write("prices.toml", "\"openai/gpt-5-mini\" = { input = -1, output = 1 }\n");
     home.polis(&["run", "hello"]).fails(2, "bad_prices");
+}
+
+#[test]
+fn the_command_line_a_role_and_the_configuration_say_how_models_are_called() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Say(&["one"]), Reply::Say(&["two"]), Reply::Say(&["three"])]);
+    let rest = "[model_settings]\ntemperature = 0.9\nseed = 7\n[models.\"openai/gpt-4*\".settings]\ntop_p = 0.5";
+    let file = settings(&model, rest).replace("gpt-5-mini", "gpt-4o");
+    home.write("polis.toml", &file);
+    home.write("roles/poet.md", "---\nid: poet\ntemperature: 0.8\nstop: END\n---\nYou write poems.\n");
+    let sent = |place: usize| {
+        let requests = model.requests.lock().unwrap();
+        let body = &requests[place].1;
+        ["temperature", "seed", "top_p", "stop", "max_tokens", "max_completion_tokens"].map(|name| body[name].to_string())
+    };
+    home.polis(&["run", "--set", "temperature=0.2", "--set", "max_tokens=99", "hello"]).ok();
+    assert_eq!(sent(0), ["0.2", "7", "0.5", "null", "null", "99"]);
+    home.polis(&["run", "--continue", "hello again"]).ok();
+    assert_eq!(sent(1), ["0.2", "7", "0.5", "null", "null", "99"], "the conversation keeps them");
+    home.polis(&["run", "hello"]).ok();
+    assert_eq!(sent(2), ["0.9", "7", "0.5", "null", "null", "null"]);
+    home.polis(&["run", "--effort", "much", "hello"]).fails(2, "bad_setting");
+    home.polis(&["run", "--set", "heat=1", "hello"]).fails(2, "bad_setting");
+    home.write("polis.toml", "model_settings = { temperature = 3 }");
+    home.polis(&["run", "hello"]).fails(2, "bad_config");
 }

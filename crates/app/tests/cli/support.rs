@@ -62,7 +62,9 @@ impl Home {
             }
         }
         // A model server of whoever runs the tests is not to answer.
-        command.env("OLLAMA_HOST", "127.0.0.1:9");
+        for vendor in ["OLLAMA", "LMSTUDIO", "LLAMACPP", "VLLM"] {
+            command.env(format!("{vendor}_BASE_URL"), "http://127.0.0.1:9");
+        }
         // Nor is their configuration to count, nor what their tests write into folders to be asked about.
         command.env("XDG_CONFIG_HOME", self.user.path()).env("POLIS_TRUST", "all");
         command.args(args).current_dir(self.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -11,7 +11,7 @@ use polis_domain::{
     Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice, ToolList,
     Usage,
 };
-use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta};
+use polis_ports::{Capabilities, Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta};
 
 use super::Turn;
 use super::journal::Entry;
@@ -85,6 +85,13 @@ impl Turn {
     pub fn window(&self) -> Option<u64> {
         let models = self.models(&ModelRequest::default());
         self.start.shared.ports.model.window(models.first()?)
+    }
+
+    /// What the turn's model can do, as far as it is known. The answer may change over time, so only the result of a tool may
+    /// depend on it.
+    pub fn capabilities(&self) -> Capabilities {
+        let models = self.models(&ModelRequest::default());
+        models.first().map(|model| self.start.shared.ports.model.capabilities(model)).unwrap_or_default()
     }
 
     /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the
@@ -172,7 +179,7 @@ impl Turn {
             request.settings.max_tokens.get_or_insert(REPLY_TOKENS);
         }
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
-        let is_bounded = models.iter().any(|model| port.window(model).is_some());
+        let is_bounded = models.iter().any(|model| port.capabilities(model).window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         attempts.set_retries(|model| port.retries(model));
@@ -187,7 +194,7 @@ impl Turn {
         }
         loop {
             request.model = attempts.model();
-            let window = port.window(&request.model);
+            let window = port.capabilities(&request.model).window;
             let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
             let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
             request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use polis_domain::{
-    AgentId, Conversation, ConversationChange, ConversationSettings, Digest, IdempotencyKey, Message, Meta, OpenKind, Outcome,
-    Request, Resolution, Sender, Timestamp, Verdict,
+    AgentId, Conversation, ConversationChange, ConversationSettings, Digest, IdempotencyKey, Message, Meta, ModelSettings,
+    OpenKind, Outcome, Request, Resolution, Role, Sender, Task, Timestamp, Verdict,
 };
-use polis_engine::{ConversationStart, Ports, Sent, Society};
-use polis_testkit::{Op, Program, ScriptedModel, ScriptedReply};
-use serde_json::Map;
+use polis_engine::{ConversationStart, Ports, Sent, Society, replay};
+use polis_testkit::{Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply};
+use serde_json::{Map, json};
 
 use crate::bed::*;
 
@@ -58,6 +58,42 @@ async fn a_repeated_start_is_the_same_conversation() {
     let repeat = converse(&society.once(request), vec![think("one")]).await;
     assert_eq!(first, repeat);
     assert_eq!(society.look(|spine| spine.conversations.len()).await.unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_is_called_with_settings_of_the_request_over_the_conversation_over_the_role() {
+    let mut bed = Bed::new();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let noted = heard.clone();
+    let model = ScriptedModel::new(move |request| {
+        noted.lock().unwrap().push(request.settings.clone());
+        ScriptedReply::text("fine")
+    });
+    let settings = |pairs: &[(&str, &str)]| {
+        let mut settings = ModelSettings::default();
+        pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+        settings
+    };
+    let of_role = settings(&[("effort", "low"), ("temperature", "1"), ("cache", "long"), ("max_tokens", "5")]);
+    bed.options.role = Arc::new(Role { settings: of_role, ..Role::clone(&bed.options.role) });
+    let ports = Ports { model: Arc::new(model), ..bed.ports(bed.log.clone()) };
+    let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+    let model_settings = settings(&[("temperature", "0.5"), ("seed", "7"), ("effort", "high")]);
+    let start = ConversationStart {
+        settings: ConversationSettings { model_settings, ..ConversationSettings::default() },
+        ..ConversationStart::default()
+    };
+    let asked = json!(settings(&[("temperature", "0.2")]));
+    let meta = Map::from_iter([(Task::MODEL_SETTINGS.to_owned(), asked)]);
+    let sent = society.converse(start, &Program(vec![think("x")]).text(), None, meta).await.unwrap();
+    answer(&society, &sent).await.unwrap();
+    let want = settings(&[("temperature", "0.2"), ("seed", "7"), ("effort", "high"), ("cache", "long")]);
+    let max_tokens = Some(ProgrammedAgent::REPLY_TOKENS);
+    assert_eq!(*heard.lock().unwrap(), [ModelSettings { max_tokens, ..want }], "the agent's own limit counts over the role's");
+    let change = ConversationChange { settings: Some(ConversationSettings::default()), ..ConversationChange::default() };
+    society.change_conversation(sent.to.clone(), change).await.unwrap();
+    let replayed = replay(society.id(), &bed.ports(bed.log.clone()), &bed.cast).await.unwrap();
+    assert!(replayed.divergences.is_empty(), "other settings by now are no divergence: {replayed:?}");
 }
 
 #[tokio::test(start_paused = true)]

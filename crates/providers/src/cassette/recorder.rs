@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::Usage;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, Delta, DeltaStream, Model, ModelError, ModelRequest};
 
 use super::format::{End, Header, Interaction, RecordedDelta, RecordedRequest};
 use super::{CassetteError, VERSION, read};
@@ -69,6 +69,10 @@ impl Model for Recorder {
 
     fn retries(&self, model: &str) -> Option<u32> {
         self.model.retries(model)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.model.capabilities(model)
     }
 }
 

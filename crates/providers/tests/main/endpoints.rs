@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_http::{HeaderMap, HeaderName, HeaderValue};
-use polis_ports::{Model, ModelError, ModelRequest, collect};
+use polis_ports::{Model, ModelError, ModelRequest, ModelSettings, collect};
 use polis_providers::vendors::{self, OpenError, Setup};
 use polis_providers::{Dialect, Endpoint, KeySource, Models};
 use serde_json::Value;
@@ -204,7 +204,8 @@ async fn an_endpoint_of_a_vendor_costs_what_the_vendor_costs() {
     let work = endpoint("work", "openai", "https://work.example/v1");
     let models = open(&[("OPENAI_API_KEY", "k")], vec![work]).await.unwrap();
     let cost = |model: &str| {
-        let request = ModelRequest { model: model.into(), max_tokens: Some(1_000), ..hello() };
+        let settings = ModelSettings { max_tokens: Some(1_000), ..ModelSettings::default() };
+        let request = ModelRequest { model: model.into(), settings, ..hello() };
         models.estimate(&request).cost_nanos
     };
     assert!(cost("openai/gpt-4.1-mini") > 0);

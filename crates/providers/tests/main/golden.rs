@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use polis_domain::{EffectClass, ToolCall};
-use polis_ports::{ChatMessage, Effort, Format, Model, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Format, Model, ModelRequest, ModelSettings, ToolSpec};
 use polis_providers::Dialect;
 use polis_providers::vendors::{self, VENDORS, Vendor};
 use serde_json::{Value, json};
@@ -97,9 +97,12 @@ fn conversation(model: String, dialect: Dialect) -> ModelRequest {
             volatile: false,
         }]),
         format: Some(Arc::new(Format { name: "answer".to_owned(), schema: schema("difference") })),
-        effort: Some(Effort::Medium),
-        temperature: Some(0.5),
-        max_tokens: Some(9_000),
+        settings: ModelSettings {
+            effort: Some(Effort::Medium),
+            temperature: Some(0.5),
+            max_tokens: Some(9_000),
+            ..ModelSettings::default()
+        },
         ..ModelRequest::default()
     }
 }

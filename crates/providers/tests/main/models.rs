@@ -9,9 +9,16 @@ use serde_json::{Value, json};
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
 
+/// Servers of whoever runs the tests are not to answer.
+const NOBODY: [(&str, &str); 4] = [
+    ("OLLAMA_HOST", "127.0.0.1:9"),
+    ("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1"),
+    ("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1"),
+    ("VLLM_BASE_URL", "http://127.0.0.1:9/v1"),
+];
+
 async fn open(model: Option<&str>, set: &[(&str, &str)]) -> Models {
-    let nobody = ("OLLAMA_HOST", "127.0.0.1:9");
-    let set = [set, &[nobody]].concat();
+    let set = [set, &NOBODY].concat();
     let lookup = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
     vendors::open(model, &lookup).await.unwrap()
 }
@@ -121,15 +128,89 @@ async fn without_a_model_and_a_key_an_ollama_on_this_machine_answers() {
 }
 
 #[tokio::test]
+async fn of_the_models_on_this_machine_one_that_calls_tools_answers_and_the_reason_is_told() {
+    let list =
+        r#"{"data":[{"id":"small","type":"llm","capabilities":[]},{"id":"q","type":"llm","capabilities":["tool_use"]}]}"#;
+    let studio = answering(list).await;
+    let found = open(None, &[("LMSTUDIO_BASE_URL", &studio.base_url)]).await;
+    assert_eq!(&**found.default_name(), "lmstudio/q");
+    assert_eq!(found.choice(), Some("it runs on this machine and can call tools"));
+    assert_eq!(found.capabilities("").tools, Some(true));
+    assert_eq!(found.capabilities("lmstudio/small").tools, Some(false), "the whole list is kept");
+    let switched_off = [("LMSTUDIO_BASE_URL", &*studio.base_url), ("POLIS_LOCAL_MODELS", "off")];
+    assert!(open(None, &switched_off).await.is_offline());
+    let shown = r#"{"models":[{"name":"gemma3:1b"}],"capabilities":["completion"],"model_info":{"g.context_length":32768}}"#;
+    let ollama = answering(shown).await;
+    let found = open(None, &[("OLLAMA_BASE_URL", &ollama.base_url)]).await;
+    assert_eq!(&**found.default_name(), "ollama/gemma3:1b");
+    assert!(found.choice().unwrap().contains("cannot call tools"), "{:?}", found.choice());
+    assert_eq!((found.capabilities("").window, found.window("")), (Some(32_768), None), "turns decide by what stays");
+}
+
+#[tokio::test]
+async fn a_model_without_tools_gets_them_in_words_and_settings_reach_the_vendor() {
+    let said = events(&[r#"{"choices":[{"delta":{"content":"{\"answer\":\"hi\"}"},"finish_reason":"stop"}]}"#, "[DONE]"]);
+    let mut server = Server::start(vec![Step::Send(response(200, SSE, said.as_bytes(), 999))]).await;
+    let set = [("PERPLEXITY_BASE_URL", &*server.base_url), ("OPENAI_BASE_URL", &server.base_url)];
+    let mut everywhere = ModelSettings::at_temperature(0.2);
+    everywhere.set("effort", "max").unwrap();
+    let lines = "'openai/gpt-5' = { settings = { seed = 7 } }\n'perplexity/sonar' = { settings = { temperature = 0.9 } }";
+    let models = open(Some("perplexity/sonar"), &set).await.with_table(toml::from_str(lines).unwrap(), everywhere);
+    let tool = ToolSpec {
+        name: "look".into(),
+        description: String::new(),
+        parameters: json!({ "type": "object" }),
+        class: polis_domain::EffectClass::Read,
+        volatile: false,
+    };
+    let mut ask = async |model: &str| {
+        let request = ModelRequest { model: model.into(), tools: [tool.clone()].into(), ..hello() };
+        let reply = collect(models.stream(request).await.unwrap()).await.unwrap();
+        loop {
+            if let Seen::Request { body, .. } = server.seen().await {
+                return (reply.text, serde_json::from_str::<Value>(&body).unwrap());
+            }
+        }
+    };
+    let (text, body) = ask("").await;
+    assert_eq!((&*text, body.get("tools"), &body["temperature"]), ("hi", None, &json!(0.9)));
+    assert!(body["messages"][0]["content"].as_str().unwrap().contains("look"), "{body}");
+    let (_, body) = ask("openai/gpt-5").await;
+    assert!(body["tools"].is_array());
+    assert_eq!((&body["seed"], &body["reasoning_effort"]), (&json!(7), &json!("high")), "max is not known there: {body}");
+}
+
+#[tokio::test]
+async fn a_setting_that_a_vendor_refuses_is_left_out_of_the_next_attempt() {
+    let refusal = br#"{"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model."}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", refusal, 999))]).await;
+    let models = open(Some("openai-compatible/m"), &[("OPENAI_COMPATIBLE_BASE_URL", &server.base_url)]).await;
+    let request = ModelRequest { settings: ModelSettings::at_temperature(0.2), ..hello() };
+    let mut codes = Vec::new();
+    for request in [request.clone(), request] {
+        codes.push(models.stream(request).await.err().unwrap().code());
+    }
+    assert_eq!(codes, ["model_adapted", "model_rejected"]);
+    let mut sent = Vec::new();
+    while sent.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            sent.push(body.contains("\"temperature\""));
+        }
+    }
+    assert_eq!(sent, [true, false]);
+}
+
+#[tokio::test]
 async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
     let mut server = answering(r#"{"data":[{"id":"gpt-4o-mini"},{"id":"new","context_length":77}]}"#).await;
     let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &server.base_url), ("OPENAI_API_KEY", "sk-secret")]).await;
     let price = Price { input: 0.15, cached: Some(0.075), cache_write: None, output: 0.6 };
-    let want = [
-        ListedModel { model: "openai/gpt-4o-mini".to_owned(), window: Some(128_000), price: Some(price) },
-        ListedModel { model: "openai/new".to_owned(), window: Some(77), price: None },
-    ];
-    assert_eq!(models.list("openai").await.unwrap(), want);
+    let want = [("openai/gpt-4o-mini", Some(128_000), Some(true), Some(price)), ("openai/new", Some(77), Some(true), None)];
+    let listed = models.list("openai").await.unwrap();
+    let told = listed
+        .iter()
+        .map(|ListedModel { model, capabilities, price }| (model.as_str(), capabilities.window, capabilities.images, *price));
+    assert_eq!(told.collect::<Vec<_>>(), want);
     assert_eq!(server.seen().await, Seen::Connected);
     let Seen::Request { head, .. } = server.seen().await else { panic!("no request") };
     assert!(head.starts_with("GET /v1/models HTTP/1.1") && head.contains("authorization: Bearer sk-secret"), "{head}");

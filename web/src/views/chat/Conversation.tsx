@@ -166,11 +166,12 @@ function Title({ state, agent, chat, onRename }: { state: State; agent: string |
   )
 }
 
-/** The model and the strategy of a conversation; a click changes them. */
+/** The model, the strategy and the effort of a conversation; a click changes them. */
 function Picked({ chat }: { chat: Chat }) {
   const [anchor, setAnchor] = useState<HTMLElement>()
   const strategy = chat.strategy && chat.strategy !== 'auto' ? t(`strategy.${chat.strategy as Strategy}`) : undefined
-  const picked = [chat.model, strategy].filter(Boolean).join(' · ')
+  const effort = chat.settings?.effort && t(`effort.${chat.settings.effort}`)
+  const picked = [chat.model, strategy, effort].filter(Boolean).join(' · ')
   return (
     <>
       <button type="button" className="quiet small picked" aria-haspopup="dialog" aria-expanded={anchor !== undefined} title={t('settings.conversation')} onClick={(event) => setAnchor(event.currentTarget)}>

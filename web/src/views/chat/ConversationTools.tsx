@@ -8,8 +8,8 @@ import type { Chat } from '../../store/state'
 import { Icon, type IconName } from '../../ui/Icon'
 import { announce } from '../../ui/announce'
 import { plainText } from '../../ui/format'
-import { ModelPick, StrategyPick } from './Picks'
-import { type Strategy, change, complain } from './actions'
+import { EffortPick, ModelPick, StrategyPick, TemperaturePick } from './Picks'
+import { type Effort, type Strategy, change, complain } from './actions'
 
 interface MenuProps {
   chat: Chat
@@ -165,12 +165,13 @@ function Rename({ chat, onDone }: RenameProps) {
   )
 }
 
-/** Model and strategy of a conversation. */
+/** Model, strategy and model settings of a conversation. */
 function Settings({ chat, anchor, onClose }: SettingsProps) {
   const [model, setModel] = useState(chat.model ?? '')
   const keep = () => {
     if (model.trim() !== (chat.model ?? '')) void change(chat.id, { model: model.trim() })
   }
+  const set = (what: { effort?: Effort; temperature?: number }) => void change(chat.id, { settings: { ...chat.settings, ...what } })
   return (
     <Popover anchor={anchor} role="dialog" label={t('settings.conversation')} className="settings-box" onClose={onClose}>
       <form
@@ -183,6 +184,8 @@ function Settings({ chat, anchor, onClose }: SettingsProps) {
       >
         <ModelPick value={model} onChange={setModel} onBlur={keep} />
         <StrategyPick value={(chat.strategy ?? 'auto') as Strategy} onChange={(strategy) => void change(chat.id, { strategy })} />
+        <EffortPick value={chat.settings?.effort ?? undefined} onChange={(effort) => set({ effort })} />
+        <TemperaturePick value={chat.settings?.temperature ?? undefined} onChange={(temperature) => set({ temperature })} />
       </form>
     </Popover>
   )

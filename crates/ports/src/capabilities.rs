@@ -1,0 +1,61 @@
+//! What a model can do, as far as that is known.
+
+use std::sync::Arc;
+
+use polis_domain::Effort;
+use serde::{Deserialize, Serialize};
+
+/// What a model can do. Nothing is said about a field that is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Capabilities {
+    /// Tokens that it sees at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Tokens that it can write in one reply.
+    #[serde(alias = "max_output", skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// Whether it calls tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<bool>,
+    /// Whether it makes several calls in one reply.
+    #[serde(alias = "parallel_calls", skip_serializing_if = "Option::is_none")]
+    pub parallel_calls: Option<bool>,
+    /// Whether it takes images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
+    /// Whether it takes PDF files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdf: Option<bool>,
+    /// Whether it takes audio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio: Option<bool>,
+    /// The degrees of reasoning that it knows; none of them for a model that does not reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efforts: Option<Arc<[Effort]>>,
+    /// Whether it keeps a JSON schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<bool>,
+    /// Whether the beginning of a request is cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caching: Option<bool>,
+}
+
+impl Capabilities {
+    /// These, and others where they say nothing.
+    #[must_use]
+    pub fn over(self, lower: &Self) -> Self {
+        Self {
+            window: self.window.or(lower.window),
+            max_output: self.max_output.or(lower.max_output),
+            tools: self.tools.or(lower.tools),
+            parallel_calls: self.parallel_calls.or(lower.parallel_calls),
+            images: self.images.or(lower.images),
+            pdf: self.pdf.or(lower.pdf),
+            audio: self.audio.or(lower.audio),
+            efforts: self.efforts.or_else(|| lower.efforts.clone()),
+            structured: self.structured.or(lower.structured),
+            caching: self.caching.or(lower.caching),
+        }
+    }
+}
