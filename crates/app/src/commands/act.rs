@@ -19,7 +19,6 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, CliError>
         settings: ModelSettings::default(),
         plan_approval: None,
         artifacts: Vec::new(),
-        settings: Default::default(),
     };
     let Accepted { task_id, message_id, seq, .. } = enqueue(config, async |api| api.send(request).await).await?;
     if args.json {

@@ -203,7 +203,6 @@ impl Console<'_> {
             settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
             artifacts: Vec::new(),
-            settings: Default::default(),
         };
         let accepted = self.transport.api().send(request).await?;
         self.follow(accepted).await

@@ -205,7 +205,7 @@ async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
     let mut server = answering(r#"{"data":[{"id":"gpt-4o-mini"},{"id":"new","context_length":77}]}"#).await;
     let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &server.base_url), ("OPENAI_API_KEY", "sk-secret")]).await;
     let price = Price { input: 0.15, cached: Some(0.075), cache_write: None, output: 0.6 };
-    let want = [("openai/gpt-4o-mini", Some(128_000), Some(true), Some(price)), ("openai/new", Some(77), Some(true), None)];
+    let want = [("openai/gpt-4o-mini", Some(128_000), Some(true), Some(price)), ("openai/new", Some(77), None, None)];
     let listed = models.list("openai").await.unwrap();
     let told = listed
         .iter()
