@@ -3,6 +3,7 @@
 
 mod answer_rules;
 mod conversation;
+mod media;
 mod properties;
 mod reviewer;
 mod role;

@@ -11,6 +11,7 @@ mod guard;
 mod host;
 mod live;
 mod log;
+mod media;
 mod model;
 mod schema;
 mod toolbox;
@@ -21,8 +22,9 @@ pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia};
 pub use model::{
-    ChatMessage, Collector, Delta, DeltaStream, Effort, Image, Model, ModelError, ModelRequest, ToolChoice, ToolSpec, collect,
+    ChatMessage, Collector, Delta, DeltaStream, Effort, Model, ModelError, ModelRequest, ToolChoice, ToolSpec, collect,
     estimate_tokens,
 };
 pub use polis_domain::Format;

@@ -12,6 +12,7 @@ mod emulated_tools;
 pub mod fuzzing;
 mod gemini;
 mod guarded_model;
+mod media_parts;
 mod models;
 mod ollama;
 mod openai_chat;

@@ -14,6 +14,7 @@ use polis_ports::{Collector, Delta, Frame, ModelError, ModelRequest, StreamedDel
 
 use super::Turn;
 use super::journal::Entry;
+use super::media::ReadMedia;
 use super::retry::Attempts;
 use crate::offer::list;
 use crate::shared::Shared;
@@ -35,6 +36,7 @@ impl Turn {
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Reply, Failure> {
         self.check_for_loops()?;
+        request.fit_media();
         let models = self.models(&request);
         let reserve = self.reserve(&mut request, &models);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
@@ -152,6 +154,8 @@ impl Turn {
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.window(model).is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
+        // Each attempt may ask another model, which takes other media.
+        let (named, mut read) = (request.has_media().then(|| request.messages.clone()), ReadMedia::default());
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         let due = entry.rests_until();
         // An earlier run may have sent a request and died before its end. Whether it did is unknown, so it is counted.
@@ -164,6 +168,11 @@ impl Turn {
         }
         loop {
             request.model = attempts.model();
+            if let Some(named) = &named {
+                request.messages.clone_from(named);
+                // Boxed, because few requests have media.
+                Box::pin(self.show_media(&mut request, &mut read)).await;
+            }
             let window = port.window(&request.model);
             let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
             let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
