@@ -27,8 +27,9 @@ pub(crate) struct AttachedFile {
 
 impl AttachedFile {
     fn open(path: &Path) -> Result<Self, CliError> {
-        let unreadable =
-            |error: io::Error| CliError::usage("unreadable_file", format!("--file {} cannot be read: {error}", path.display()));
+        let unreadable = |error: io::Error| {
+            CliError::usage("unreadable_file", format!("the file {} cannot be read: {error}", path.display()))
+        };
         let mut file = File::open(path).map_err(unreadable)?;
         // A folder can be opened, but not read.
         let first = read_chunk(&mut file).map_err(unreadable)?;

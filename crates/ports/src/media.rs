@@ -96,7 +96,7 @@ impl Media {
     /// if the bytes are not what the type says.
     pub fn read(artifact: &Artifact, bytes: &[u8]) -> Result<Self, NotMedia> {
         let kind = MediaKind::of(&artifact.media_type).ok_or(NotMedia)?;
-        let media_type = match (sniffed(bytes), kind) {
+        let media_type = match (media_type_of(bytes), kind) {
             (Some(found), _) if MediaKind::of(found) == Some(kind) => found,
             // Too many containers of audio begin in their own way.
             (None, MediaKind::Audio) => &artifact.media_type,
@@ -159,8 +159,8 @@ impl Media {
 #[error("its content is not of the type that it is declared as")]
 pub struct NotMedia;
 
-/// The media type of a content by its first bytes.
-fn sniffed(bytes: &[u8]) -> Option<&'static str> {
+/// The media type of a picture, a PDF or audio by its first bytes.
+pub fn media_type_of(bytes: &[u8]) -> Option<&'static str> {
     Some(match bytes {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use reader::Reader;
 use thoughts::Thoughts;
@@ -74,6 +74,10 @@ impl Model for EmulatedTools {
 
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use crate::circuit_breaker::{Attempt, CircuitBreaker};
 use crate::rate_limit::{Limiter, Rate};
@@ -53,6 +53,10 @@ impl Model for GuardedModel {
 
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 

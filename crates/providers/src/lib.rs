@@ -13,6 +13,7 @@ pub mod fuzzing;
 mod gemini;
 mod guarded_model;
 mod media_parts;
+mod media_support;
 mod models;
 mod ollama;
 mod openai_chat;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, collect};
+use polis_ports::{ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest, collect};
 use tokio::time::Instant;
 
 use crate::prices::window;
@@ -214,5 +214,10 @@ impl Model for Models {
         let (vendor, model) = self.resolve(model).ok()?;
         let opened = self.vendors.get(vendor).and_then(|opened| opened.as_ref().ok());
         opened.and_then(|opened| opened.window(&model)).or_else(|| window(&model))
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        let (vendor, model) = self.resolve(model).ok()?;
+        self.vendors.get(vendor)?.as_ref().ok()?.takes(&model, kind)
     }
 }

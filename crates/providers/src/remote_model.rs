@@ -8,8 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, Method, Request, Uri};
-use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
+use polis_ports::{DeltaStream, MediaKind, Model, ModelError, ModelRequest, ToolChoice};
 
+use crate::media_support::{self, MediaRefusals};
 use crate::openai_chat::{FormatField, Quirks};
 use crate::wire::{self, Reader, SilenceLimits};
 use crate::{ApiKey, anthropic, gemini, ollama, openai_chat, openai_responses};
@@ -34,6 +35,8 @@ pub struct RemoteModel {
     takes_no_format: AtomicBool,
     /// Whether it refused to be told that it must call a tool.
     takes_no_choice: AtomicBool,
+    /// The media that it refused.
+    media_refusals: MediaRefusals,
 }
 
 /// Where the model is and how to talk to it.
@@ -110,6 +113,7 @@ impl RemoteModel {
             options,
             takes_no_format: AtomicBool::default(),
             takes_no_choice: AtomicBool::default(),
+            media_refusals: MediaRefusals::default(),
         })
     }
 
@@ -189,6 +193,8 @@ impl Model for RemoteModel {
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }
+        let model = self.model_name(&request.model).to_owned();
+        self.media_refusals.leave_out(&model, &mut request);
         let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
         match self.send(&request, quirks).await {
             // Many that speak OpenAI's dialect do not know this field: the next attempt describes the shape in words.
@@ -203,8 +209,18 @@ impl Model for RemoteModel {
                 self.takes_no_choice.store(true, Ordering::Relaxed);
                 Err(ModelError::Adapted { reason })
             }
+            // The model is told what it is not shown.
+            Err(ModelError::Rejected { reason }) if self.media_refusals.learn(&model, &request, &reason) => {
+                Err(ModelError::Adapted { reason })
+            }
             sent => sent,
         }
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        let model = self.model_name(model);
+        let is_refused = self.media_refusals.has(model, kind).then_some(false);
+        is_refused.or_else(|| media_support::takes(self.options.dialect, model, kind))
     }
 }
 

@@ -97,6 +97,10 @@ impl Model for ObservedModel {
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
     }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
+    }
 }
 
 /// A request by the GenAI conventions, and how long that is.

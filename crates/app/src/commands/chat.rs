@@ -2,13 +2,15 @@
 //! comes. Lines that begin with `/` are commands.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::PathBuf;
 
-use polis_api::{Accepted, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
+use polis_api::{Accepted, Attachment, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
 use polis_domain::{AgentId, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use super::conversations::line as conversation_line;
 use crate::approval_prompt;
+use crate::attached_files;
 use crate::cli::{self, ApprovalMode};
 use crate::config::Config;
 use crate::conversation_choice::ConversationChoice;
@@ -34,6 +36,7 @@ const HELP: &str = "\
 /new           start another conversation with the next message
 /list          list the conversations
 /switch NAME   continue a conversation: its id, or words of its title
+/file PATH     attach a file to the next message
 /model [NAME]  show or change the model of this conversation; `default` is that of its role
 /approve       decide what waits for you
 /quit          leave; so does the end of input
@@ -70,7 +73,9 @@ pub(crate) async fn console(
     let conversation = continued.map(|continued| continued.id);
     let history = config.data.join(HISTORY);
     let lines = if is_terminal && stdout().is_terminal() { StdinLines::edited(history) } else { StdinLines::start() };
-    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None }.run().await
+    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None, files: Vec::new() }
+        .run()
+        .await
 }
 
 struct Console<'a> {
@@ -84,6 +89,8 @@ struct Console<'a> {
     conversation: Option<AgentId>,
     /// The model of a conversation that has not started.
     model: Option<String>,
+    /// The files that go with the next message.
+    files: Vec<Attachment>,
 }
 
 /// What a line means.
@@ -96,6 +103,7 @@ enum Input<'a> {
     New,
     List,
     Switch(&'a str),
+    File(&'a str),
     Model(&'a str),
     Approve,
     Help,
@@ -147,6 +155,7 @@ impl Console<'_> {
             }
             Input::List => self.list().await?,
             Input::Switch(name) => self.switch(name).await?,
+            Input::File(path) => self.attach(path).await?,
             Input::Model(name) => self.set_model(name).await?,
             Input::Approve => self.approve().await?,
             Input::Help => out::note(HELP),
@@ -162,9 +171,11 @@ impl Console<'_> {
             conversation: self.conversation.clone(),
             model: self.model.clone(),
             plan_approval: self.config.plan_approval_flag,
+            artifacts: self.files.clone(),
             ..Submit::default()
         };
         let accepted = self.transport.api().submit(request).await?;
+        self.files.clear();
         if self.conversation.is_none() {
             let id = &accepted.conversation;
             let again = self.config.command_line(&format!("chat --conversation {id}"));
@@ -180,9 +191,10 @@ impl Console<'_> {
             text: text.to_owned(),
             task_id: None,
             plan_approval: self.config.plan_approval_flag,
-            artifacts: Vec::new(),
+            artifacts: self.files.clone(),
         };
         let accepted = self.transport.api().send(request).await?;
+        self.files.clear();
         self.follow(accepted).await
     }
 
@@ -249,6 +261,15 @@ impl Console<'_> {
             out::note(&format!("polis: conversation {}: {}", found.id, found.title));
             (self.conversation, self.model) = (Some(found.id), None);
         }
+        Ok(())
+    }
+
+    async fn attach(&mut self, path: &str) -> Result<(), CliError> {
+        for file in attached_files::open(&[PathBuf::from(path)])? {
+            self.files.push(file.store(self.transport.api()).await?);
+        }
+        let names: Vec<_> = self.files.iter().filter_map(|file| file.name.as_deref()).collect();
+        out::note(&format!("polis: the next message brings {}", names.join(", ")));
         Ok(())
     }
 
@@ -338,6 +359,7 @@ impl<'a> Input<'a> {
             ("/new", "") => Self::New,
             ("/list", "") => Self::List,
             ("/switch", name) if !name.is_empty() => Self::Switch(name),
+            ("/file", path) if !path.is_empty() => Self::File(path),
             ("/model", name) => Self::Model(name),
             ("/approve", "") => Self::Approve,
             ("/help", "") => Self::Help,
@@ -365,6 +387,8 @@ mod tests {
             ("/new", Some(Input::New)),
             (" /switch  a trip ", Some(Input::Switch("a trip"))),
             ("/switch", Some(Input::Unknown("/switch"))),
+            ("/file  a b.png ", Some(Input::File("a b.png"))),
+            ("/file", Some(Input::Unknown("/file"))),
             ("/model", Some(Input::Model(""))),
             ("/model openai/m", Some(Input::Model("openai/m"))),
             ("/new ideas please", Some(Input::Say("/new ideas please"))),

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::Usage;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use super::format::{End, Header, Interaction, RecordedDelta, RecordedRequest};
 use super::{CassetteError, VERSION, read};
@@ -65,6 +65,10 @@ impl Model for Recorder {
 
     fn window(&self, model: &str) -> Option<u64> {
         self.model.window(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 
