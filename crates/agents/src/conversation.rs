@@ -170,6 +170,10 @@ pub(crate) fn user_message(text: &str, meta: &Meta) -> ChatMessage {
     let from = meta.get(Task::FROM).and_then(Value::as_str);
     let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
     let attached = Artifact::attached(meta);
-    let text = attached.iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"));
-    ChatMessage::user_with(text, &attached)
+    ChatMessage::user_with(naming(text, &attached), &attached)
+}
+
+/// A text with the names of what was sent along, by which agents can read it.
+pub(crate) fn naming(text: String, artifacts: &[Artifact]) -> String {
+    artifacts.iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
 }

@@ -9,7 +9,7 @@ use polis_server::{Scope, Security, Token, TokenFile};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
-use crate::openai::{CHAT, chat, error};
+use crate::openai::{CHAT, chat, envelopes, error};
 use crate::support::{ARTIFACT_BYTES, Reply, Rig, send, society};
 
 /// `\x89PNG1` in base64.
@@ -82,8 +82,8 @@ async fn a_chat_completion_takes_pictures_files_and_audio() {
     let reply = rig.post(CHAT, chat(&messages)).await.ok();
     let want = format!("what is this? | picture.png image/png {PNG}");
     assert_eq!(reply["choices"][0]["message"]["content"], json!(want));
-    let tasks = rig.get("/api/tasks").await.ok();
-    assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1, "it is one conversation: {tasks}");
+    let tasks: Vec<_> = envelopes(&rig).into_iter().map(|(task, _)| task).collect();
+    assert!(tasks.len() == 2 && tasks[0] == tasks[1], "it is one conversation: {tasks:?}");
     rig.stop().await;
 }
 

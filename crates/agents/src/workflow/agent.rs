@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Failure, Message, Meta, Phase, Sender, Usage};
+use polis_domain::{Artifact, Failure, Message, Meta, Phase, Sender, Usage};
 use polis_engine::{Context, Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::engine::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
-use crate::conversation::SUMMARY;
+use crate::conversation::{SUMMARY, naming};
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
 const MOST_BEFORE: usize = 40;
@@ -58,10 +58,12 @@ impl InteractionUnit for WorkflowUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let Workflow { engine, tells_role } = self.0.clone();
         let phase = turn.phase().clone();
-        let approval = PlanApproval::of(&turn.request_meta().await);
+        let meta = turn.request_meta().await;
+        let approval = PlanApproval::of(&meta);
         let options = RunOptions {
             approval,
-            user_message: turn.task().message.to_string(),
+            // The roles see the names; their tools show them the files.
+            user_message: naming(turn.task().message.to_string(), &Artifact::attached(&meta)),
             initial_messages: said_before(turn).await?,
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
@@ -87,7 +89,7 @@ async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
         ..AiMessage::assistant(format!("{SUMMARY} {}", summaries.join("\n\n")))
     });
     let messages = messages.into_iter().map(|(_, message)| match message.sender {
-        Sender::User => AiMessage::user(&*message.text),
+        Sender::User => AiMessage::user(naming(message.text.clone(), &Artifact::attached(&message.meta))),
         Sender::Bot => AiMessage::assistant(&*message.text),
     });
     Ok(summaries.into_iter().chain(messages).collect())
