@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::stream;
 use polis_api::{Api, ArtifactName, Attachment};
+use polis_ports::media_type_of;
 
 use crate::error::CliError;
 
@@ -34,7 +35,10 @@ impl AttachedFile {
         // A folder can be opened, but not read.
         let first = read_chunk(&mut file).map_err(unreadable)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let media_type = polis_tools::media_type(&name, is_text(&first));
+        let media_type = match polis_tools::media_type(&name, is_text(&first)) {
+            "application/octet-stream" => media_type_of(&first).unwrap_or("application/octet-stream"),
+            known => known,
+        };
         Ok(Self { name, media_type, first, file })
     }
 

@@ -110,6 +110,12 @@ async fn uploads_runs_and_tasks_bring_files_too() {
     let ended = rig.ending(&said["taskId"].as_str().unwrap().into()).await;
     assert_eq!(&*ended.event.envelope().unwrap().payload.text, format!("look | a.png image/png {PNG}"));
 
+    // A type that the client does not know is known by the first bytes.
+    let sent = rig.ask("POST", "/api/artifacts?name=z", &[], b"\x89PNG1".to_vec()).await.ok();
+    let said = rig.post("/api/submit", json!({ "text": "look", "artifacts": [{ "id": sent["id"], "name": "z" }] })).await.ok();
+    let ended = rig.ending(&said["taskId"].as_str().unwrap().into()).await;
+    assert_eq!(&*ended.event.envelope().unwrap().payload.text, format!("look | z image/png {PNG}"));
+
     let content = json!([{ "type": "binary", "mimeType": "image/png", "data": PNG, "filename": "b.png" }]);
     let input = json!({ "threadId": "t1", "runId": "r1", "messages": [{ "id": "u1", "role": "user", "content": content }] });
     let told = String::from_utf8(rig.post("/agui/polis", input).await.body).unwrap();

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, future};
 use polis_domain::{EffectClass, Finish, ToolCall, Usage};
-use polis_ports::{ChatMessage, Delta, Effort, Format, Media, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{
+    ChatMessage, Delta, Effort, Format, Media, MediaKind, Model, ModelError, ModelRequest, ToolChoice, ToolSpec,
+};
 use polis_providers::{CassetteError, Recorder, Replayer};
 use serde_json::json;
 use tempfile::TempDir;
@@ -212,6 +214,17 @@ async fn who_asks_and_what_repeating_means_are_no_part_of_a_request_and_everythi
         let error = replayer.stream(request).await.err().unwrap();
         assert!(matches!(&error, ModelError::Rejected { reason } if reason.contains(want)), "{want}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_replay_shows_media_only_where_the_recorded_model_was_shown_some() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&tape(&folder), vec![saying(&["yes"])], &[full()]).await;
+    let replayer = Replayer::open(&tape(&folder)).unwrap();
+    let takes = || [MediaKind::Image, MediaKind::Audio].map(|kind| replayer.takes("v/m", kind));
+    assert_eq!(takes(), [None, Some(false)]);
+    all(&replayer, full()).await.unwrap();
+    assert_eq!(takes(), [Some(false), Some(false)]);
 }
 
 #[tokio::test]
