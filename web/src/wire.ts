@@ -394,6 +394,8 @@ export type CallResult = {
   from?: EffectId | null;
   /** Whether the call failed. */
   isError?: boolean;
+  /** Pictures, PDFs and audio that the model is shown with the text. */
+  media?: Array<Artifact>;
 };
 
 /** The request that was cancelled. */

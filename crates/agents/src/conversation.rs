@@ -130,7 +130,7 @@ pub(crate) struct Conversation {
 pub(crate) async fn conversation(turn: &mut Turn, limits: &ContextLimits) -> Result<Conversation, Failure> {
     if turn.is_first_message() {
         let task = turn.task();
-        let messages = vec![ChatMessage::user(with_artifacts(&task.message, &task.meta))];
+        let messages = vec![user_message(&task.message, &task.meta)];
         return Ok(Conversation { notes: String::new(), messages });
     }
     // More than are wise, so that nothing is left out unsaid where it could not be compressed.
@@ -190,7 +190,7 @@ pub(crate) fn chat_messages(context: &Context, form: StepForm) -> Vec<ChatMessag
             show_step(step, form, &mut shown);
         }
         shown.push(match message.sender {
-            Sender::User => ChatMessage::user(with_artifacts(&message.text, &message.meta)),
+            Sender::User => user_message(&message.text, &message.meta),
             Sender::Bot => ChatMessage::assistant(message.text.clone()),
         });
     }
@@ -272,9 +272,15 @@ fn size(step: &PastStep) -> usize {
     }
 }
 
-/// What was said, who said it where it was another agent, and what was sent along.
-fn with_artifacts(text: &str, meta: &Meta) -> String {
+/// What was said, who said it where it was another agent, and what was sent along: its name, and itself where models take it.
+pub(crate) fn user_message(text: &str, meta: &Meta) -> ChatMessage {
     let from = meta.get(Task::FROM).and_then(Value::as_str);
     let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
-    Artifact::attached(meta).iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
+    let attached = Artifact::attached(meta);
+    ChatMessage::user_with(naming(text, &attached), &attached)
+}
+
+/// A text with the names of what was sent along, by which agents can read it.
+pub(crate) fn naming(text: String, artifacts: &[Artifact]) -> String {
+    artifacts.iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"))
 }

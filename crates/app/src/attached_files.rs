@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::stream;
 use polis_api::{Api, ArtifactName, Attachment};
+use polis_ports::media_type_of;
 
 use crate::error::CliError;
 
@@ -27,13 +28,17 @@ pub(crate) struct AttachedFile {
 
 impl AttachedFile {
     fn open(path: &Path) -> Result<Self, CliError> {
-        let unreadable =
-            |error: io::Error| CliError::usage("unreadable_file", format!("--file {} cannot be read: {error}", path.display()));
+        let unreadable = |error: io::Error| {
+            CliError::usage("unreadable_file", format!("the file {} cannot be read: {error}", path.display()))
+        };
         let mut file = File::open(path).map_err(unreadable)?;
         // A folder can be opened, but not read.
         let first = read_chunk(&mut file).map_err(unreadable)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let media_type = polis_tools::media_type(&name, is_text(&first));
+        let media_type = match polis_tools::media_type(&name, is_text(&first)) {
+            "application/octet-stream" => media_type_of(&first).unwrap_or("application/octet-stream"),
+            known => known,
+        };
         Ok(Self { name, media_type, first, file })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use polis_domain::{Event, Message, Recorded, TaskId, ThreadId, Usage};
-use polis_ports::ToolServer;
+use polis_ports::{Media, ToolServer};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -167,12 +167,13 @@ impl WorkflowProgress {
 }
 
 impl LiveStep {
-    /// What it says about a tool server, if it is about one.
+    /// What it says about a tool server or a file, if it is about one.
     pub(crate) fn server_line(&self) -> Option<String> {
         let server = self.component.as_deref()?;
         match &*self.action {
             ToolServer::AWAITED => Some(format!("waiting for the MCP server {server}, which is still starting")),
             ToolServer::MISSING => Some(format!("the tools of the MCP server {server} are missing; `polis tools` says why")),
+            Media::NOT_SHOWN => Some(format!("the model is not shown {server}")),
             _ => None,
         }
     }

@@ -74,7 +74,9 @@ impl Catalogue {
 /// The references that an event contains.
 pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
     match &recorded.event {
-        Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.artifacts.clone(),
+        Event::EffectEnded { outcome: Outcome::Result(result), .. } => {
+            result.artifacts.iter().chain(&result.media).cloned().collect()
+        }
         Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
         Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
             Artifact::attached(&message.meta)

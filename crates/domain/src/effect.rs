@@ -370,6 +370,9 @@ pub struct CallResult {
     /// Contents that are too long or not text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// Pictures, PDFs and audio that the model is shown with the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Artifact>,
     /// The earlier call whose result was reused, if none was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<EffectId>,
@@ -384,18 +387,24 @@ const CHANGED_BYTES: usize = 8 << 10;
 impl CallResult {
     /// A successful result.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), changed: None }
+        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
     }
 
     /// An error result.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), changed: None }
+        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
     }
 
     /// Adds artifacts.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Vec<Artifact>) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// Adds artifacts that the model is shown.
+    #[must_use]
+    pub fn with_media(self, media: Vec<Artifact>) -> Self {
+        Self { media, ..self }
     }
 
     /// The content as the model reads it; if a person has changed the arguments, the actual call comes first.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::MediaKind;
+
 use polis_domain::Effort;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +44,15 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// Whether the model takes media of this kind, if that is known.
+    pub fn takes(&self, kind: MediaKind) -> Option<bool> {
+        match kind {
+            MediaKind::Image => self.images,
+            MediaKind::Document => self.pdf,
+            MediaKind::Audio => self.audio,
+        }
+    }
+
     /// These, and others where they say nothing.
     #[must_use]
     pub fn over(self, lower: &Self) -> Self {

@@ -12,6 +12,7 @@ mod guard;
 mod host;
 mod live;
 mod log;
+mod media;
 mod model;
 mod schema;
 mod toolbox;
@@ -23,8 +24,9 @@ pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
 pub use model::{
-    ChatMessage, Collector, Delta, DeltaStream, Image, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
+    ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
 };
 pub use polis_domain::{CacheMode, Effort, Format, ModelSettings, ToolChoice};
 pub use schema::with_texts;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::{
-    CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, ModelSettings, Reply, Text, ToolCall,
-    ToolChoice, Usage,
+    Artifact, CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, ModelSettings, Reply, Text,
+    ToolCall, ToolChoice, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxError, Capabilities};
+use crate::{BoxError, Capabilities, Media, MediaKind};
 
 /// Answers requests. Dropping the stream cancels the request.
 #[async_trait]
@@ -52,6 +52,10 @@ pub trait Model: Send + Sync {
     /// What a model can do, as far as it is known. The answer may change over time.
     fn capabilities(&self, _model: &str) -> Capabilities {
         Capabilities::default()
+    }
+    /// Whether a model takes media of this kind; none if that is not known, and it is tried.
+    fn takes(&self, _model: &str, _kind: MediaKind) -> Option<bool> {
+        None
     }
 }
 
@@ -116,9 +120,9 @@ pub enum ChatMessage {
     User {
         /// The text.
         text: Arc<str>,
-        /// The images of the message.
+        /// The pictures, PDFs and audio of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        images: Vec<Image>,
+        media: Vec<Media>,
     },
     /// An assistant message.
     Assistant {
@@ -145,29 +149,21 @@ pub enum ChatMessage {
         /// Whether the call failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
+        /// The pictures, PDFs and audio of the result.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        media: Vec<Media>,
     },
-}
-
-/// An image for a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Image {
-    /// The image itself.
-    Inline {
-        /// The media type, such as `image/png`.
-        media_type: Arc<str>,
-        /// The bytes in base64.
-        data: Arc<str>,
-    },
-    /// An address from which the vendor can fetch it.
-    Url(Arc<str>),
 }
 
 impl ChatMessage {
     /// A user message.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
-        Self::User { text: text.into(), images: Vec::new() }
+        Self::User { text: text.into(), media: Vec::new() }
+    }
+
+    /// A user message with those of the artifacts that models take.
+    pub fn user_with(text: impl Into<Arc<str>>, artifacts: &[Artifact]) -> Self {
+        Self::User { text: text.into(), media: artifacts.iter().filter_map(Media::stored).collect() }
     }
 
     /// An assistant message.
@@ -188,7 +184,8 @@ impl ChatMessage {
     /// A tool result as a message of the further conversation.
     pub fn result(call: &ToolCall, result: &CallResult) -> Self {
         let (call_id, name) = (call.id.clone(), call.name.clone());
-        Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error }
+        let media = result.media.iter().filter_map(Media::stored).collect();
+        Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error, media }
     }
 }
 
@@ -368,23 +365,18 @@ impl ModelRequest {
         }
         for message in &self.messages {
             match message {
-                ChatMessage::User { text, images } => {
-                    digesting.parts(["user", text]);
-                    digesting.parts(images.iter().map(|image| match image {
-                        Image::Inline { data, .. } => &**data,
-                        Image::Url(url) => url,
-                    }));
-                }
+                ChatMessage::User { text, .. } => digesting.parts(["user", text]),
                 ChatMessage::Assistant { text, tool_calls, .. } => {
                     digesting.parts(["assistant", text]);
                     for call in tool_calls {
                         digesting.parts([&*call.id, &*call.name, &*call.arguments]);
                     }
                 }
-                ChatMessage::Tool { call_id, name, content, is_error } => {
+                ChatMessage::Tool { call_id, name, content, is_error, .. } => {
                     digesting.parts([if *is_error { "error" } else { "tool" }, call_id, name, content]);
                 }
             }
+            message.media().iter().for_each(|media| digesting.part(&media.identity()));
         }
         digesting.digest()
     }
@@ -412,8 +404,9 @@ impl ModelRequest {
 
     /// An estimate of the most tokens that it can take: the input, and all that the model may write.
     pub fn estimate(&self) -> Usage {
+        let media = self.messages.iter().flat_map(ChatMessage::media).map(Media::tokens);
         let said = self.messages.iter().map(|message| match message {
-            ChatMessage::User { text, images } => estimate_tokens(text) + images.len() as u64 * IMAGE_TOKENS,
+            ChatMessage::User { text, .. } => estimate_tokens(text),
             ChatMessage::Assistant { text, reasoning, tool_calls, .. } => {
                 let calls = tool_calls.iter().map(|call| estimate_tokens(&call.name) + estimate_tokens(&call.arguments));
                 estimate_tokens(text) + estimate_tokens(reasoning) + calls.sum::<u64>()
@@ -424,7 +417,8 @@ impl ModelRequest {
             estimate_tokens(&tool.name) + estimate_tokens(&tool.description) + estimate_json_tokens(&tool.parameters)
         });
         let framing = MESSAGE_TOKENS * (self.messages.len() + self.tools.len() + 1) as u64;
-        let input_tokens = estimate_tokens(&self.system) + said.sum::<u64>() + tools.sum::<u64>() + framing;
+        let input_tokens =
+            estimate_tokens(&self.system) + said.sum::<u64>() + media.sum::<u64>() + tools.sum::<u64>() + framing;
         Usage { input_tokens, output_tokens: self.settings.max_tokens.map_or(0, u64::from), ..Usage::default() }
     }
 }
@@ -444,9 +438,6 @@ fn digest_settings(digesting: &mut Digesting, settings: &ModelSettings) {
 
 /// The overhead of a message in tokens, roughly.
 const MESSAGE_TOKENS: u64 = 4;
-
-/// The tokens of an image, roughly.
-const IMAGE_TOKENS: u64 = 1_600;
 
 /// Estimates the tokens of `text`: one for about four ASCII characters, and two for about three others.
 pub fn estimate_tokens(text: &str) -> u64 {

@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn result(id: &str) -> ChatMessage {
-        ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: "".into(), is_error: false }
+        ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: "".into(), is_error: false, media: Vec::new() }
     }
 
     /// The ids of calls and results, in order.

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
-use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use crate::thoughts::Thoughts;
 use reader::{PlainText, Reader};
@@ -135,6 +135,10 @@ impl Model for EmulatedTools {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         self.model.capabilities(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 

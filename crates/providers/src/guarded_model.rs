@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{Capabilities, Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use crate::EmulatedTools;
 use crate::circuit_breaker::{Attempt, CircuitBreaker};
@@ -67,6 +67,10 @@ impl Model for GuardedModel {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         self.model.capabilities(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 

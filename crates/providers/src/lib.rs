@@ -16,6 +16,8 @@ mod gemini;
 mod guarded_model;
 mod key_source;
 mod local_servers;
+mod media_parts;
+mod media_support;
 mod model_list;
 mod model_table;
 mod models;

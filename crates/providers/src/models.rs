@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelError, ModelRequest, ModelSettings, collect};
+use polis_ports::{
+    Capabilities, ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest, ModelSettings, collect,
+};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
@@ -315,5 +317,11 @@ impl Model for Models {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         self.resolve(model).map(|(_, model)| self.known_capabilities(&model)).unwrap_or_default()
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        let (vendor, model) = self.resolve(model).ok()?;
+        let of_vendor = self.vendors.get(&vendor)?.as_ref().ok()?.takes(&model, kind);
+        of_vendor.or_else(|| self.known_capabilities(&model).takes(kind))
     }
 }

@@ -9,12 +9,13 @@ use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
-use polis_ports::{DeltaStream, Model, ModelError, ModelRequest, ToolChoice};
+use polis_ports::{DeltaStream, MediaKind, Model, ModelError, ModelRequest, ToolChoice};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::api_key::hide_headers;
 use crate::key_source::KeySource;
+use crate::media_support::{self, MediaRefusals};
 use crate::model_list::{self, DETAILS_TIMEOUT, VendorModel};
 use crate::openai_chat::{FormatField, Quirks};
 use crate::refused_settings::RefusedSettings;
@@ -43,6 +44,8 @@ pub struct RemoteModel {
     takes_no_choice: AtomicBool,
     /// The settings that it refused.
     refused: RefusedSettings,
+    /// The media that it refused.
+    media_refusals: MediaRefusals,
 }
 
 /// Where the model is and how to talk to it.
@@ -147,6 +150,7 @@ impl RemoteModel {
             takes_no_format: AtomicBool::default(),
             takes_no_choice: AtomicBool::default(),
             refused: RefusedSettings::default(),
+            media_refusals: MediaRefusals::default(),
         })
     }
 
@@ -299,6 +303,8 @@ impl Model for RemoteModel {
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }
+        let model = self.model_name(&request.model).to_owned();
+        self.media_refusals.leave_out(&model, &mut request);
         let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
         let login = self.login().await?;
         match self.send(&request, quirks, &login).await {
@@ -319,8 +325,18 @@ impl Model for RemoteModel {
                 Err(ModelError::Adapted { reason })
             }
             Err(ModelError::Rejected { reason }) if self.refused.note(&request, &reason) => Err(ModelError::Adapted { reason }),
+            // The model is told what it is not shown.
+            Err(ModelError::Rejected { reason }) if self.media_refusals.learn(&model, &request, &reason) => {
+                Err(ModelError::Adapted { reason })
+            }
             sent => sent,
         }
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        let model = self.model_name(model);
+        let is_refused = self.media_refusals.has(model, kind).then_some(false);
+        is_refused.or_else(|| media_support::takes(self.options.dialect, model, kind))
     }
 }
 

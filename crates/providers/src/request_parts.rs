@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use polis_domain::Digest;
-use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice};
+use polis_ports::{CacheMode, ChatMessage, Effort, ModelRequest, ModelSettings, ToolChoice};
 use serde::de::IgnoredAny;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -89,10 +89,11 @@ fn estimated_bytes(request: &ModelRequest) -> usize {
         }
         ChatMessage::Tool { content, .. } => content.len(),
     });
+    let media = request.messages.iter().flat_map(ChatMessage::media).map(|media| media.bytes() as usize / 3 * 4 + 128);
     let text = request.system.len() + text_lengths.sum::<usize>();
     let tools = request.tools.iter().map(|tool| tool.description.len() + 512);
     let shape = if request.format.is_some() { 2_048 } else { 0 };
-    text + text / 8 + 64 * request.messages.len() + tools.sum::<usize>() + shape + 512
+    media.sum::<usize>() + text + text / 8 + 64 * request.messages.len() + tools.sum::<usize>() + shape + 512
 }
 
 /// The instructions that ask for structured output where the vendor has no field for it.
@@ -146,14 +147,6 @@ pub(crate) fn result_text(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so =
         content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error")) || content.starts_with("not made: ");
     if is_error && !says_so { format!("error: {content}").into() } else { content.into() }
-}
-
-/// A picture as the address that OpenAI's dialects want.
-pub(crate) fn image_url(image: &Image) -> Cow<'_, str> {
-    match image {
-        Image::Inline { media_type, data } => format!("data:{media_type};base64,{data}").into(),
-        Image::Url(url) => Cow::Borrowed(url),
-    }
 }
 
 /// The same for all requests that begin alike, so that OpenAI sends them to where their beginning is cached.

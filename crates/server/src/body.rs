@@ -18,6 +18,9 @@ use crate::state::SocietyState;
 /// Longest body that is taken.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Longest body where messages may have files inside them: as much as a model is shown, in base64, and words.
+const MAX_FILES_BYTES: usize = 20 << 20;
+
 /// How much of a longer body is read and discarded, so that its sender receives the error.
 const MAX_DRAINED_BYTES: usize = 16 << 20;
 
@@ -84,7 +87,16 @@ pub(crate) fn declared_bytes(headers: &HeaderMap) -> usize {
 
 /// Longest body that is taken at a place.
 pub(crate) fn max_bytes(path: &str) -> usize {
-    if path.ends_with(DOCUMENTS) { MAX_ORG_BYTES } else { MAX_BYTES }
+    match path {
+        path if path.ends_with(DOCUMENTS) => MAX_ORG_BYTES,
+        path if takes_files(path) => MAX_FILES_BYTES,
+        _ => MAX_BYTES,
+    }
+}
+
+/// Whether messages with files inside them are taken here.
+fn takes_files(path: &str) -> bool {
+    path.ends_with("/v1/chat/completions") || path.ends_with("/v1/responses") || path.contains("/agui") || path.contains("/a2a")
 }
 
 /// Reads a body whole, within its time and its size.

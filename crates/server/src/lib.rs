@@ -14,6 +14,7 @@ mod agui;
 mod artifacts;
 mod body;
 mod caller;
+mod client_files;
 mod components;
 mod conversations;
 mod etag_gzip;

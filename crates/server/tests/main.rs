@@ -14,6 +14,7 @@ mod disk_full;
 mod events;
 mod lists;
 mod mcp;
+mod media;
 mod model_settings;
 mod once;
 mod openai;

@@ -215,7 +215,7 @@ async fn what_cannot_be_taken_is_named() {
         body
     };
     for (body, want) in [
-        (chat(&[picture]), ("unsupported_content", json!("messages[0].content[0]"))),
+        (chat(&[picture]), ("bad_attachment", json!("messages[0].content[0]"))),
         (chat(&[]), ("no_message", json!("messages"))),
         (chat(&[json!({ "role": "assistant", "content": "hi" })]), ("no_message", json!("messages"))),
         (with("n", json!(2)), ("unsupported_value", json!("n"))),

@@ -85,6 +85,18 @@ impl Rig {
         Self::wired(log.clone(), log, model, toolbox, security, options).await
     }
 
+    /// The same with other agents.
+    pub(crate) async fn cast(
+        log: Arc<MemoryLog>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+        options: Options,
+        cast: Cast,
+    ) -> Self {
+        Self::whole(log.clone(), log, model, toolbox, security, options, cast).await
+    }
+
     /// The same, where the society reaches its log another way.
     pub(crate) async fn wired(
         log: Arc<MemoryLog>,
@@ -93,6 +105,19 @@ impl Rig {
         toolbox: impl Toolbox + 'static,
         security: Security,
         options: Options,
+    ) -> Self {
+        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
+        Self::whole(log, port, model, toolbox, security, options, cast).await
+    }
+
+    async fn whole(
+        log: Arc<MemoryLog>,
+        port: Arc<dyn Log>,
+        model: impl Model + 'static,
+        toolbox: impl Toolbox + 'static,
+        security: Security,
+        options: Options,
+        cast: Cast,
     ) -> Self {
         let artifacts = MemoryArtifacts::limited(ARTIFACT_BYTES);
         let live = Arc::new(LocalLive::remembering());
@@ -104,7 +129,6 @@ impl Rig {
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(artifacts.clone()),
         };
-        let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open(society(), ports, cast, options).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };
         let listener = Listener::bind_with("127.0.0.1:0".parse().unwrap(), access, security).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{EffectId, SocietyId, Usage};
-use polis_ports::{Capabilities, ChatMessage, DeltaStream, Image, Model, ModelError, ModelRequest, ToolSpec};
+use polis_ports::{Capabilities, ChatMessage, DeltaStream, Media, MediaKind, Model, ModelError, ModelRequest, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::otlp::Attributes;
@@ -105,6 +105,10 @@ impl Model for ObservedModel {
     fn capabilities(&self, model: &str) -> Capabilities {
         self.model.capabilities(model)
     }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
+    }
 }
 
 /// A request by the GenAI conventions, and how long that is.
@@ -140,8 +144,8 @@ fn newest(messages: &[ChatMessage]) -> (String, u64) {
 
 fn chat_message(message: &ChatMessage) -> Value {
     match message {
-        ChatMessage::User { text: said, images } => {
-            let parts: Vec<_> = std::iter::once(text(said)).chain(images.iter().map(image)).collect();
+        ChatMessage::User { text: said, media } => {
+            let parts: Vec<_> = std::iter::once(text(said)).chain(media.iter().map(media_part)).collect();
             json!({ "role": "user", "parts": parts })
         }
         ChatMessage::Assistant { text: said, reasoning, tool_calls, .. } => {
@@ -150,8 +154,10 @@ fn chat_message(message: &ChatMessage) -> Value {
             let parts: Vec<_> = reasoning.into_iter().chain(said).chain(tool_calls.iter().map(tool_call)).collect();
             json!({ "role": "assistant", "parts": parts })
         }
-        ChatMessage::Tool { call_id, content, .. } => {
-            json!({ "role": "tool", "parts": [{ "type": "tool_call_response", "id": call_id, "response": cut(content) }] })
+        ChatMessage::Tool { call_id, content, media, .. } => {
+            let response = json!({ "type": "tool_call_response", "id": call_id, "response": cut(content) });
+            let parts: Vec<_> = std::iter::once(response).chain(media.iter().map(media_part)).collect();
+            json!({ "role": "tool", "parts": parts })
         }
     }
 }
@@ -160,13 +166,19 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "content": cut(text) })
 }
 
-/// An image without its bytes, which are too many for a span.
-fn image(image: &Image) -> Value {
-    match image {
-        Image::Inline { media_type, .. } => {
-            json!({ "type": "blob", "modality": "image", "mime_type": media_type, "content": "" })
+/// A content without its bytes, which are too many for a span.
+fn media_part(media: &Media) -> Value {
+    let modality = match media.kind() {
+        Some(MediaKind::Image) => "image",
+        Some(MediaKind::Document) | None => "document",
+        Some(MediaKind::Audio) => "audio",
+    };
+    match media {
+        Media::Inline { media_type, .. } => {
+            json!({ "type": "blob", "modality": modality, "mime_type": media_type, "content": "" })
         }
-        Image::Url(uri) => json!({ "type": "uri", "modality": "image", "uri": uri }),
+        Media::Url(uri) => json!({ "type": "uri", "modality": modality, "uri": uri }),
+        Media::Stored(artifact) => json!({ "type": "file", "modality": modality, "file_id": artifact.id.to_string() }),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream;
 use polis_domain::{Finish, Usage};
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 type Script = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
@@ -16,6 +16,7 @@ pub struct ScriptedModel {
     script: Box<Script>,
     asked: Arc<AtomicUsize>,
     window: Option<u64>,
+    not_taken: Vec<MediaKind>,
 }
 
 /// The model's reply to one request.
@@ -31,7 +32,7 @@ pub struct ScriptedReply {
 impl ScriptedModel {
     /// A model that follows `script`.
     pub fn new(script: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), asked: Arc::default(), window: None }
+        Self { script: Box::new(script), asked: Arc::default(), window: None, not_taken: Vec::new() }
     }
 
     /// A model that says one thing, always.
@@ -43,6 +44,12 @@ impl ScriptedModel {
     /// The same model, seeing so many tokens at once.
     pub fn seeing(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
+    }
+
+    /// The same model, which takes no media of this kind.
+    pub fn not_taking(mut self, kind: MediaKind) -> Self {
+        self.not_taken.push(kind);
+        self
     }
 
     /// Counts the requests, also after the model has been given away.
@@ -122,5 +129,9 @@ impl Model for ScriptedModel {
 
     fn window(&self, _model: &str) -> Option<u64> {
         self.window
+    }
+
+    fn takes(&self, _model: &str, kind: MediaKind) -> Option<bool> {
+        self.not_taken.contains(&kind).then_some(false)
     }
 }

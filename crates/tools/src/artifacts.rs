@@ -9,3 +9,4 @@ pub use get::GetArtifact;
 pub use list::ListArtifacts;
 pub use media::media_type;
 pub use put::PutArtifact;
+pub(crate) use put::copied;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{Artifact, CallResult, EffectClass, Flow};
 use polis_http::HttpOptions;
-use polis_ports::{ArtifactError, Artifacts, CallContext, Tool, ToolError, ToolSpec};
+use polis_ports::{ArtifactError, Artifacts, CallContext, MediaKind, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -107,11 +107,13 @@ async fn page_result(page: Page, store: &dyn Artifacts) -> CallResult {
     let cut = if is_cut { format!(", of which only the first {} bytes were read", body.len()) } else { String::new() };
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("page");
+    let mut media = Vec::new();
     let (content, artifact) = match page_text {
         Ok(page_text) => fitted(format!("{url} answered {status}{cut}\n\n{page_text}"), &format!("{name}.txt"), store).await,
         Err(why) if status.is_success() => match store.put(body.as_slice().into()).await {
             Ok(id) => {
                 let artifact = Artifact::new(id, name, &content_type, body.len() as u64);
+                media.extend(MediaKind::of(&content_type).map(|_| artifact.clone()));
                 (format!("{url} answered {status}{cut}\n\nit is no text ({why}) and is kept as {artifact}"), Some(artifact))
             }
             Err(ArtifactError::None) => return failed(format_args!("{url}: {why}")),
@@ -120,7 +122,7 @@ async fn page_result(page: Page, store: &dyn Artifacts) -> CallResult {
         Err(_) => (format!("{url} answered {status}{cut}\n\n"), None),
     };
     let result = if status.is_success() { good(content) } else { failed(content) };
-    result.with_artifacts(artifact.into_iter().collect())
+    result.with_artifacts(artifact.into_iter().collect()).with_media(media)
 }
 
 /// The text of a page, or why it has none.

@@ -1,16 +1,17 @@
-//! `read_file`: a text file of the workspace, whole or some of its lines.
+//! `read_file`: a text file of the workspace, whole or some of its lines; a picture, a PDF or audio is shown to the model.
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use polis_ports::{CallContext, MediaKind, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::artifacts::{copied, media_type};
 use crate::results::{MAX_RESULT_BYTES, arguments, failed, good};
 use crate::text::text_of;
 use crate::workspace::{RelativePath, Workspace};
 
-/// Reads text files.
+/// Reads text files, and shows pictures, PDFs and audio.
 #[derive(Debug)]
 pub struct ReadFile {
     workspace: Workspace,
@@ -36,8 +37,10 @@ impl Tool for ReadFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "read_file".into(),
-            description: "Reads a text file of the workspace. Long files are cut with a note that says where to go on."
-                .to_owned(),
+            description:
+                "Reads a text file of the workspace. Long files are cut with a note that says where to go on. Shows a picture, \
+                          a PDF or audio whole."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -58,7 +61,7 @@ impl Tool for ReadFile {
         Flow { private: true, recalls: true, file: path.map(|path| path.as_str().into()), ..Flow::default() }
     }
 
-    async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
+    async fn call(&self, text: &str, context: &CallContext) -> Result<CallResult, ToolError> {
         let Arguments { path, start_line, end_line } = arguments(text)?;
         let path = RelativePath::new(&path)?;
         let (start, end) = (start_line.unwrap_or(1), end_line.unwrap_or(usize::MAX));
@@ -66,6 +69,14 @@ impl Tool for ReadFile {
             return Err(ToolError::BadArguments("lines count from 1, and end_line is not before start_line".to_owned()));
         }
         let workspace = self.workspace.clone();
+        if MediaKind::of(media_type(path.name(), false)).is_some() {
+            let store = context.artifacts.store.clone();
+            return Ok(match tokio::task::spawn_blocking(move || copied(&workspace, &path, path.name(), None, &store)).await {
+                Ok(Ok(artifact)) => good(format!("[{artifact}]")).with_media(vec![artifact]),
+                Ok(Err(failure)) => failure,
+                Err(stopped) => failed(stopped),
+            });
+        }
         let read = tokio::task::spawn_blocking(move || {
             let text = text_of(&workspace, &path).map_err(failed)?;
             lines(&text, start, end).ok_or_else(|| failed(format_args!("`{path}` has {} lines", text.lines().count())))

@@ -1,6 +1,7 @@
-// Files that a message or a result brings along. One is fetched when it is wanted, and given to the browser as a download.
+// Files that a message or a result brings along. Pictures are shown small; any file is fetched when it is wanted, and given to the
+// browser as a download.
 
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { ask } from '../api'
 import { Frame } from '../components/Frame'
 import { t } from '../i18n'
@@ -10,6 +11,9 @@ import { Icon } from './Icon'
 
 /** Longer documents are only given as files. */
 const SHOWN_BYTES = 2_000_000
+
+/** Larger pictures are only given as files. */
+const THUMBNAIL_BYTES = 10_000_000
 
 async function download(artifact: Artifact): Promise<void> {
   const response = await ask(`/api/artifacts/${encodeURIComponent(artifact.id)}`)
@@ -33,12 +37,41 @@ function Shown({ artifact }: { artifact: Artifact }) {
   )
 }
 
+/** The types of pictures that are shown. SVG is not one of them: it can hold scripts. */
+const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+
+const isPicture = ({ mediaType, bytes }: Artifact): boolean => PICTURES.includes(mediaType ?? '') && bytes <= THUMBNAIL_BYTES
+
+/** A picture, small; a click on its name gives the file. */
+function Thumbnail({ artifact }: { artifact: Artifact }) {
+  const [url, setUrl] = useState<string>()
+  useEffect(() => {
+    const left = new AbortController()
+    let made: string | undefined
+    ask(`/api/artifacts/${encodeURIComponent(artifact.id)}`, { signal: left.signal }).then(
+      async (response) => {
+        const blob = await response.blob()
+        if (left.signal.aborted) return
+        made = URL.createObjectURL(blob)
+        setUrl(made)
+      },
+      () => undefined,
+    )
+    return () => {
+      left.abort()
+      if (made) URL.revokeObjectURL(made)
+    }
+  }, [artifact.id])
+  return url === undefined ? null : <img className="thumbnail" src={url} alt={artifact.name} />
+}
+
 export function Files({ artifacts }: { artifacts: Artifact[] }) {
   if (artifacts.length === 0) return null
   return (
     <ul className="files">
       {artifacts.map((artifact) => (
         <li key={artifact.id + artifact.name}>
+          {isPicture(artifact) && <Thumbnail artifact={artifact} />}
           <button type="button" className="file" onClick={() => void download(artifact)} aria-label={t('files.download', { name: artifact.name })}>
             <Icon name="file" size={16} />
             <span className="file-name">{artifact.name}</span>

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Approach, Failure, FailureCode, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall,
+    AgentId, Approach, Artifact, Failure, FailureCode, Plan, Response, RoleId, Step, StepStatus, SubThreadRequest, ToolCall,
 };
 use polis_engine::{Agent, Request, Requests, Turn};
 use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
@@ -17,6 +17,7 @@ use super::options::RoleParts;
 use super::plan::{InternalStep, StepType};
 use super::state::AgentState;
 use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language};
+use crate::conversation::naming;
 use crate::converse::{Converse, system_prompt, work};
 use crate::workflow::Language;
 
@@ -206,7 +207,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
             Err(Failure::new("tool_failed", format!("{name}: {}", result.content)))
         } else {
             let mut response = Response::new(&*result.for_model());
-            polis_domain::Artifact::attach(&mut response.meta, &result.artifacts);
+            Artifact::attach(&mut response.meta, &result.artifacts);
             Ok(response)
         };
     }
@@ -217,9 +218,11 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
             converse.execute_task(turn).await
         }
         Some(Entry::Work) => {
+            let attached = Artifact::attached(&turn.task().meta);
+            let message = ChatMessage::user_with(naming(step.description.clone(), &attached), &attached);
             let request = ModelRequest {
                 system: instructions(turn, state, step).into(),
-                messages: vec![ChatMessage::user(step.description.clone())],
+                messages: vec![message],
                 settings: ModelSettings { temperature: parts.llm_config.temperature, ..ModelSettings::default() },
                 ..ModelRequest::default()
             };

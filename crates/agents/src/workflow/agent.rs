@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Failure, Message, Meta, Phase, Sender, Usage};
+use polis_domain::{Artifact, Failure, Message, Meta, Phase, Sender, Usage};
 use polis_engine::{Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
 use polis_ports::ChatMessage;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::engine::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
-use crate::conversation::{SUMMARY, StepForm, chat_messages};
+use crate::conversation::{SUMMARY, StepForm, chat_messages, naming};
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
 const MOST_BEFORE: usize = 40;
@@ -59,10 +59,12 @@ impl InteractionUnit for WorkflowUnit {
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
         let Workflow { engine, tells_role } = self.0.clone();
         let phase = turn.phase().clone();
-        let approval = PlanApproval::of(&turn.request_meta().await);
+        let meta = turn.request_meta().await;
+        let approval = PlanApproval::of(&meta);
         let options = RunOptions {
             approval,
-            user_message: turn.task().message.to_string(),
+            // The roles see the names; their tools show them the files.
+            user_message: naming(turn.task().message.to_string(), &Artifact::attached(&meta)),
             initial_messages: said_before(turn).await?,
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()

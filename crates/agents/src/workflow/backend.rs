@@ -255,6 +255,7 @@ impl AiMessage {
                     name: self.name.clone().unwrap_or_default(),
                     content: result.for_model(),
                     is_error: self.is_error,
+                    media: Vec::new(),
                 }
             }
         }

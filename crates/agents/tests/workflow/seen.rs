@@ -1,6 +1,6 @@
 //! What whoever watches a society is told while a workflow runs (D07).
 
-use polis_domain::{Event, Seq};
+use polis_domain::{AgentId, Artifact, ArtifactId, Event, Seq};
 use polis_engine::WatchEvent;
 use polis_ports::ComponentChunk;
 
@@ -41,4 +41,18 @@ async fn chunks_come_with_their_address_before_the_reply_is_in_the_log() {
         _ => None,
     });
     assert_eq!(todo, Some("b".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_role_reads_the_names_of_the_files_that_came_with_the_request() {
+    let bed = open(&team(), engine()).await;
+    let picture = Artifact::new(ArtifactId::new([7; 32]), "cat.png", "image/png", 3);
+    let mut meta = serde_json::Map::new();
+    Artifact::attach(&mut meta, std::slice::from_ref(&picture));
+    let sent = bed.society.send_with_meta(AgentId::root(), "what is this?", None, meta).await.unwrap();
+    bed.society.answer(&sent).await.unwrap();
+    for role in ["planner", "executor", "verifier"] {
+        let heard = bed.heard(role);
+        assert!(heard[0].first.contains(&format!("what is this?\n[sent along: {picture}]")), "{role}: {}", heard[0].first);
+    }
 }

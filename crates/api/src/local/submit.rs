@@ -7,6 +7,7 @@ use polis_domain::{
     Visibility,
 };
 use polis_engine::{CommandError, ConversationStart, Sent};
+use polis_ports::media_type_of;
 use serde_json::{Map, Value, json};
 
 use super::Local;
@@ -15,6 +16,9 @@ use crate::{Accepted, ApiError, Attachment, EarlierMessage, Scope, Send, Submit}
 
 /// The meta key of a request with the setting for plan approval.
 const PLAN_APPROVAL: &str = "planApproval";
+
+/// How many bytes tell what kind of picture, PDF or audio a content is.
+const FIRST_BYTES: usize = 16;
 
 impl Local {
     /// Submits a request: to a conversation, or to a new one.
@@ -119,7 +123,14 @@ impl Local {
             let stored = self.society.listing().find(&id).await;
             let name = name.or_else(|| stored.as_ref().map(|stored| stored.name.to_string())).unwrap_or_default();
             let media_type = media_type.or_else(|| stored.map(|stored| stored.media_type.to_string())).unwrap_or_default();
-            artifacts.push(Artifact::new(id, &name, &media_type, total));
+            let artifact = Artifact::new(id, &name, &media_type, total);
+            artifacts.push(match &*artifact.media_type {
+                "application/octet-stream" => {
+                    let first = self.society.artifacts().read(&id, 0, FIRST_BYTES).await?.bytes;
+                    media_type_of(&first).map_or(artifact, |known| Artifact::new(id, &name, known, total))
+                }
+                _ => artifact,
+            });
         }
         Ok(artifacts)
     }

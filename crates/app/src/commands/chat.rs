@@ -2,13 +2,15 @@
 //! comes. Lines that begin with `/` are commands.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::PathBuf;
 
-use polis_api::{Accepted, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
+use polis_api::{Accepted, Attachment, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
 use polis_domain::{AgentId, ModelSettings, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use super::conversations::line as conversation_line;
 use crate::approval_prompt;
+use crate::attached_files;
 use crate::cli::{self, ApprovalMode};
 use crate::config::Config;
 use crate::conversation_choice::ConversationChoice;
@@ -34,6 +36,7 @@ const HELP: &str = "\
 /new           start another conversation with the next message
 /list          list the conversations
 /switch NAME   continue a conversation: its id, or words of its title
+/file PATH     attach a file to the next message
 /model [NAME]  show or change the model of this conversation; `default` is that of its role
 /effort [HOW]  show or change how much its model reasons: none, minimal, low, medium, high, xhigh, max; `default`
 /set NAME=VALUE  change how it calls models, for example temperature=0.2; an empty value takes it back
@@ -82,7 +85,10 @@ pub(crate) async fn console(
     let conversation = continued.map(|continued| continued.id);
     let history = config.data.join(HISTORY);
     let lines = if is_terminal && stdout().is_terminal() { StdinLines::edited(history) } else { StdinLines::start() };
-    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None, settings }.run().await
+    let files = Vec::new();
+    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None, settings, files }
+        .run()
+        .await
 }
 
 struct Console<'a> {
@@ -98,6 +104,8 @@ struct Console<'a> {
     model: Option<String>,
     /// How models are called for its messages, over the settings of the conversation.
     settings: ModelSettings,
+    /// The files that go with the next message.
+    files: Vec<Attachment>,
 }
 
 /// What a line means.
@@ -110,6 +118,7 @@ enum Input<'a> {
     New,
     List,
     Switch(&'a str),
+    File(&'a str),
     Model(&'a str),
     Effort(&'a str),
     Set(&'a str),
@@ -163,6 +172,7 @@ impl Console<'_> {
             }
             Input::List => self.list().await?,
             Input::Switch(name) => self.switch(name).await?,
+            Input::File(path) => self.attach(path).await?,
             Input::Model(name) => self.set_model(name).await?,
             Input::Effort("") => self.show_settings().await?,
             Input::Effort(DEFAULT) => self.set("effort=").await?,
@@ -183,9 +193,11 @@ impl Console<'_> {
             model: self.model.clone(),
             settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
+            artifacts: self.files.clone(),
             ..Submit::default()
         };
         let accepted = self.transport.api().submit(request).await?;
+        self.files.clear();
         if self.conversation.is_none() {
             let id = &accepted.conversation;
             let again = self.config.command_line(&format!("chat --conversation {id}"));
@@ -202,9 +214,10 @@ impl Console<'_> {
             task_id: None,
             settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
-            artifacts: Vec::new(),
+            artifacts: self.files.clone(),
         };
         let accepted = self.transport.api().send(request).await?;
+        self.files.clear();
         self.follow(accepted).await
     }
 
@@ -271,6 +284,15 @@ impl Console<'_> {
             out::note(&format!("polis: conversation {}: {}", found.id, found.title));
             (self.conversation, self.model) = (Some(found.id), None);
         }
+        Ok(())
+    }
+
+    async fn attach(&mut self, path: &str) -> Result<(), CliError> {
+        for file in attached_files::open(&[PathBuf::from(path)])? {
+            self.files.push(file.store(self.transport.api()).await?);
+        }
+        let names: Vec<_> = self.files.iter().filter_map(|file| file.name.as_deref()).collect();
+        out::note(&format!("polis: the next message brings {}", names.join(", ")));
         Ok(())
     }
 
@@ -388,6 +410,7 @@ impl<'a> Input<'a> {
             ("/new", "") => Self::New,
             ("/list", "") => Self::List,
             ("/switch", name) if !name.is_empty() => Self::Switch(name),
+            ("/file", path) if !path.is_empty() => Self::File(path),
             ("/model", name) => Self::Model(name),
             ("/effort", effort) => Self::Effort(effort),
             ("/set", assignment) if assignment.contains('=') => Self::Set(assignment),
@@ -417,6 +440,8 @@ mod tests {
             ("/new", Some(Input::New)),
             (" /switch  a trip ", Some(Input::Switch("a trip"))),
             ("/switch", Some(Input::Unknown("/switch"))),
+            ("/file  a b.png ", Some(Input::File("a b.png"))),
+            ("/file", Some(Input::Unknown("/file"))),
             ("/model", Some(Input::Model(""))),
             ("/model openai/m", Some(Input::Model("openai/m"))),
             ("/effort high", Some(Input::Effort("high"))),

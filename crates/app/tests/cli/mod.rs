@@ -20,6 +20,7 @@ mod login;
 mod look;
 mod machine;
 mod mcp;
+mod media;
 mod model;
 mod models;
 mod offline;

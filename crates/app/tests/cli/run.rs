@@ -225,7 +225,7 @@ fn files_are_stored_and_go_with_the_request() {
         .collect();
     assert_eq!(attached.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1], "{attached:?}");
     let listed = home.polis(&["artifacts"]).ok();
-    let bytes = format!("{}  application/octet-stream  picture", picture.len());
+    let bytes = format!("{}  image/png  picture", picture.len());
     for kind in ["text/markdown; charset=utf-8  notes.md", &bytes] {
         assert!(listed.contains(kind), "{listed}");
     }

@@ -13,6 +13,7 @@ mod conversation;
 mod declined;
 mod host;
 mod journal;
+mod media;
 mod model;
 mod own;
 mod phases;

@@ -15,6 +15,7 @@ use polis_ports::{Capabilities, Collector, Delta, Frame, ModelError, ModelReques
 
 use super::Turn;
 use super::journal::Entry;
+use super::media::ReadMedia;
 use super::retry::Attempts;
 use crate::offer::list;
 use crate::shared::Shared;
@@ -39,6 +40,7 @@ impl Turn {
         if request.tool_choice != ToolChoice::None {
             self.check_for_loops()?;
         }
+        request.fit_media();
         let models = self.models(&request);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
@@ -181,6 +183,8 @@ impl Turn {
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.capabilities(model).window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
+        // Each attempt may ask another model, which takes other media.
+        let (named, mut read) = (request.has_media().then(|| request.messages.clone()), ReadMedia::default());
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         attempts.set_retries(|model| port.retries(model));
         let due = entry.rests_until();
@@ -194,6 +198,11 @@ impl Turn {
         }
         loop {
             request.model = attempts.model();
+            if let Some(named) = &named {
+                request.messages.clone_from(named);
+                // Boxed, because few requests have media.
+                Box::pin(self.show_media(&mut request, &mut read)).await;
+            }
             let window = port.capabilities(&request.model).window;
             let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
             let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));

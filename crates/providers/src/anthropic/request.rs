@@ -1,10 +1,11 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
+use crate::media_parts::{MediaPart, data_url, not_sent};
 use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort, thinking_budget};
 use crate::wire::echoed_items;
 
@@ -166,7 +167,7 @@ fn messages(request: &ModelRequest, mark: CacheMark) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in &request.messages {
         let (role, blocks) = match message {
-            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(text_part(text)).collect()),
+            ChatMessage::User { text, media } => ("user", media.iter().map(media_block).chain(text_part(text)).collect()),
             ChatMessage::Assistant { text, tool_calls, echo, .. } => {
                 let blocks = match echoed_items(DIALECT, echo.as_ref()) {
                     Some(blocks) => echoed_parts(blocks, tool_calls),
@@ -174,9 +175,13 @@ fn messages(request: &ModelRequest, mark: CacheMark) -> Vec<Value> {
                 };
                 ("assistant", blocks)
             }
-            ChatMessage::Tool { call_id, content, is_error, .. } => {
+            ChatMessage::Tool { call_id, content, is_error, media, .. } => {
+                let content: Value = match &**media {
+                    [] => (&**content).into(),
+                    media => text_part(content).into_iter().chain(media.iter().map(media_block)).collect(),
+                };
                 let result =
-                    json!({ "type": "tool_result", "tool_use_id": &**call_id, "content": &**content, "is_error": is_error });
+                    json!({ "type": "tool_result", "tool_use_id": &**call_id, "content": content, "is_error": is_error });
                 ("user", vec![result])
             }
         };
@@ -209,12 +214,19 @@ fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
 
-fn image(image: &Image) -> Value {
-    let source = match image {
-        Image::Inline { media_type, data } => json!({ "type": "base64", "media_type": &**media_type, "data": &**data }),
-        Image::Url(url) => json!({ "type": "url", "url": &**url }),
-    };
-    json!({ "type": "image", "source": source })
+fn media_block(media: &Media) -> Value {
+    let base64 = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
+    match MediaPart::of(media) {
+        MediaPart::Image(Media::Inline { media_type, data, .. }) => {
+            json!({ "type": "image", "source": base64(media_type, data) })
+        }
+        MediaPart::Image(image) => json!({ "type": "image", "source": { "type": "url", "url": data_url(image) } }),
+        MediaPart::Document { name, media_type, data } => {
+            json!({ "type": "document", "source": base64(media_type, data), "title": name })
+        }
+        MediaPart::Audio { .. } => json!({ "type": "text", "text": not_sent(media) }),
+        MediaPart::Absent(line) => json!({ "type": "text", "text": line }),
+    }
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -239,7 +251,7 @@ mod tests {
     }
 
     fn result(id: &str, content: &str, is_error: bool) -> ChatMessage {
-        ChatMessage::Tool { call_id: id.into(), name: "read_file".into(), content: content.into(), is_error }
+        ChatMessage::Tool { call_id: id.into(), name: "read_file".into(), content: content.into(), is_error, media: vec![] }
     }
 
     fn half() -> ModelSettings {
@@ -273,9 +285,9 @@ mod tests {
             messages: vec![
                 ChatMessage::User {
                     text: "look".into(),
-                    images: vec![
-                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
-                        Image::Url("https://h/i.png".into()),
+                    media: vec![
+                        Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() },
+                        Media::Url("https://h/i.png".into()),
                     ],
                 },
                 ChatMessage::Assistant {

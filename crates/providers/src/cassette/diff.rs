@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use polis_ports::{ChatMessage, Image, ModelSettings, ToolChoice};
+use polis_ports::{ChatMessage, Media, ModelSettings, ToolChoice};
 use serde_json::Value;
 
 use super::format::{RecordedRequest, RecordedTool};
@@ -69,15 +69,7 @@ pub(super) fn render(recorded: &RecordedRequest) -> Vec<String> {
 
 fn write_message(lines: &mut Vec<String>, message: &ChatMessage) {
     match message {
-        ChatMessage::User { text, images } => {
-            write(lines, "user", text);
-            for image in images {
-                match image {
-                    Image::Inline { media_type, data } => write(lines, "  picture", &format!("{media_type} {data}")),
-                    Image::Url(url) => write(lines, "  picture", url),
-                }
-            }
-        }
+        ChatMessage::User { text, .. } => write(lines, "user", text),
         ChatMessage::Assistant { text, reasoning, tool_calls, echo } => {
             write(lines, "assistant", text);
             write(lines, "  reasoning", reasoning);
@@ -88,9 +80,16 @@ fn write_message(lines: &mut Vec<String>, message: &ChatMessage) {
                 write_json(lines, "  echo", echo);
             }
         }
-        ChatMessage::Tool { call_id, name, content, is_error } => {
+        ChatMessage::Tool { call_id, name, content, is_error, .. } => {
             let what = if *is_error { "error" } else { "result" };
             write(lines, &format!("{what} of {name} ({call_id})"), content);
+        }
+    }
+    for media in message.media() {
+        match media {
+            Media::Inline { media_type, data, .. } => write(lines, "  media", &format!("{media_type} {data}")),
+            Media::Url(url) => write(lines, "  media", url),
+            Media::Stored(artifact) => write(lines, "  media", &artifact.to_string()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{Digest, Finish, Text, Usage};
-use polis_ports::{ChatMessage, Delta, Format, Image, ModelError, ModelRequest, ModelSettings, ToolChoice};
+use polis_ports::{ChatMessage, Delta, Format, Media, ModelError, ModelRequest, ModelSettings, ToolChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ impl From<&ModelRequest> for RecordedRequest {
         Self {
             model: model.clone(),
             system: system.clone(),
-            messages: messages.iter().map(without_pictures).collect(),
+            messages: messages.iter().map(without_bytes).collect(),
             tools: offered.collect(),
             tool_choice,
             one_call: *one_call,
@@ -165,19 +165,16 @@ fn is_auto(choice: &ToolChoice) -> bool {
     *choice == ToolChoice::Auto
 }
 
-fn without_pictures(message: &ChatMessage) -> ChatMessage {
+/// The message with the digests of its media in the place of their bytes.
+fn without_bytes(message: &ChatMessage) -> ChatMessage {
     let digest = |data: &str| format!("digest:{}", json!(Digest::of([data])).as_str().unwrap_or_default()).into();
-    match message {
-        ChatMessage::User { text, images } if !images.is_empty() => {
-            let images = images.iter().map(|image| match image {
-                Image::Inline { media_type, data } => Image::Inline { media_type: media_type.clone(), data: digest(data) },
-                Image::Url(url) if url.starts_with("data:") => Image::Url(digest(url)),
-                Image::Url(url) => Image::Url(url.clone()),
-            });
-            ChatMessage::User { text: text.clone(), images: images.collect() }
-        }
-        other => other.clone(),
-    }
+    message.clone().with_media(|media| {
+        Ok(match media {
+            Media::Inline { media_type, name, data } => Media::Inline { media_type, name, data: digest(&data) },
+            Media::Url(url) if url.starts_with("data:") => Media::Url(digest(&url)),
+            other => other,
+        })
+    })
 }
 
 impl RecordedDelta {

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::Usage;
-use polis_ports::{Capabilities, Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Capabilities, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use super::format::{End, Header, Interaction, RecordedDelta, RecordedRequest};
 use super::{CassetteError, VERSION, read};
@@ -73,6 +73,10 @@ impl Model for Recorder {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         self.model.capabilities(model)
+    }
+
+    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+        self.model.takes(model, kind)
     }
 }
 

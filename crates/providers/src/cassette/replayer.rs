@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::stream;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
 
 use super::diff::{difference, render, similarity};
 use super::format::{End, Interaction, RecordedRequest};
@@ -100,5 +100,13 @@ impl Model for Replayer {
         };
         let deltas = deltas.into_iter().map(|delta| Ok(Delta::from(delta)));
         Ok(Box::pin(stream::iter(deltas.chain(last.map(Err)))))
+    }
+
+    /// The recorded model was told in words about media that it did not take, so no request that is left has any.
+    fn takes(&self, _model: &str, kind: MediaKind) -> Option<bool> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = entries.iter().filter(|entry| !entry.used).flat_map(|entry| &entry.interaction.request.messages);
+        let is_shown = left.flat_map(ChatMessage::media).any(|media| media.kind() == Some(kind));
+        (!is_shown).then_some(false)
     }
 }

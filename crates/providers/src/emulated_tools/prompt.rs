@@ -43,9 +43,9 @@ pub(super) fn rewrite(request: &ModelRequest) -> ModelRequest {
 /// Some models want the person and the model to take turns, so what the same side says is one message.
 fn push(messages: &mut Vec<ChatMessage>, message: ChatMessage) {
     match (messages.last_mut(), message) {
-        (Some(ChatMessage::User { text, images }), ChatMessage::User { text: more, images: more_images }) => {
+        (Some(ChatMessage::User { text, media }), ChatMessage::User { text: more, media: more_media }) => {
             *text = format!("{text}\n\n{more}").into();
-            images.extend(more_images);
+            media.extend(more_media);
         }
         (_, message) => messages.push(message),
     }
@@ -65,9 +65,10 @@ fn plain(message: &ChatMessage, has_tools: bool) -> ChatMessage {
             let text = lines.join("\n").into();
             ChatMessage::Assistant { text, reasoning: reasoning.clone(), tool_calls: Vec::new(), echo: echo.clone() }
         }
-        ChatMessage::Tool { name, content, is_error, .. } => {
+        ChatMessage::Tool { name, content, is_error, media, .. } => {
             let what = if *is_error { "failed" } else { "returned" };
-            ChatMessage::user(format!("The tool {name} {what}:\n{content}"))
+            let text = format!("The tool {name} {what}:\n{content}").into();
+            ChatMessage::User { text, media: media.clone() }
         }
     }
 }
@@ -172,7 +173,7 @@ mod tests {
     }
 
     fn result(content: &str, is_error: bool) -> ChatMessage {
-        ChatMessage::Tool { call_id: "1".into(), name: "read".into(), content: content.into(), is_error }
+        ChatMessage::Tool { call_id: "1".into(), name: "read".into(), content: content.into(), is_error, media: vec![] }
     }
 
     #[test]

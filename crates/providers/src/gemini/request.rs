@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Media, MediaKind, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
+use crate::media_parts::{media_line, not_sent};
 use crate::request_parts::{arguments_object, body_bytes, effort, system_with_schema, thinking_budget};
 use crate::wire::echoed_items;
 
@@ -101,9 +102,10 @@ fn tool(tool: &ToolSpec) -> Value {
 /// The conversation in turns: what follows on the same side is one content.
 fn contents(request: &ModelRequest, model: &str) -> Vec<Value> {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    let mut after_results = Vec::new();
     for message in &request.messages {
         let (role, parts): (_, Vec<Value>) = match message {
-            ChatMessage::User { text, images } => ("user", images.iter().map(image).chain(text_part(text)).collect()),
+            ChatMessage::User { text, media } => ("user", media.iter().map(media_part).chain(text_part(text)).collect()),
             ChatMessage::Assistant { text, tool_calls, echo, .. } => {
                 let parts = match echoed_items(DIALECT, echo.as_ref()) {
                     Some(parts) => echoed_parts(parts, tool_calls.len()),
@@ -111,22 +113,46 @@ fn contents(request: &ModelRequest, model: &str) -> Vec<Value> {
                 };
                 ("model", parts)
             }
-            ChatMessage::Tool { call_id, name, content, is_error } => {
+            ChatMessage::Tool { call_id, name, content, is_error, media } => {
                 let key = if *is_error { "error" } else { "result" };
                 let mut response = json!({ "name": &**name, "response": { key: &**content } });
                 if has_own_id(&turns, call_id) {
                     response["id"] = (&**call_id).into();
                 }
-                ("user", vec![json!({ "functionResponse": response })])
+                if media.is_empty() {
+                    ("user", vec![json!({ "functionResponse": response })])
+                } else if is_third(model) && media.iter().all(is_part_of_response) {
+                    response["parts"] = media.iter().map(media_part).collect();
+                    ("user", vec![json!({ "functionResponse": response })])
+                } else {
+                    // Older models take no media inside a result; they follow the results.
+                    after_results.extend(text_part(&media_line(name, call_id, media.len())));
+                    after_results.extend(media.iter().map(media_part));
+                    ("user", vec![json!({ "functionResponse": response })])
+                }
             }
         };
-        match turns.last_mut() {
-            Some((last, open)) if *last == role => open.extend(parts),
-            _ if parts.is_empty() => {}
-            _ => turns.push((role, parts)),
+        if !matches!(message, ChatMessage::Tool { .. }) {
+            open_turn(&mut turns, "user", std::mem::take(&mut after_results));
         }
+        open_turn(&mut turns, role, parts);
     }
+    open_turn(&mut turns, "user", after_results);
     turns.into_iter().map(|(role, parts)| json!({ "role": role, "parts": parts })).collect()
+}
+
+/// Whether it can be inside a result of a tool.
+fn is_part_of_response(media: &Media) -> bool {
+    matches!((media, media.kind()), (Media::Inline { .. }, Some(MediaKind::Image | MediaKind::Document)))
+}
+
+/// Adds parts to the last turn if it is of this side, else as a new one.
+fn open_turn<'a>(turns: &mut Vec<(&'a str, Vec<Value>)>, role: &'a str, parts: Vec<Value>) {
+    match turns.last_mut() {
+        Some((last, open)) if *last == role => open.extend(parts),
+        _ if parts.is_empty() => {}
+        _ => turns.push((role, parts)),
+    }
 }
 
 /// Whether the vendor itself gave a call this id.
@@ -150,10 +176,11 @@ fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "text": text }))
 }
 
-fn image(image: &Image) -> Value {
-    match image {
-        Image::Inline { media_type, data } => json!({ "inlineData": { "mimeType": &**media_type, "data": &**data } }),
-        Image::Url(url) => json!({ "fileData": { "fileUri": &**url } }),
+fn media_part(media: &Media) -> Value {
+    match media {
+        Media::Inline { media_type, data, .. } => json!({ "inlineData": { "mimeType": &**media_type, "data": &**data } }),
+        Media::Url(url) => json!({ "fileData": { "fileUri": &**url } }),
+        Media::Stored(_) => json!({ "text": not_sent(media) }),
     }
 }
 
@@ -187,7 +214,7 @@ mod tests {
     }
 
     fn result(id: &str, content: &str, is_error: bool) -> ChatMessage {
-        ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: content.into(), is_error }
+        ChatMessage::Tool { call_id: id.into(), name: "f".into(), content: content.into(), is_error, media: vec![] }
     }
 
     fn asking() -> ModelRequest {
@@ -199,9 +226,9 @@ mod tests {
             messages: vec![
                 ChatMessage::User {
                     text: "look".into(),
-                    images: vec![
-                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
-                        Image::Url("https://h/i.png".into()),
+                    media: vec![
+                        Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() },
+                        Media::Url("https://h/i.png".into()),
                     ],
                 },
                 ChatMessage::Assistant {

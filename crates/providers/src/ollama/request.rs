@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Image, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Media, MediaKind, ModelRequest, ToolChoice, ToolSpec};
 use serde_json::{Map, Value, json};
 
+use crate::media_parts::{not_sent, with_media_after_results};
 use crate::request_parts::{arguments_object, body_bytes, effort, result_text, system_with_schema, thinks};
 
 /// Writes the body.
@@ -19,7 +20,8 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     let describes_schema = has_tools;
     let system = if describes_schema { system_with_schema(request) } else { Cow::Borrowed(&*request.system) };
     let system = (!system.is_empty()).then(|| json!({ "role": "system", "content": system }));
-    let messages: Vec<_> = system.into_iter().chain(request.messages.iter().map(message)).collect();
+    let messages = with_media_after_results(&request.messages);
+    let messages: Vec<_> = system.into_iter().chain(messages.iter().map(message)).collect();
     body.insert("messages".to_owned(), messages.into());
     if has_tools {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
@@ -50,13 +52,14 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
 
 fn message(message: &ChatMessage) -> Value {
     match message {
-        ChatMessage::User { text, images } => {
+        ChatMessage::User { text, media } => {
             let (mut text, mut inline) = (text.to_string(), Vec::new());
-            for image in images {
-                match image {
-                    Image::Inline { data, .. } => inline.push(&**data),
+            for media in media {
+                match media {
+                    Media::Inline { data, .. } if media.kind() == Some(MediaKind::Image) => inline.push(&**data),
                     // It fetches nothing; the model is told at least where the picture is.
-                    Image::Url(url) => text.push_str(&format!("\n(image: {url})")),
+                    Media::Url(url) => text.push_str(&format!("\n(image: {url})")),
+                    other => text.push_str(&format!("\n{}", not_sent(other))),
                 }
             }
             let mut entry = json!({ "role": "user", "content": text });
@@ -75,7 +78,7 @@ fn message(message: &ChatMessage) -> Value {
             }
             entry
         }
-        ChatMessage::Tool { name, content, is_error, call_id } => {
+        ChatMessage::Tool { name, content, is_error, call_id, .. } => {
             json!({ "role": "tool", "tool_name": &**name, "tool_call_id": &**call_id, "content": result_text(content, *is_error) })
         }
     }
@@ -108,13 +111,19 @@ mod tests {
             messages: vec![
                 ChatMessage::User {
                     text: "look".into(),
-                    images: vec![
-                        Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
-                        Image::Url("https://h/i.png".into()),
+                    media: vec![
+                        Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() },
+                        Media::Url("https://h/i.png".into()),
                     ],
                 },
                 ChatMessage::Assistant { text: "".into(), reasoning: "hm".into(), tool_calls: vec![call], echo: None },
-                ChatMessage::Tool { call_id: "x".into(), name: "f".into(), content: "gone".into(), is_error: true },
+                ChatMessage::Tool {
+                    call_id: "x".into(),
+                    name: "f".into(),
+                    content: "gone".into(),
+                    is_error: true,
+                    media: vec![],
+                },
                 ChatMessage::assistant("so"),
             ],
             tools: Arc::new([ToolSpec {

@@ -4,16 +4,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use polis_domain::{Text, ToolCall};
-use polis_ports::{CacheMode, ChatMessage, Format, Image, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Format, Media, ModelRequest, ToolSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::effort::{self, EffortFields};
 use super::reply::DIALECT;
 use super::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
+use crate::media_parts::{MediaPart, data_url, with_media_after_results};
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, cache_retention, effort as asked_effort, image_url, is_openai_reasoning, is_sampled,
-    is_strict, result_text, system_with_schema, tool_choice, valid_arguments,
+    ClosedSchema, body_bytes, cache_key, cache_retention, effort as asked_effort, is_openai_reasoning, is_sampled, is_strict,
+    result_text, system_with_schema, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
 
@@ -144,7 +145,8 @@ impl Serialize for Messages<'_> {
             _ => (!self.0.system.is_empty()).then_some(Content::Prompt(&self.0.system)),
         };
         let system = system.map(|content| Message { content: Some(content), ..text_message("system", "") });
-        let messages = self.0.messages.iter().map(|each| message(each, self.1));
+        let messages = with_media_after_results(&self.0.messages);
+        let messages = messages.iter().map(|each| message(each, self.1));
         serializer.collect_seq(system.into_iter().chain(messages))
     }
 }
@@ -210,9 +212,9 @@ fn text_message<'a>(role: &'static str, content: impl Into<Cow<'a, str>>) -> Mes
 
 fn message(message: &ChatMessage, quirks: Quirks) -> Message<'_> {
     match message {
-        ChatMessage::User { text, images } if images.is_empty() => text_message("user", &**text),
-        ChatMessage::User { text, images } => {
-            Message { content: Some(Content::Parts(content_parts(text, images))), ..text_message("user", &**text) }
+        ChatMessage::User { text, media } if media.is_empty() => text_message("user", &**text),
+        ChatMessage::User { text, media } => {
+            Message { content: Some(Content::Parts(content_parts(text, media))), ..text_message("user", &**text) }
         }
         ChatMessage::Assistant { text, tool_calls, echo, .. } if tool_calls.is_empty() => {
             Message { reasoning_details: echoed_details(echo.as_ref(), quirks), ..text_message("assistant", &**text) }
@@ -235,10 +237,32 @@ fn echoed_details(echo: Option<&Arc<Value>>, quirks: Quirks) -> Option<&Vec<Valu
     echoed_items(DIALECT, echo).filter(|_| quirks.wants_details)
 }
 
-fn content_parts(text: &str, images: &[Image]) -> Vec<Value> {
+fn content_parts(text: &str, media: &[Media]) -> Vec<Value> {
     let text = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
-    let image = |image| json!({ "type": "image_url", "image_url": { "url": image_url(image) } });
-    text.into_iter().chain(images.iter().map(image)).collect()
+    text.into_iter().chain(media.iter().map(media_part)).collect()
+}
+
+fn media_part(media: &Media) -> Value {
+    match MediaPart::of(media) {
+        MediaPart::Image(image) => json!({ "type": "image_url", "image_url": { "url": data_url(image) } }),
+        MediaPart::Document { name, .. } => {
+            json!({ "type": "file", "file": { "filename": name, "file_data": data_url(media) } })
+        }
+        MediaPart::Audio { media_type, data } => match audio_format(media_type) {
+            Some(format) => json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } }),
+            None => json!({ "type": "text", "text": media.not_shown("this model takes wav and mp3 alone") }),
+        },
+        MediaPart::Absent(line) => json!({ "type": "text", "text": line }),
+    }
+}
+
+/// The names of the two forms of audio that this dialect has.
+fn audio_format(media_type: &str) -> Option<&'static str> {
+    match media_type {
+        "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),
+        "audio/mpeg" | "audio/mp3" => Some("mp3"),
+        _ => None,
+    }
 }
 
 fn call(call: &ToolCall) -> Call<'_> {
@@ -292,7 +316,13 @@ mod tests {
                     echo: None,
                     tool_calls: vec![call("a", "{\"path\":1}"), call("b", ""), call("c", "{\"pa")],
                 },
-                ChatMessage::Tool { call_id: "a".into(), name: "read_file".into(), content: "text".into(), is_error: false },
+                ChatMessage::Tool {
+                    call_id: "a".into(),
+                    name: "read_file".into(),
+                    content: "text".into(),
+                    is_error: false,
+                    media: vec![],
+                },
                 ChatMessage::assistant("done"),
             ],
             tools: Arc::new([ToolSpec {
@@ -426,8 +456,15 @@ mod tests {
             fields(&request, "m", Quirks::PLAIN, &["tool_choice", "parallel_tool_calls"])
         };
         let asked = || vec![ChatMessage::user("hi")];
-        let answered =
-            || vec![ChatMessage::Tool { call_id: "c".into(), name: "f".into(), content: "1".into(), is_error: false }];
+        let answered = || {
+            vec![ChatMessage::Tool {
+                call_id: "c".into(),
+                name: "f".into(),
+                content: "1".into(),
+                is_error: false,
+                media: Vec::new(),
+            }]
+        };
         let both = json!({ "tool_choice": "required", "parallel_tool_calls": false });
         assert_eq!(choice(ToolChoice::Required, Some(false), asked()), both);
         assert_eq!(choice(ToolChoice::Required, None, answered()), json!({}));
@@ -456,17 +493,23 @@ mod tests {
 
     #[test]
     fn pictures_failures_and_what_the_vendor_wants_back_are_sent() {
-        let image = Image::Inline { media_type: "image/png".into(), data: "QUJD".into() };
+        let image = Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() };
         let request = ModelRequest {
             messages: vec![
-                ChatMessage::User { text: "look".into(), images: vec![image, Image::Url("https://h/i.png".into())] },
+                ChatMessage::User { text: "look".into(), media: vec![image, Media::Url("https://h/i.png".into())] },
                 ChatMessage::Assistant {
                     text: "".into(),
                     reasoning: "hm".into(),
                     tool_calls: vec![call("a", "{}")],
                     echo: Some(Arc::new(json!({ "dialect": DIALECT, "items": [{ "type": "reasoning.text" }] }))),
                 },
-                ChatMessage::Tool { call_id: "a".into(), name: "read_file".into(), content: "gone".into(), is_error: true },
+                ChatMessage::Tool {
+                    call_id: "a".into(),
+                    name: "read_file".into(),
+                    content: "gone".into(),
+                    is_error: true,
+                    media: vec![],
+                },
                 ChatMessage::Assistant {
                     text: "no".into(),
                     reasoning: "hm".into(),

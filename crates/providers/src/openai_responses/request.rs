@@ -1,13 +1,14 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{CacheMode, ChatMessage, Effort, Image, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
+use crate::media_parts::{MediaPart, data_url, not_sent};
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, cache_retention, effort, image_url, is_openai_reasoning, is_sampled, is_strict,
-    openai_efforts, result_text, tool_choice, valid_arguments,
+    ClosedSchema, body_bytes, cache_key, cache_retention, effort, is_openai_reasoning, is_sampled, is_strict, openai_efforts,
+    result_text, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
 
@@ -66,12 +67,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 fn items(message: &ChatMessage) -> Vec<Value> {
     match message {
-        ChatMessage::User { text, images } if images.is_empty() => vec![json!({ "role": "user", "content": &**text })],
-        ChatMessage::User { text, images } => {
-            let text = (!text.is_empty()).then(|| json!({ "type": "input_text", "text": &**text }));
-            let parts: Vec<_> = text.into_iter().chain(images.iter().map(image)).collect();
-            vec![json!({ "role": "user", "content": parts })]
-        }
+        ChatMessage::User { text, media } => vec![json!({ "role": "user", "content": content(text, media) })],
         ChatMessage::Assistant { text, tool_calls, echo, .. } => match echoed_items(DIALECT, echo.as_ref()) {
             Some(items) => {
                 let is_new = |call: &&ToolCall| !items.iter().any(|item| item["call_id"] == *call.id);
@@ -80,8 +76,9 @@ fn items(message: &ChatMessage) -> Vec<Value> {
             }
             None => text_part(text).into_iter().chain(tool_calls.iter().map(call)).collect(),
         },
-        ChatMessage::Tool { call_id, content, is_error, .. } => {
-            vec![json!({ "type": "function_call_output", "call_id": &**call_id, "output": result_text(content, *is_error) })]
+        ChatMessage::Tool { call_id, content: text, is_error, media, .. } => {
+            let output = content(&result_text(text, *is_error), media);
+            vec![json!({ "type": "function_call_output", "call_id": &**call_id, "output": output })]
         }
     }
 }
@@ -98,8 +95,24 @@ fn text_part(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "role": "assistant", "content": text }))
 }
 
-fn image(image: &Image) -> Value {
-    json!({ "type": "input_image", "image_url": image_url(image) })
+/// A text, or the parts of one with media.
+fn content(text: &str, media: &[Media]) -> Value {
+    if media.is_empty() {
+        return text.into();
+    }
+    let text = (!text.is_empty()).then(|| json!({ "type": "input_text", "text": text }));
+    text.into_iter().chain(media.iter().map(media_part)).collect()
+}
+
+fn media_part(media: &Media) -> Value {
+    match MediaPart::of(media) {
+        MediaPart::Image(image) => json!({ "type": "input_image", "image_url": data_url(image) }),
+        MediaPart::Document { name, .. } => json!({ "type": "input_file", "filename": name, "file_data": data_url(media) }),
+        MediaPart::Audio { .. } => {
+            json!({ "type": "input_text", "text": not_sent(media) })
+        }
+        MediaPart::Absent(line) => json!({ "type": "input_text", "text": line }),
+    }
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -127,7 +140,7 @@ mod tests {
             messages: vec![
                 ChatMessage::User {
                     text: "look".into(),
-                    images: vec![Image::Inline { media_type: "image/png".into(), data: "QUJD".into() }],
+                    media: vec![Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() }],
                 },
                 ChatMessage::Assistant {
                     text: "".into(),
@@ -139,14 +152,26 @@ mod tests {
                         { "type": "function_call", "call_id": "torn" },
                     ] }))),
                 },
-                ChatMessage::Tool { call_id: "a".into(), name: "f".into(), content: "gone".into(), is_error: true },
+                ChatMessage::Tool {
+                    call_id: "a".into(),
+                    name: "f".into(),
+                    content: "gone".into(),
+                    is_error: true,
+                    media: vec![],
+                },
                 ChatMessage::Assistant {
                     text: "again".into(),
                     reasoning: "".into(),
                     tool_calls: vec![called("b", "")],
                     echo: Some(Arc::new(json!({ "dialect": "gemini", "items": [1] }))),
                 },
-                ChatMessage::Tool { call_id: "b".into(), name: "f".into(), content: "ok".into(), is_error: false },
+                ChatMessage::Tool {
+                    call_id: "b".into(),
+                    name: "f".into(),
+                    content: "ok".into(),
+                    is_error: false,
+                    media: vec![],
+                },
                 ChatMessage::user("and?"),
             ],
             tools: Arc::new([ToolSpec {

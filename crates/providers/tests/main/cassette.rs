@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, future};
 use polis_domain::{EffectClass, Finish, ToolCall, Usage};
 use polis_ports::{
-    ChatMessage, Delta, Effort, Format, Image, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec,
+    ChatMessage, Delta, Effort, Format, Media, MediaKind, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec,
 };
 use polis_providers::{CassetteError, Recorder, Replayer};
 use serde_json::json;
@@ -39,9 +39,9 @@ fn full() -> ModelRequest {
         messages: vec![
             ChatMessage::User {
                 text: "what is this?".into(),
-                images: vec![
-                    Image::Inline { media_type: "image/png".into(), data: "PICTURE".into() },
-                    Image::Url("https://example.com/a.png".into()),
+                media: vec![
+                    Media::Inline { media_type: "image/png".into(), name: "".into(), data: "PICTURE".into() },
+                    Media::Url("https://example.com/a.png".into()),
                 ],
             },
             ChatMessage::Assistant {
@@ -50,7 +50,13 @@ fn full() -> ModelRequest {
                 tool_calls: vec![call],
                 echo: Some(Arc::new(json!([{ "signature": "s" }]))),
             },
-            ChatMessage::Tool { call_id: "c1".into(), name: "look".into(), content: "a cat".into(), is_error: true },
+            ChatMessage::Tool {
+                call_id: "c1".into(),
+                name: "look".into(),
+                content: "a cat".into(),
+                is_error: true,
+                media: vec![],
+            },
         ],
         tools: Arc::new([ToolSpec {
             name: "look".into(),
@@ -186,10 +192,10 @@ async fn who_asks_and_what_repeating_means_are_no_part_of_a_request_and_everythi
                 let data = "ANOTHER".into();
                 request.messages[0] = ChatMessage::User {
                     text: "what is this?".into(),
-                    images: vec![Image::Inline { media_type: "image/png".into(), data }],
+                    media: vec![Media::Inline { media_type: "image/png".into(), name: "".into(), data }],
                 };
             },
-            "+   picture: image/png digest:",
+            "+   media: image/png digest:",
         ),
         (
             |request| {
@@ -214,6 +220,17 @@ async fn who_asks_and_what_repeating_means_are_no_part_of_a_request_and_everythi
         let error = replayer.stream(request).await.err().unwrap();
         assert!(matches!(&error, ModelError::Rejected { reason } if reason.contains(want)), "{want}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_replay_shows_media_only_where_the_recorded_model_was_shown_some() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&tape(&folder), vec![saying(&["yes"])], &[full()]).await;
+    let replayer = Replayer::open(&tape(&folder)).unwrap();
+    let takes = || [MediaKind::Image, MediaKind::Audio].map(|kind| replayer.takes("v/m", kind));
+    assert_eq!(takes(), [None, Some(false)]);
+    all(&replayer, full()).await.unwrap();
+    assert_eq!(takes(), [Some(false), Some(false)]);
 }
 
 #[tokio::test]
@@ -272,7 +289,7 @@ async fn pictures_are_there_as_digests_only() {
     let mut request = full();
     request
         .messages
-        .push(ChatMessage::User { text: "".into(), images: vec![Image::Url("data:image/png;base64,DATAURL".into())] });
+        .push(ChatMessage::User { text: "".into(), media: vec![Media::Url("data:image/png;base64,DATAURL".into())] });
     record(&tape(&folder), vec![saying(&["a cat"])], &[request.clone()]).await;
     let text = std::fs::read_to_string(tape(&folder)).unwrap();
     assert!(!text.contains("PICTURE") && !text.contains("DATAURL") && text.contains("https://example.com/a.png"), "{text}");

@@ -69,7 +69,13 @@ async fn a_call_becomes_an_ordinary_call_with_an_id_that_is_the_same_each_time()
     let earlier = ToolCall { id: "emulated_3".into(), name: "read".into(), arguments: "{}".into() };
     request.messages.extend([
         ChatMessage::Assistant { text: "".into(), reasoning: "".into(), tool_calls: vec![earlier], echo: None },
-        ChatMessage::Tool { call_id: "emulated_3".into(), name: "read".into(), content: "A".into(), is_error: false },
+        ChatMessage::Tool {
+            call_id: "emulated_3".into(),
+            name: "read".into(),
+            content: "A".into(),
+            is_error: false,
+            media: vec![],
+        },
     ]);
     let reply = collect(EmulatedTools::new(Script::new([saying(&[written])])).stream(request).await.unwrap()).await.unwrap();
     assert_eq!(&*reply.tool_calls[0].id, "emulated_4");

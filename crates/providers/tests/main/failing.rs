@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_domain::{EffectClass, Finish};
-use polis_ports::{Format, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
+use polis_ports::{ChatMessage, Format, Media, MediaKind, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
 
 use crate::server::{SSE, Seen, Server, Step, answer_to, ask, chunks, events, head, hello, response};
 
@@ -59,6 +59,29 @@ async fn a_refused_shape_is_an_attempt_and_every_later_one_describes_it_in_words
         }
     }
     assert_eq!(bodies, [(true, false), (false, true), (false, true), (false, false)]);
+}
+
+#[tokio::test]
+async fn a_refused_picture_is_an_attempt_and_every_later_one_names_it_in_words() {
+    let said = br#"{"error":{"message":"messages[0]: unknown variant `image_url`, expected `text`"}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
+    let model = server.model();
+    let picture = Media::Inline { media_type: "image/png".into(), name: "cat.png".into(), data: "QUJD".into() };
+    let message = ChatMessage::User { text: "look".into(), media: vec![picture] };
+    let showing = ModelRequest { messages: vec![message], ..ModelRequest::default() };
+    let mut codes = Vec::new();
+    for request in [showing.clone(), showing] {
+        codes.push(model.stream(request).await.err().unwrap().code());
+    }
+    assert_eq!(codes, ["model_adapted", "model_rejected"]);
+    assert_eq!((model.takes("test/small", MediaKind::Image), model.takes("other", MediaKind::Image)), (Some(false), None));
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            bodies.push((body.contains("QUJD"), body.contains("[not shown: cat.png (image/png, 3 bytes)")));
+        }
+    }
+    assert_eq!(bodies, [(true, false), (false, true)]);
 }
 
 #[tokio::test]

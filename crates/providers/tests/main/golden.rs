@@ -71,6 +71,7 @@ fn conversation(model: String, dialect: Dialect) -> ModelRequest {
         name: "read".into(),
         content: content.into(),
         is_error,
+        media: Vec::new(),
     };
     let schema = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
     ModelRequest {

@@ -1,13 +1,12 @@
 //! Messages of the protocol: reads those of clients, and writes those of a task.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use polis_domain::{Artifact, Digest, Envelope, PersonId, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
 use super::error::{Reason, protocol_error};
 use super::task_index::META;
+use crate::client_files::{ClientFile, NO_WORDS, check_count, store_files};
 use crate::problem::Problem;
 use crate::rpc::Fault;
 
@@ -21,14 +20,8 @@ pub(super) struct Message {
     /// Its data, if any.
     pub(super) data: Option<Map<String, Value>>,
     pub(super) metadata: Map<String, Value>,
-    files: Vec<File>,
+    files: Vec<ClientFile>,
     whole: Value,
-}
-
-struct File {
-    name: String,
-    kind: String,
-    bytes: Vec<u8>,
 }
 
 impl Message {
@@ -51,8 +44,9 @@ impl Message {
             read.take(part)?;
         }
         if read.text.trim().is_empty() && !read.files.is_empty() {
-            "See the attachments.".clone_into(&mut read.text);
+            NO_WORDS.clone_into(&mut read.text);
         }
+        check_count(&read.files).map_err(|(_, message)| Fault::invalid(message))?;
         Ok(Self { whole, ..read })
     }
 
@@ -67,8 +61,8 @@ impl Message {
         } else if let Some(url) = part.get("url").and_then(Value::as_str) {
             format!("{name}: {url}")
         } else if let Some(raw) = part.get("raw").and_then(Value::as_str) {
-            let bytes = STANDARD.decode(raw).map_err(|_| Fault::invalid("a part's `raw` is not base64"))?;
-            self.files.push(File { name: name.to_owned(), kind: field("mediaType").to_owned(), bytes });
+            let file = ClientFile::from_base64(name, field("mediaType"), raw);
+            self.files.push(file.map_err(|(_, message)| Fault::invalid(message))?);
             return Ok(());
         } else {
             let message = "a part must have `text`, `data`, `url` or `raw`";
@@ -96,18 +90,8 @@ impl Message {
     /// What goes along with its message: which message it was, and its files.
     pub(super) async fn meta(&mut self, call: &Call, context: &str) -> Result<Map<String, Value>, Problem> {
         let mut meta = Map::from_iter([(META.to_owned(), json!({ "messageId": self.id, "contextId": context }))]);
-        let mut kept = Vec::new();
-        for File { name, kind, bytes } in std::mem::take(&mut self.files) {
-            let mut draft = call.peer.state.society.artifacts().draft()?;
-            let written = tokio::task::spawn_blocking(move || {
-                draft.write(&bytes)?;
-                draft.keep()
-            });
-            let broken = |stopped: tokio::task::JoinError| polis_ports::ArtifactError::Failed(stopped.to_string());
-            let (id, bytes) = written.await.map_err(broken)??;
-            kept.push(Artifact::new(id, &name, &kind, bytes));
-        }
-        Artifact::attach(&mut meta, &kept);
+        let files = std::mem::take(&mut self.files);
+        Artifact::attach(&mut meta, &store_files(&call.peer.state.society, &files).await?);
         Ok(meta)
     }
 }
@@ -152,7 +136,8 @@ mod tests {
         let message =
             read(json!({ "messageId": "1", "role": "ROLE_USER", "contextId": "", "taskId": "", "parts": parts })).unwrap();
         assert_eq!(message.text, "look\n{\"approved\":true}\nx: https://h/x");
-        assert_eq!((message.files[0].bytes.as_slice(), message.context, message.task), (b"hi".as_slice(), None, None));
+        let file = ClientFile::new("file", "", b"hi".to_vec()).unwrap();
+        assert_eq!((message.files, message.context, message.task), (vec![file], None, None));
         assert!(message.data.unwrap().contains_key("approved"));
         for (bad, code) in [
             (json!({ "role": "ROLE_USER", "parts": [{ "text": "a" }] }), -32602),

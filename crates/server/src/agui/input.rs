@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::RunContext;
 use super::interrupts::Resume;
 use crate::addressee::{ClientMessage, EarlierMessage};
+use crate::client_files::{BadFile, ClientFile, NO_WORDS, check_count};
 
 /// The meta key with the client's part of the state.
 pub(super) const STATE: &str = "aguiState";
@@ -79,8 +80,8 @@ pub(crate) struct Known {
 /// What is new on a thread.
 #[derive(Debug)]
 pub(crate) enum NewContent {
-    /// A message of the person, with what the thread does not know yet.
-    Text(ClientMessage),
+    /// A message of the person with its files, and what the thread does not know yet.
+    Text(ClientMessage, Vec<ClientFile>),
     /// Results of the client's own tool calls.
     ToolResults(Vec<(String, String)>),
 }
@@ -172,8 +173,11 @@ impl RunAgentInput {
             };
             return Ok(NewContent::ToolResults(results.iter().map(result).collect::<Result<_, _>>()?));
         }
-        let words = words.iter().map(|message| text_of(&message.content)).collect::<Result<Vec<_>, _>>()?;
-        let words = new_words(&words, known.map_or(&[], |known| &known.unanswered));
+        let said = words.iter().map(|message| content_of(&message.content)).collect::<Result<Vec<_>, _>>()?;
+        let words: Vec<String> = said.iter().map(|(text, _)| text.clone()).collect();
+        let first = first_new(&words, known.map_or(&[], |known| &known.unanswered));
+        let words = words[first..].join("\n\n");
+        let mut files: Vec<ClientFile> = said[first..].iter().flat_map(|(_, files)| files).cloned().collect();
         if words.trim().is_empty() {
             return Err(("no_message", "the thread has no new message of the user; send one, or connect to it".to_owned()));
         }
@@ -190,43 +194,76 @@ impl RunAgentInput {
         if let (false, Some(place)) = (is_known, answered) {
             for message in &self.messages[..=place] {
                 let by_assistant = message.role == "assistant";
-                let text = text_of(&message.content)?;
+                let (text, earlier) = content_of(&message.content)?;
+                // The thread is not known yet, so the files of its earlier messages go with the new one.
+                files.extend(earlier);
                 if (by_assistant || message.role == "user") && !text.trim().is_empty() {
                     before.push(EarlierMessage { by_assistant, text });
                 }
             }
         }
-        Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, meta: self.meta() }))
+        check_count(&files)?;
+        Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, meta: self.meta() }, files))
     }
 }
 
-/// What of the person's words is new. A client that sends its whole list again has some in it that are already worked on; if all
-/// of them are, it says the same again.
-pub(crate) fn new_words(words: &[String], unanswered: &[String]) -> String {
+/// The first of the person's messages that is new. A client that sends its whole list again has some in it that are already worked
+/// on; if all of them are, it says the same again.
+pub(crate) fn first_new(words: &[String], unanswered: &[String]) -> usize {
     let sent = words.iter().zip(unanswered).take_while(|(word, sent)| word == sent).count();
-    if sent < words.len() { &words[sent..] } else { words }.join("\n\n")
+    if sent < words.len() { sent } else { 0 }
 }
 
-/// The text of a content, which may come in parts.
-fn text_of(content: &Value) -> Result<String, (&'static str, String)> {
-    match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => {
-            let text = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str))
-            {
-                (Some("text"), Some(text)) => Ok(text.to_owned()),
-                (kind, _) => {
-                    let kind = kind.unwrap_or("unknown");
-                    let message =
-                        format!("parts of the kind `{kind}` are not supported; send text, or upload it as an artifact");
-                    Err(("unsupported_content", message))
-                }
-            };
-            Ok(parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
-        }
-        _ => Err(("unsupported_content", "a message's content is a text or a list of parts".to_owned())),
+/// The text of a content that can have no files.
+fn text_of(content: &Value) -> Result<String, BadFile> {
+    match content_of(content)? {
+        (text, files) if files.is_empty() => Ok(text),
+        _ => Err(("unsupported_content", "only messages of the user can have files; send text".to_owned())),
     }
+}
+
+/// The text and the files of a content, which may come in parts.
+fn content_of(content: &Value) -> Result<(String, Vec<ClientFile>), BadFile> {
+    let parts = match content {
+        Value::Null => return Ok((String::new(), Vec::new())),
+        Value::String(text) => return Ok((text.clone(), Vec::new())),
+        Value::Array(parts) => parts,
+        _ => return Err(("unsupported_content", "a message's content is a text or a list of parts".to_owned())),
+    };
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        let field = |part: &Value, name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+        let kind = field(part, "type").unwrap_or_else(|| "unknown".to_owned());
+        match &*kind {
+            "text" => texts.extend(field(part, "text")),
+            // Clients from before version 1.0 have one kind for all files, with the data in the part itself.
+            "binary" | "image" | "audio" | "video" | "document" => {
+                let source = part.get("source").unwrap_or(part);
+                let name = field(part, "filename").or_else(|| field(part.get("metadata")?, "filename")).unwrap_or_default();
+                let media_type = field(source, "mimeType").unwrap_or_default();
+                let is_url = field(source, "type").is_some_and(|kind| kind == "url");
+                let url = if is_url { field(source, "value") } else { field(source, "url") };
+                let data = if is_url { None } else { field(source, "value").or_else(|| field(source, "data")) };
+                match (data, url) {
+                    (Some(data), _) => files.push(ClientFile::from_base64(&name, &media_type, &data)?),
+                    (None, Some(url)) => match ClientFile::from_data_url(&name, &url) {
+                        Some(file) => files.push(file?),
+                        // The agent is told where it is, and may fetch it.
+                        None => texts.push(format!("[{kind}: {url}]")),
+                    },
+                    (None, None) => {
+                        return Err(("unsupported_content", format!("a part of the kind `{kind}` needs data or a url")));
+                    }
+                }
+            }
+            _ => {
+                let message = format!("parts of the kind `{kind}` are not supported; send text, or upload it as an artifact");
+                return Err(("unsupported_content", message));
+            }
+        }
+    }
+    let text = if texts.is_empty() && !files.is_empty() { NO_WORDS.to_owned() } else { texts.join("\n") };
+    Ok((text, files))
 }
 
 #[cfg(test)]
@@ -249,7 +286,7 @@ mod tests {
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
         let new = |is_known: bool| match input.new_content(is_known.then(Known::default).as_ref()) {
-            Ok(NewContent::Text(message)) => message,
+            Ok(NewContent::Text(message, _)) => message,
             other => panic!("{other:?}"),
         };
         let known = new(true);
@@ -261,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_of_a_call_answers_it_and_pictures_are_refused() {
+    fn what_came_of_a_call_answers_it_and_what_is_no_file_is_refused() {
         let with = |role: &str, content: Value| {
             input(json!({ "messages": [{ "id": "1", "role": role, "content": content, "toolCallId": "c" }] }))
                 .new_content(Some(&Known::default()))
@@ -270,6 +307,30 @@ mod tests {
         assert_eq!(results, [("c".to_owned(), "21".to_owned())]);
         assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
         assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
+        assert_eq!(with("user", json!([{ "type": "hologram" }])).unwrap_err().0, "unsupported_content");
+        let bad = json!([{ "type": "binary", "mimeType": "image/png", "data": "!" }]);
+        assert_eq!(with("user", bad).unwrap_err().0, "bad_attachment");
+        assert_eq!(
+            with("tool", json!([{ "type": "binary", "mimeType": "image/png", "data": "QUJD" }])).unwrap_err().0,
+            "unsupported_content"
+        );
+    }
+
+    #[test]
+    fn files_are_read_in_the_forms_of_both_versions() {
+        let file = |name: &str, media_type: &str| ClientFile::new(name, media_type, b"ABC".to_vec()).unwrap();
+        let content = json!([
+            { "type": "binary", "mimeType": "image/png", "data": "QUJD", "filename": "a.png" },
+            { "type": "image", "source": { "type": "data", "value": "QUJD", "mimeType": "image/jpeg" } },
+            { "type": "document", "source": { "type": "data", "value": "QUJD", "mimeType": "application/pdf" }, "metadata": { "filename": "b.pdf" } },
+            { "type": "binary", "mimeType": "audio/wav", "url": "data:audio/wav;base64,QUJD" },
+            { "type": "image", "source": { "type": "url", "value": "https://h/i.png" } },
+        ]);
+        let want =
+            vec![file("a.png", "image/png"), file("", "image/jpeg"), file("b.pdf", "application/pdf"), file("", "audio/wav")];
+        assert_eq!(content_of(&content), Ok(("[image: https://h/i.png]".to_owned(), want)));
+        let alone = json!([{ "type": "binary", "mimeType": "image/png", "data": "QUJD" }]);
+        assert_eq!(content_of(&alone).unwrap().0, NO_WORDS);
     }
 
     #[test]
@@ -278,7 +339,7 @@ mod tests {
             let messages = json!([{ "id": "u1", "role": "user", "content": "hi" }]);
             let known = Known { state: known.map(|known| known.as_object().unwrap().clone()), unanswered: Vec::new() };
             match input(json!({ "messages": messages, "state": state })).new_content(Some(&known)) {
-                Ok(NewContent::Text(message)) => message.instructions,
+                Ok(NewContent::Text(message, _)) => message.instructions,
                 other => panic!("{other:?}"),
             }
         };

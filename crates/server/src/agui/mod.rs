@@ -24,20 +24,21 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{AnswerRules, MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{AnswerRules, Artifact, MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 use serde_json::{Map, Value};
 
 use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
 use crate::body::Json;
 use crate::caller::{RequestCaller, Scope};
+use crate::client_files::store_files;
 use crate::extract::{CallerState, PathParam};
 use crate::problem::Problem;
 use crate::state::SocietyState;
 pub(crate) use capabilities::capabilities;
 pub(crate) use event::{Body, Event, Outcome, TokenUsage};
 use history::messages_until;
-pub(crate) use input::new_words;
+pub(crate) use input::first_new;
 use input::{Known, NewContent, RunAgentInput};
 use interrupts::{Resume, ResumeAction, decision};
 use polis_api::local::{settle, settled};
@@ -183,13 +184,17 @@ async fn send_content(
             }
             Ok(run.or_idle())
         }
-        NewContent::Text(mut message) => {
+        NewContent::Text(mut message, files) => {
             if !waiting.is_empty() {
                 let open: Vec<_> = waiting.iter().map(|approval| approval.id.as_str()).collect();
                 let message = format!("the thread waits for an answer to {}; resume it with one for each", open.join(", "));
                 return failed_run(run, "interrupts_pending", &message);
             }
             message.meta.insert(RUN.to_owned(), input.run_id.as_str().into());
+            match store_files(&state.society, &files).await {
+                Ok(artifacts) => Artifact::attach(&mut message.meta, &artifacts),
+                Err(error) => return failed_run(run, error.code(), &error.to_string()),
+            }
             let conversation = conversation_of(&state.society, "agui", to, &input.thread_id).await?;
             // A thread that the client names as one of the person's conversations is that one.
             let to = if conversation.as_str() == input.thread_id { &Receiver::Agent(conversation.clone()) } else { to };

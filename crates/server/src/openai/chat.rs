@@ -15,6 +15,7 @@ use super::answer_format::read_format;
 use super::client_request::{ClientRequest, Item, StartedRun, is_retry, start_run};
 use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::{Chunk, Completion, Ending};
+use super::content::{content_of, text_of};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
 use super::model_settings::SettingFields;
@@ -88,8 +89,8 @@ pub(crate) async fn chat(
         id: String::new(),
     };
     let is_streamed = request.stream.unwrap_or(false);
-    if let Some(Item::User(text)) = items.iter().rev().find(|item| matches!(item, Item::User(_)))
-        && let Some(answer) = side_request::answer(text)
+    if let Some(Item::User(asked)) = items.iter().rev().find(|item| matches!(item, Item::User(_)))
+        && let Some(answer) = side_request::answer(&asked.text)
     {
         let format = CompletionFormat { id: "chatcmpl-side".to_owned(), ..format };
         return Ok(if is_streamed {
@@ -134,10 +135,13 @@ pub(crate) async fn chat(
 fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
     let item = |(place, message): (usize, &Message)| {
         let param = format!("messages[{place}]");
-        let text = text_of(&message.content, &format!("{param}.content"))?;
+        let place = format!("{param}.content");
+        if message.role == "user" {
+            return Ok(Item::User(content_of(&message.content, &place)?));
+        }
+        let text = text_of(&message.content, &place)?;
         Ok(match &*message.role {
             "system" | "developer" => Item::Instruction(text),
-            "user" => Item::User(text),
             "assistant" => Item::Assistant(text),
             "tool" => match &message.tool_call_id {
                 Some(call) => Item::Result { call: call.clone(), output: text },
@@ -147,27 +151,6 @@ fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
         })
     };
     messages.iter().enumerate().map(item).collect()
-}
-
-/// The text of a content, which may come in parts.
-pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> {
-    let part = |(place, part): (usize, &Value)| {
-        let kind = part.get("type").and_then(Value::as_str).unwrap_or("unknown");
-        let text = part.get("text").or_else(|| part.get("refusal")).and_then(Value::as_str);
-        match (kind, text) {
-            ("text" | "input_text" | "output_text" | "refusal", Some(text)) => Ok(text.to_owned()),
-            _ => {
-                let message = format!("parts of the kind `{kind}` are not supported; send text, or upload it as an artifact");
-                Err(ApiError::invalid("unsupported_content", format!("{param}[{place}]"), message))
-            }
-        }
-    };
-    match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text.clone()),
-        Value::Array(parts) => Ok(parts.iter().enumerate().map(part).collect::<Result<Vec<_>, _>>()?.join("\n")),
-        _ => Err(ApiError::invalid("unsupported_content", param, "content must be a text or a list of parts")),
-    }
 }
 
 /// The time in seconds since 1970.
@@ -299,10 +282,10 @@ mod tests {
     fn texts_are_taken_and_what_is_not_text_is_named() {
         let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
         let format = read(json!([{ "role": "developer", "content": "be brief" }, { "role": "user", "content": parts }]));
-        assert_eq!(format, Ok(vec![Item::Instruction("be brief".to_owned()), Item::User("a\nb".to_owned())]));
-        let picture = json!([{ "type": "text", "text": "see" }, { "type": "image_url", "image_url": { "url": "data:" } }]);
-        let wrong = read(json!([{ "role": "user", "content": picture }]));
-        assert_eq!(wrong, Err(("unsupported_content".to_owned(), "messages[0].content[1]".to_owned())));
+        assert_eq!(format, Ok(vec![Item::Instruction("be brief".to_owned()), Item::User("a\nb".to_owned().into())]));
+        let picture = json!([{ "type": "image_url", "image_url": { "url": "data:image/png;base64,QUJD" } }]);
+        let wrong = read(json!([{ "role": "assistant", "content": picture }]));
+        assert_eq!(wrong, Err(("unsupported_content".to_owned(), "messages[0].content".to_owned())));
         assert_eq!(read(json!([{ "role": "ghost", "content": "" }])).unwrap_err().0, "bad_message");
         assert_eq!(read(json!([{ "role": "tool", "content": "" }])).unwrap_err().0, "bad_message");
     }

@@ -2,17 +2,19 @@
 //! decision on a pending approval.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{AgentId, AnswerRules, Digest, IdempotencyKey, ModelSettings, Request, Seq, Task, TaskId};
+use polis_domain::{AgentId, AnswerRules, Artifact, Digest, IdempotencyKey, ModelSettings, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::approval_text::read_decisions;
 use super::client_tools::turn_of;
+use super::content::UserMessage;
 use super::conversation::{ConversationKey, ConversationMatch, FINGERPRINT, find_conversation};
 use super::error::ApiError;
 use super::model_settings;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
-use crate::agui::{Run, RunContext, new_words, submit_tool_result, unanswered, waiting};
+use crate::agui::{Run, RunContext, first_new, submit_tool_result, unanswered, waiting};
 use crate::caller::{Caller, Scope};
+use crate::client_files::{ClientFile, check_count, store_files};
 use crate::state::SocietyState;
 
 /// The meta key with the response that a message continues.
@@ -22,13 +24,22 @@ pub(super) const PREVIOUS: &str = "previousResponse";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     Instruction(String),
-    User(String),
+    User(UserMessage),
     Assistant(String),
     /// The result of a client tool call.
     Result {
         call: String,
         output: String,
     },
+}
+
+impl Item {
+    fn files(&self) -> &[ClientFile] {
+        match self {
+            Self::User(said) => &said.files,
+            Self::Instruction(_) | Self::Assistant(_) | Self::Result { .. } => &[],
+        }
+    }
 }
 
 /// A request of a client.
@@ -90,13 +101,14 @@ pub(super) async fn start_run(
             _ => None,
         })
         .collect();
-    let texts: Vec<String> = new
+    let said: Vec<UserMessage> = new
         .iter()
         .filter_map(|item| match item {
-            Item::User(text) => Some(text.clone()),
+            Item::User(said) => Some(said.clone()),
             _ => None,
         })
         .collect();
+    let texts: Vec<String> = said.iter().map(|said| said.text.clone()).collect();
     let mut words = texts.join("\n\n");
     if !results.is_empty() && words.trim().is_empty() {
         let unknown = || {
@@ -134,9 +146,14 @@ pub(super) async fn start_run(
         return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
     let task = place.task;
+    // A conversation that is not known yet brings the files of its earlier messages along.
+    let mut files: Vec<ClientFile> = request.items.iter().flat_map(Item::files).cloned().collect();
     if place.is_known {
-        words = new_words(&texts, &unanswered(&state.society.messages(&task).await?));
+        let first = first_new(&texts, &unanswered(&state.society.messages(&task).await?));
+        words = texts[first..].join("\n\n");
+        files = said[first..].iter().flat_map(|said| &said.files).cloned().collect();
     }
+    check_count(&files).map_err(|(code, message)| ApiError::invalid(code, "messages", message))?;
     let (run, seq) = open_run(state, &task).await?;
     if place.is_known {
         let mut waiting = waiting(state, &task).await?;
@@ -165,6 +182,8 @@ pub(super) async fn start_run(
     let to = request.to.receiver.or_first(first.as_ref());
     let (instructions, earlier) = unknown_to_request(&request, place.is_known, is_named);
     let mut meta = Map::new();
+    let artifacts = store_files(&state.society, &files).await.map_err(crate::problem::Problem::from)?;
+    Artifact::attach(&mut meta, &artifacts);
     if !place.fingerprint.is_empty() {
         meta.insert(FINGERPRINT.to_owned(), place.fingerprint.into());
     }
@@ -195,9 +214,9 @@ async fn find(state: &SocietyState, request: &ClientRequest) -> Result<Conversat
     let mut user_texts: Vec<Vec<String>> = vec![Vec::new()];
     for item in &request.items {
         match item {
-            Item::User(text) => {
+            Item::User(said) => {
                 if let Some(last) = user_texts.last_mut() {
-                    last.push(text.clone());
+                    last.push(said.identity());
                 }
             }
             Item::Assistant(_) => user_texts.push(Vec::new()),
@@ -234,7 +253,7 @@ fn unknown_to_request(request: &ClientRequest, is_known: bool, is_named: bool) -
             let is_old = last_reply.is_some_and(|last_reply| place <= last_reply);
             match item {
                 Item::Instruction(text) if !text.trim().is_empty() => instructions.push(text.clone()),
-                Item::User(text) if is_old => before.push(EarlierMessage { by_assistant: false, text: text.clone() }),
+                Item::User(said) if is_old => before.push(EarlierMessage { by_assistant: false, text: said.text.clone() }),
                 Item::Assistant(text) if !text.trim().is_empty() => {
                     before.push(EarlierMessage { by_assistant: true, text: text.clone() });
                 }

@@ -40,7 +40,11 @@ pub(crate) async fn create(
     let now = state.society.now();
     let message = |(place, item): (usize, Item)| {
         let (sender, text) = match item {
-            Item::User(text) => (Sender::User, text),
+            Item::User(said) if !said.files.is_empty() => {
+                let message = "a conversation begins with texts; send files with a message";
+                return Err(ApiError::invalid("unsupported_content", format!("items[{place}]"), message));
+            }
+            Item::User(said) => (Sender::User, said.text),
             Item::Assistant(text) => (Sender::Bot, text),
             Item::Instruction(_) | Item::Result { .. } => {
                 let message = "a conversation begins with messages of the user and the assistant";

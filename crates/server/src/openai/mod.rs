@@ -10,6 +10,7 @@ mod chat;
 mod client_request;
 mod client_tools;
 mod completion;
+mod content;
 mod conversation;
 mod conversations;
 mod error;

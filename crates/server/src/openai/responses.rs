@@ -14,10 +14,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer_format::{checked_text, read_format};
-use super::chat::{now, text_of};
+use super::chat::now;
 use super::client_request::{ClientRequest, ContinuedTask, Item, PREVIOUS, StartedRun, is_retry, start_run};
 use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::Completion;
+use super::content::{content_of, text_of};
 use super::conversation::conversation_name;
 use super::conversations::find_conversation;
 use super::error::{ApiError, Body};
@@ -387,7 +388,7 @@ async fn find_response(state: &SocietyState, id: &str) -> Result<ContinuedTask, 
     let answer = envelopes.iter().position(|(recorded, envelope)| recorded.seq > seq && ends(envelope));
     let until = answer.map_or(envelopes.len(), |place| place + 1);
     let before = envelopes[..until].iter().map(|(_, envelope)| match envelope.from.is_user() {
-        true => Item::User(envelope.payload.text.to_string()),
+        true => Item::User(envelope.payload.text.to_string().into()),
         false => Item::Assistant(envelope.payload.text.to_string()),
     });
     Ok(ContinuedTask { task, is_past, before: before.collect() })
@@ -396,7 +397,7 @@ async fn find_response(state: &SocietyState, id: &str) -> Result<ContinuedTask, 
 /// The input as conversation items; errors for content that is not supported.
 pub(super) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
     let list = match input {
-        Value::String(text) => return Ok(vec![Item::User(text.clone())]),
+        Value::String(text) => return Ok(vec![Item::User(text.clone().into())]),
         Value::Array(list) => list,
         _ => return Err(ApiError::invalid("no_message", "input", "the input is a text or a list of items")),
     };
@@ -406,11 +407,11 @@ pub(super) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
         let field = |name: &str| item.get(name).and_then(Value::as_str);
         match (field("type"), field("role")) {
             (None | Some("message"), Some(role)) => {
-                let text = text_of(item.get("content").unwrap_or(&Value::Null), &format!("{param}.content"))?;
+                let (content, place) = (item.get("content").unwrap_or(&Value::Null), format!("{param}.content"));
                 items.push(match role {
-                    "system" | "developer" => Item::Instruction(text),
-                    "assistant" => Item::Assistant(text),
-                    "user" => Item::User(text),
+                    "system" | "developer" => Item::Instruction(text_of(content, &place)?),
+                    "assistant" => Item::Assistant(text_of(content, &place)?),
+                    "user" => Item::User(content_of(content, &place)?),
                     role => return Err(ApiError::invalid("bad_message", param, format!("unknown role `{role}`"))),
                 });
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use polis_domain::{CallResult, EffectClass, EffectId, Recorded, Usage};
 use polis_engine::{Cast, ConversationStart, Options, Ports, Turn, TurnTool};
-use polis_ports::{ChatMessage, Image, ModelError, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, Media, ModelError, ModelRequest, ToolSpec};
 use polis_testkit::{ManualClock, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -351,13 +351,19 @@ async fn with_content_a_chat_span_has_what_the_model_was_asked() {
             ChatMessage::user("x".repeat(70_000)),
             ChatMessage::User {
                 text: "hello".into(),
-                images: vec![
-                    Image::Inline { media_type: "image/png".into(), data: "QUJD".into() },
-                    Image::Url("https://h/i.png".into()),
+                media: vec![
+                    Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() },
+                    Media::Url("https://h/i.png".into()),
                 ],
             },
             assistant,
-            ChatMessage::Tool { call_id: "c1".into(), name: "look".into(), content: "seen".into(), is_error: false },
+            ChatMessage::Tool {
+                call_id: "c1".into(),
+                name: "look".into(),
+                content: "seen".into(),
+                is_error: false,
+                media: vec![],
+            },
             ChatMessage::user("y".repeat(60_000)),
         ],
         tools: [look].into(),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use polis_domain::{ArtifactId, CallResult, EffectClass, Flow};
-use polis_ports::{ArtifactError, CallContext, Tool, ToolError, ToolSpec};
+use polis_ports::{ArtifactError, CallContext, MediaKind, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -30,8 +30,10 @@ impl Tool for GetArtifact {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "get_artifact".into(),
-            description: "Reads a part of an artifact that is text, such as long output that was cut, and says where to go on."
-                .to_owned(),
+            description:
+                "Reads a part of an artifact that is text, such as long output that was cut, and says where to go on. Shows a \
+                          picture, a PDF or audio whole."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
@@ -58,6 +60,9 @@ impl Tool for GetArtifact {
         let Some(artifact) = context.artifacts.listing.find(&id).await else {
             return Ok(failed(ArtifactError::Unknown(id)));
         };
+        if MediaKind::of(&artifact.media_type).is_some() {
+            return Ok(good(format!("[{artifact}]")).with_media(vec![artifact]));
+        }
         let window = match context.artifacts.store.read(&id, offset, limit).await {
             Ok(window) => window,
             Err(error) => return Ok(failed(error)),

@@ -18,6 +18,9 @@ const KINDS: &[(&str, &str)] = &[
     ("svg", "image/svg+xml"),
     ("mp3", "audio/mpeg"),
     ("wav", "audio/wav"),
+    ("ogg", "audio/ogg"),
+    ("flac", "audio/flac"),
+    ("m4a", "audio/mp4"),
     ("zip", "application/zip"),
 ];
 

@@ -89,7 +89,7 @@ impl Tool for PutArtifact {
 }
 
 /// Keeps a file as it is now.
-fn copied(
+pub(crate) fn copied(
     workspace: &Workspace,
     path: &RelativePath,
     name: &str,

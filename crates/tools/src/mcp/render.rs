@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::GeneralPurpose;
 use base64::engine::general_purpose::GeneralPurposeConfig;
 use polis_domain::{Artifact, CallResult};
-use polis_ports::{ArtifactError, Artifacts};
+use polis_ports::{ArtifactError, Artifacts, MediaKind};
 use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role};
 
 use crate::results::good;
@@ -63,7 +63,9 @@ impl Reading<'_> {
     async fn told(mut self, parts: Vec<String>) -> CallResult {
         let (text, whole) = fitted(parts.join("\n"), &format!("{}.txt", self.tool), self.store).await;
         self.artifacts.extend(whole);
-        good(text).with_artifacts(self.artifacts)
+        let is_shown = |artifact: &&Artifact| MediaKind::of(&artifact.media_type).is_some();
+        let media = self.artifacts.iter().filter(is_shown).cloned().collect();
+        good(text).with_artifacts(self.artifacts).with_media(media)
     }
 
     async fn block(&mut self, block: &ContentBlock) -> String {
@@ -103,7 +105,8 @@ impl Reading<'_> {
                 let ending = ending.map(|ending| format!(".{}", ending.trim())).unwrap_or_default();
                 let name = format!("{}-{}{ending}", self.tool, self.artifacts.len() + 1);
                 let artifact = Artifact::new(id, &name, kind, bytes as u64);
-                let told = format!("[{what}, not shown: {artifact}]");
+                let is_shown = MediaKind::of(&artifact.media_type).is_some();
+                let told = format!("[{what}{}: {artifact}]", if is_shown { "" } else { ", not shown" });
                 self.artifacts.push(artifact);
                 told
             }
@@ -188,14 +191,17 @@ mod tests {
             { "type": "resource", "resource": { "uri": "a:b", "blob": "AAECAw" } },
             { "type": "audio", "mimeType": "audio/wav", "data": "!" },
             { "type": "text", "text": long },
+            { "type": "image", "mimeType": "image/png", "data": "iVBORw==" },
         ] });
         let told = rendered("draw", &serde_json::from_value(result).unwrap(), &store).await;
         let kept: Vec<_> = told.artifacts.iter().map(|it| (&*it.name, &*it.media_type, it.bytes)).collect();
         let octets = "application/octet-stream";
         assert_eq!(kept[..2], [("draw-1.svg", "image/svg+xml", 3), ("draw-2", octets, 4)]);
-        assert_eq!((kept[2].0, kept.len()), ("draw.txt", 3));
+        assert_eq!((kept[2], kept[3].0, kept.len()), (("draw-3.png", "image/png", 4), "draw.txt", 4));
+        assert_eq!(told.media, [told.artifacts[2].clone()], "the model is shown what it can be");
         for part in [
             "[image, not shown: artifact ",
+            "[image: artifact ",
             "[resource a:b, not shown: artifact ",
             "its content is no base64]",
             "; all of it is artifact ",
@@ -203,6 +209,6 @@ mod tests {
             assert!(told.content.contains(part), "{part}: {}", told.content);
         }
         assert_eq!(store.read(&told.artifacts[1].id, 0, 9).await.unwrap().bytes, [0, 1, 2, 3]);
-        assert_eq!(store.read(&told.artifacts[2].id, 0, 0).await.unwrap().total, kept[2].2);
+        assert_eq!(store.read(&told.artifacts[3].id, 0, 0).await.unwrap().total, kept[3].2);
     }
 }

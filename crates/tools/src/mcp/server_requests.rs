@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use polis_domain::{Finish, Question, Reply, Verdict, Wanted};
-use polis_ports::{ChatMessage, Image, ModelRequest, ModelSettings};
+use polis_ports::{ChatMessage, Media, ModelRequest, ModelSettings};
 use rmcp::model::{
     CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ElicitationAction, Role,
     SamplingMessage, SamplingMessageContentBlock,
@@ -73,21 +73,26 @@ pub(super) fn model_request(params: &CreateMessageRequestParams) -> Result<Model
 }
 
 fn message(message: &SamplingMessage) -> Result<ChatMessage, String> {
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    let (mut texts, mut media) = (Vec::new(), Vec::new());
     for block in message.content.clone().into_vec() {
         match block {
             SamplingMessageContentBlock::Text(text) => texts.push(text.text),
             SamplingMessageContentBlock::Image(image) => {
-                images.push(Image::Inline { media_type: image.mime_type.into(), data: image.data.into() });
+                media.push(inline(image.mime_type, image.data));
             }
-            _ => return Err("only texts and pictures can be shown to a model here".to_owned()),
+            SamplingMessageContentBlock::Audio(audio) => media.push(inline(audio.mime_type, audio.data)),
+            _ => return Err("only texts, pictures and audio can be shown to a model here".to_owned()),
         }
     }
     let text: Arc<str> = texts.join("\n").into();
     match message.role {
-        Role::User => Ok(ChatMessage::User { text, images }),
+        Role::User => Ok(ChatMessage::User { text, media }),
         Role::Assistant => Ok(ChatMessage::assistant(text)),
     }
+}
+
+fn inline(media_type: String, data: String) -> Media {
+    Media::Inline { media_type: media_type.into(), name: "".into(), data: data.into() }
 }
 
 /// The model's reply as the server receives it, cut at its stop sequences.

@@ -26,7 +26,7 @@ impl Named {
             task: None,
             person: None,
         };
-        self.0.lock().unwrap().extend(result.artifacts.iter().map(entry));
+        self.0.lock().unwrap().extend(result.artifacts.iter().chain(&result.media).map(entry));
     }
 }
 
@@ -97,7 +97,24 @@ async fn a_text_is_put_listed_and_read_in_parts_that_join() {
 }
 
 #[tokio::test]
-async fn a_file_of_any_kind_is_kept_as_it_is_now_and_binary_is_only_described() {
+async fn a_picture_or_pdf_of_the_workspace_is_shown_to_the_model_and_other_bytes_are_only_described() {
+    let place = Place::new(MemoryArtifacts::new());
+    for (name, media_type) in [("a.png", "image/png"), ("b.pdf", "application/pdf"), ("c.mp3", "audio/mpeg")] {
+        std::fs::write(place.folder.path().join(name), b"\x89PNG\0").unwrap();
+        let read = place.call("read_file", json!({ "path": name })).await;
+        let want = Artifact::new(Hasher::id_of(b"\x89PNG\0"), name, media_type, 5);
+        assert_eq!((read.is_error, &*read.content, &*read.media), (false, &*format!("[{want}]"), &[want.clone()][..]));
+        assert!(read.artifacts.is_empty(), "it was there before");
+    }
+    std::fs::write(place.folder.path().join("d.bin"), b"\x89\0").unwrap();
+    let put = place.call("put_artifact", json!({ "path": "d.bin" })).await;
+    let read = place.call("get_artifact", json!({ "id": put.artifacts[0].id })).await;
+    assert!(read.is_error && read.content.contains("is not text") && read.media.is_empty(), "{}", read.content);
+    assert!(place.call("read_file", json!({ "path": "d.bin" })).await.is_error);
+}
+
+#[tokio::test]
+async fn a_file_of_any_kind_is_kept_as_it_is_now_and_a_picture_is_shown() {
     let place = Place::new(MemoryArtifacts::new());
     let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
     std::fs::write(place.folder.path().join("picture.png"), &bytes).unwrap();
@@ -106,7 +123,11 @@ async fn a_file_of_any_kind_is_kept_as_it_is_now_and_binary_is_only_described() 
     let artifact = &put.artifacts[0];
     assert_eq!((&*artifact.name, &*artifact.media_type, artifact.id), ("picture.png", "image/png", Hasher::id_of(&bytes)));
     let read = place.call("get_artifact", json!({ "id": artifact.id })).await;
-    assert!(read.is_error && read.content.contains("is not text") && read.content.contains("image/png"), "{}", read.content);
+    assert_eq!((read.is_error, &*read.content, &*read.media), (false, &*format!("[{artifact}]"), &[artifact.clone()][..]));
+    let put =
+        place.call("put_artifact", json!({ "path": "picture.png", "name": "x.bin", "mediaType": "application/zip" })).await;
+    let read = place.call("get_artifact", json!({ "id": put.artifacts[0].id })).await;
+    assert_eq!((read.is_error, read.media.len()), (false, 0), "it is text, whatever it is called");
     let gone = place.call("put_artifact", json!({ "path": "missing.txt", "name": "x" })).await;
     assert!(gone.is_error && gone.artifacts.is_empty());
 }

@@ -106,7 +106,7 @@ function CallDetails({ call, result, failure }: { call: Call; result: CallResult
         <>
           <p className="label">{t(result.isError ? 'step.error' : 'step.result')}</p>
           <Result content={result.content} />
-          <Files artifacts={result.artifacts ?? []} />
+          <Files artifacts={[...(result.artifacts ?? []), ...(result.media ?? []).filter((one) => !result.artifacts?.some((kept) => kept.id === one.id))]} />
         </>
       )}
       {failure && <p className="bad">{failure}</p>}
