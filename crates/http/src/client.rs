@@ -143,6 +143,11 @@ impl HttpClient {
         Self { pool, connector, ..self.clone() }
     }
 
+    /// Reads the certificates, as the first encrypted connection would.
+    pub async fn check_certificates(&self) -> Result<(), HttpError> {
+        self.connector.tls.get().await.map(drop)
+    }
+
     /// Whether a proxy would carry a request to this address, and look its name up.
     pub fn uses_proxy(&self, target: &Uri) -> Result<bool, HttpError> {
         Ok(self.connector.proxies.for_target(target)?.is_some())

@@ -56,6 +56,13 @@ impl Environment {
         Self { http_proxy: None, https_proxy: None, all_proxy: None, no_proxy: None, ..self }
     }
 
+    /// The proxies by what they are for, without users and passwords.
+    pub fn proxies(&self) -> Vec<(&'static str, String)> {
+        let all = [("http", &self.http_proxy), ("https", &self.https_proxy), ("other", &self.all_proxy)];
+        let shown = |proxy: &String| proxy.trim().rsplit('@').next().unwrap_or_default().to_owned();
+        all.into_iter().filter_map(|(scheme, proxy)| Some((scheme, shown(proxy.as_ref()?)))).collect()
+    }
+
     /// The same with this proxy for every address, or the text that names none.
     pub fn with_proxy(self, proxy: &str) -> Result<Self, BadProxy> {
         let proxy = Some(proxy.trim().to_owned()).filter(|proxy| is_proxy(proxy)).ok_or(BadProxy)?;
@@ -204,6 +211,8 @@ mod tests {
             assert_eq!(route(target).as_deref(), Some("http://own:3/"));
         }
         assert_eq!(route("https://b.example/"), None, "the list of exceptions stays");
+        let own = set.clone().with_proxy("http://u:secret@own:3").unwrap();
+        assert_eq!(own.proxies(), [("http", "own:3".to_owned()), ("https", "own:3".to_owned())]);
         for bad in ["", "ftp://u:secret@p:1", "a b"] {
             let error = set.clone().with_proxy(bad).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

@@ -96,7 +96,7 @@ impl Endpoint {
     /// Its address, where it is set, and whether that is an address of the user's own.
     fn address(&self, variable: Lookup<'_>) -> Result<(String, String, bool), OpenError> {
         let name = base_url_variable(&self.name);
-        let of_settings = self.base_url.clone().map(|address| (name.clone(), address));
+        let of_settings = self.base_url.clone().map(|address| (format!("base_url of [providers.{}]", self.name), address));
         let set = match self.has_own_name() {
             true => filled(variable, &name).map(|address| (name.clone(), address)).or(of_settings),
             false => self.vendor.address(variable).or(of_settings).or_else(|| self.vendor.foreign_address(variable)),

@@ -277,7 +277,7 @@ pub enum OpenError {
     NoOffline,
     /// The key would be sent in clear.
     #[error(
-        "{address} ({variable}, or base_url in the settings) is plain http, which would send {secret} unencrypted; use https, \
+        "{address} ({variable}) is plain http, which would send {secret} unencrypted; use https, \
          or unset the key"
     )]
     PlainHttp {
@@ -635,7 +635,7 @@ mod tests {
         let key = ("OPENAI_API_KEY", "k");
         for far in ["http://example.org/v1", "HTTP://10.0.0.1/v1", "http://127.0.0.1.example.org/v1", "http://localhost@h/v1"] {
             let said = format!(
-                "{far} (OPENAI_BASE_URL, or base_url in the settings) is plain http, which would send the key in OPENAI_API_KEY unencrypted; use https, or unset the key"
+                "{far} (OPENAI_BASE_URL) is plain http, which would send the key in OPENAI_API_KEY unencrypted; use https, or unset the key"
             );
             check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", far)], Err(&said));
         }
@@ -644,7 +644,7 @@ mod tests {
         }
         check(Some("ollama/m"), &[("OLLAMA_BASE_URL", "http://box:11434")], Ok("ollama/m"));
         let with_key = [("OLLAMA_API_KEY", "k"), ("OLLAMA_BASE_URL", "http://box:11434")];
-        let said = "http://box:11434 (OLLAMA_BASE_URL, or base_url in the settings) is plain http, which would send the key in OLLAMA_API_KEY unencrypted; use https, or unset the key";
+        let said = "http://box:11434 (OLLAMA_BASE_URL) is plain http, which would send the key in OLLAMA_API_KEY unencrypted; use https, or unset the key";
         check(Some("ollama/m"), &with_key, Err(said));
     }
 

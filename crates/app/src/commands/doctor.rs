@@ -4,6 +4,7 @@ use std::path::Path;
 
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
+use polis_http::{HttpClient, Trust};
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
@@ -34,6 +35,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
         findings.push(Finding { what: "prompts", found });
     }
     findings.extend(sops(config));
+    findings.extend(network(config).await);
     findings.extend(models(config, args.call).await);
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
@@ -143,6 +145,29 @@ async fn collector(config: &Config) -> Option<Finding> {
         Err(error) => Err(error.to_string()),
     };
     Some(Finding { what: "telemetry", found })
+}
+
+/// The proxies and certificates, where a setting or a variable names some.
+async fn network(config: &Config) -> Option<Finding> {
+    let found = match config.network() {
+        Err(error) => Err(error.to_string()),
+        Ok(options) => {
+            let mut parts: Vec<String> =
+                options.environment.proxies().into_iter().map(|(scheme, proxy)| format!("{scheme} through {proxy}")).collect();
+            match &options.trust {
+                Trust::System => {}
+                Trust::SystemAnd(files) => parts.extend(files.iter().map(|file| format!("trusts {} too", file.display()))),
+                Trust::Only(file) => parts.push(format!("trusts {} alone", file.display())),
+            }
+            parts.extend(options.identity.as_ref().map(|it| format!("presents {}", it.certificates.display())));
+            match (HttpClient::new(options).check_certificates().await, parts.is_empty()) {
+                (Ok(()), true) => return None,
+                (Ok(()), false) => Ok(parts.join("; ")),
+                (Err(error), _) => Err(error.to_string()),
+            }
+        }
+    };
+    Some(Finding { what: "network", found })
 }
 
 /// The models in the order in which they are called; each is really called only on request.

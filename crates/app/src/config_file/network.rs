@@ -62,7 +62,7 @@ impl NetworkSection {
         self.proxy.iter().flat_map(|proxy| variable_names(proxy)).collect()
     }
 
-    /// The files that decide whom is trusted and who is presented.
+    /// The files with certificates to trust or to present, and the private key.
     pub(super) fn certificate_files(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.ca, &self.client_certificate, &self.client_key].into_iter().flatten()
     }

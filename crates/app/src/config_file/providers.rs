@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use polis_http::{HeaderMap, HeaderName, HeaderValue, HttpOptions};
+use polis_http::{HeaderMap, HeaderName, HeaderValue, HttpOptions, Uri};
 use polis_providers::vendors::{self, OFFLINE, VENDORS, Vendor};
 use polis_providers::{CommandGuard, Dialect, Endpoint, EndpointTimeouts, KeyCommand, KeySource, Rate};
 use polis_tools::mcp::{PASSED_ON, variable_names, variables};
@@ -18,6 +18,10 @@ const MAX_SECONDS: f64 = 86_400.0;
 
 /// Most retries of a failed call.
 const MAX_RETRIES: u32 = 10;
+
+/// Headers that belong to the connection: another value would break the request.
+const OWN_HEADERS: [&str; 7] =
+    ["connection", "content-length", "content-type", "host", "proxy-authorization", "transfer-encoding", "upgrade"];
 
 /// Longest name of an endpoint, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -113,8 +117,17 @@ impl ProviderSection {
         if self.key_variable.as_ref().is_some_and(|variable| variable.trim().is_empty() || variable.contains(['=', ' '])) {
             return Err(whose("needs the name of a variable in `key_variable`"));
         }
-        if let Some(header) = self.headers.keys().find(|header| HeaderName::try_from(header.as_str()).is_err()) {
-            return Err(whose(&format!("has the header `{header}`, which is no name of a header")));
+        if self.base_url.as_deref().is_some_and(|address| !is_address(address)) {
+            return Err(whose("has a `base_url` that is no address; write it like https://api.openai.com/v1"));
+        }
+        for header in self.headers.keys() {
+            match HeaderName::try_from(header.as_str()) {
+                Err(_) => return Err(whose(&format!("has the header `{header}`, which is no name of a header"))),
+                Ok(name) if OWN_HEADERS.contains(&name.as_str()) => {
+                    return Err(whose(&format!("has the header `{header}`, which Polis sets itself")));
+                }
+                Ok(_) => {}
+            }
         }
         self.timeouts
             .check()
@@ -263,6 +276,11 @@ impl ProviderSection {
     }
 }
 
+fn is_address(text: &str) -> bool {
+    let uri = text.trim().replace("{model}", "m").parse::<Uri>();
+    uri.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty()))
+}
+
 impl TimeoutsSection {
     /// The first key with an impossible value.
     fn check(&self) -> Result<(), &'static str> {
@@ -325,6 +343,11 @@ mod tests {
             (&format!("{own}key_command = []\n"), "needs a program and its arguments"),
             (&format!("{own}key_command = \"op read\"\n"), "line 5, column 15: invalid type: string"),
             (&format!("{own}headers = {{ \"a b\" = \"sk-secret\" }}\n"), "is no name of a header"),
+            (&format!("{own}headers = {{ Content-Length = \"0\" }}\n"), "which Polis sets itself"),
+            (
+                "[providers.openai]\nbase_url = \"api.openai.com\"\n",
+                "line 1, column 12: the provider `openai` has a `base_url` that is no address",
+            ),
             (&format!("{own}timeouts = {{ whole = 0 }}\n"), "`timeouts.whole` that is not above 0"),
             (&format!("{own}timeouts = {{ first = 1 }}\n"), "unknown field `first`"),
             (&format!("{own}retries = 11\n"), "more than 10 `retries`"),

@@ -190,6 +190,9 @@ fn behind_a_proxy_with_a_private_authority_everything_works_with_the_settings_an
     assert!(closed.stderr.contains("wants a user and a password (407)"), "{}", closed.stderr);
     let doctor = polis(&home, &token, &["doctor"]).stdout;
     assert!(doctor.contains("BAD  telemetry") && doctor.contains("BAD  mcp"), "{doctor}");
+    home.write("polis.toml", "[network]\nca = \"no/such.pem\"\n");
+    let doctor = polis(&home, &token, &["doctor"]).stdout;
+    assert!(doctor.contains("BAD  network    no/such.pem: "), "{doctor}");
     assert!(model.requests.lock().unwrap().is_empty() && proxy.led_to.lock().unwrap().is_empty());
 
     // With them: model, tool server, page, telemetry, and the client of a running polis.
@@ -209,7 +212,9 @@ fn behind_a_proxy_with_a_private_authority_everything_works_with_the_settings_an
     };
     assert!(has_agent(&pages_heard) && has_agent(&spans), "the page and the collector know who asks");
     let doctor = polis(&home, &token, &["doctor"]).stdout;
+    let network = format!("ok   network    http through {0}; https through {0}; trusts ", proxy.address);
     for line in [
+        &*network,
         "ok   model      corp/large is set up at https://models.company.example/v1",
         "ok   mcp        other: ",
         "ok   telemetry  spans and metrics go to https://collector.company.example, which answers",

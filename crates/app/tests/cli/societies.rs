@@ -195,3 +195,24 @@ fn a_society_has_the_model_the_budget_and_the_keys_of_its_section() {
     home.write("polis.toml", "[society.\"a b\"]\n");
     home.polis(&["agents"]).fails(2, "bad_config");
 }
+
+#[test]
+fn the_key_variable_of_a_provider_is_the_societys_own_too() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Say(&["one"])]);
+    home.write(
+        "polis.toml",
+        &format!(
+            "model = \"corp/m\"\n[providers.corp]\nbase_url = \"{}\"\ndialect = \"openai\"\nkey_variable = \"CORP_TOKEN\"\n\
+             [society.lab]\nkeys = \"LAB_\"\n",
+            model.base_url()
+        ),
+    );
+    let run = |variable: &str| {
+        let mut command = home.command(&["--society", "lab", "run", "hello"]);
+        Done::from(command.env(variable, "sk-of-the-lab").output().unwrap())
+    };
+    run("CORP_TOKEN").fails(2, "bad_model");
+    assert_eq!(run("LAB_CORP_TOKEN").ok(), "one\n");
+    assert!(model.requests.lock().unwrap()[0].0.contains("sk-of-the-lab"));
+}

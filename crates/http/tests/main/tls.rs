@@ -44,6 +44,7 @@ async fn a_certificate_that_nobody_vouches_for_is_an_error_that_says_what_was_as
     let by_own = HttpClient::new(HttpOptions { trust: Trust::Only(tls_file("certificate.pem")), ..options(&[]) });
     assert_eq!(text(&by_own, get(&server.https())).await.unwrap(), "hi", "a server's own certificate counts where it is given");
     let missing = HttpClient::new(options(&[("SSL_CERT_FILE", "no/such.pem".to_owned())]));
+    assert!(missing.check_certificates().await.is_err() && elsewhere.check_certificates().await.is_ok());
     let error = text(&missing, get(&server.https())).await.unwrap_err();
     assert!(error.to_string().contains("SSL_CERT_FILE names no/such.pem"), "{error}");
     assert_eq!(server.requests().len(), 1);
