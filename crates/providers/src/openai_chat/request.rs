@@ -436,7 +436,7 @@ mod tests {
             ],
             ..ModelRequest::default()
         };
-        let quirks = Quirks { wants_reasoning: true, cache_key: true, ..Quirks::PLAIN };
+        let quirks = Quirks { wants_reasoning: true, wants_details: true, cache_key: true, ..Quirks::PLAIN };
         let got = fields(&request, "m", quirks, &["messages", "prompt_cache_key"]);
         assert_eq!(
             got["messages"],
