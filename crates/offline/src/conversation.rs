@@ -56,7 +56,7 @@ pub(super) struct ModelReply {
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
-            ChatMessage::User { text, .. } => Some((n, without_attachments(text))),
+            ChatMessage::User { text, .. } => Some((n, &**text)),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
         let (at, asked) = user_texts.next().unwrap_or_default();
@@ -151,11 +151,6 @@ impl<'a> Conversation<'a> {
             }
         }
     }
-}
-
-/// A message without the notes on what was sent along, which this model cannot use.
-fn without_attachments(text: &str) -> &str {
-    text.split("\n[sent along: ").next().unwrap_or(text)
 }
 
 /// A result without the note that it was reused, which is for models that learn.

@@ -292,6 +292,8 @@ fn joined(part: &str) -> Vec<String> {
 
 /// The sentences of a request that mean nothing to this model, where others do. Courtesies need no answer.
 pub(super) fn unknown(request: &str) -> Vec<String> {
+    // Polis notes there what was sent along.
+    let request = request.split("\n[sent along: ").next().unwrap_or(request);
     if matches!(intent::of(request, &[]), Intent::Write { .. } | Intent::Chat) {
         return Vec::new();
     }

@@ -217,7 +217,7 @@ fn files_are_stored_and_go_with_the_request() {
     let with_server = home.serve(&[]);
     home.polis(&["run", "--file", "notes.md", "--file", "picture", "read them"]).ok();
     with_server.stop();
-    home.polis(&["run", "--file", "notes.md", "again"]).ok();
+    home.polis(&["run", "--file", "notes.md", "read notes.md"]).ok();
     let log = home.log();
     let sent = log.iter().filter_map(|recorded| recorded.event.envelope()).filter(|envelope| envelope.from.is_user());
     let attached: Vec<Vec<_>> = sent

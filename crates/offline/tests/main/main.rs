@@ -405,6 +405,15 @@ async fn a_note_on_a_result_is_no_row_of_a_table() {
 }
 
 #[tokio::test]
+async fn a_note_on_what_was_sent_along_is_no_part_of_the_request() {
+    let mut folder = Folder::of([("notes.md", "# what was said")]);
+    let answer =
+        folder.answer("read notes.md\n[sent along: artifact 76 (notes.md, text/markdown; charset=utf-8, 9 bytes)]").await;
+    has(&answer, &["I read `notes.md`"]);
+    assert!(!answer.contains("I did not understand"), "{answer}");
+}
+
+#[tokio::test]
 async fn what_is_not_done_ends_as_a_refusal() {
     for (asked, finish) in [
         ("tell me a joke", Finish::Refusal),
@@ -423,6 +432,4 @@ async fn what_is_not_done_ends_as_a_refusal() {
     let aside = ModelRequest { aside: true, ..asking("tell me a joke", TOOLS) };
     assert_eq!(reply(aside).await.finish, Finish::Stop, "what an agent asks for itself is used as it is");
     assert_eq!(reply(asking("tell me a joke", &[])).await.finish, Finish::Stop, "words alone are wanted");
-    let attached = "6 * 7\n[sent along: artifact 7654d9 (picture; charset=utf-8, 9 bytes)]";
-    assert_eq!(reply(asking(attached, TOOLS)).await.text, "(offline model) 6 × 7 = 42");
 }
