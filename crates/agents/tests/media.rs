@@ -108,7 +108,7 @@ async fn a_file_is_shown_in_this_turn_and_later_ones_and_is_in_no_event() {
     say(&society, "what is this?", &[picture.clone(), notes]).await;
     // The bytes decide the type, and text is named alone.
     let cat = inline("image/png", "cat.jpg", PNG_BASE64);
-    assert_eq!(shown(&bed.last()), [cat.clone()]);
+    assert_eq!(shown(&bed.last()), std::slice::from_ref(&cat));
     let said = bed.last().messages[0].clone();
     assert!(text(&said).starts_with(&format!("what is this?\n[sent along: {picture}]\n[sent along: ")), "{said:?}");
     say(&society, "and this?", &[bed.store("a.pdf", "application/pdf", PDF).await]).await;

@@ -164,7 +164,11 @@ mod tests {
         );
         wire["messages"] = json!([]);
         assert!(model_request(&read(wire.clone())).is_err());
-        wire["messages"] = json!([{ "role": "user", "content": { "type": "audio", "data": "", "mimeType": "audio/wav" } }]);
+        wire["messages"] = json!([{ "role": "user", "content": { "type": "audio", "data": "QUJD", "mimeType": "audio/wav" } }]);
+        let media = vec![inline("audio/wav".to_owned(), "QUJD".to_owned())];
+        assert_eq!(model_request(&read(wire.clone())).unwrap().messages, [ChatMessage::User { text: "".into(), media }]);
+        let call = json!({ "type": "tool_use", "id": "c", "name": "f", "input": {} });
+        wire["messages"] = json!([{ "role": "assistant", "content": call }]);
         assert!(model_request(&read(wire)).is_err());
     }
 }
