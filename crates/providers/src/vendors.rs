@@ -7,7 +7,7 @@ use std::sync::Arc;
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
-use crate::local_servers::{self, SERVERS, SWITCH};
+use crate::local_servers::{self, SERVERS, SWITCH, TELLING_SERVERS};
 use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, RemoteModel, RemoteOptions};
 use crate::{ApiKey, BadKey, GuardedModel, Models, Rate};
@@ -350,14 +350,18 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
     let configured = model.map(str::trim).filter(|model| !model.is_empty()).map(resolve).or(first_with_key(variable).map(Ok));
     let looks = filled(variable, SWITCH).is_none_or(|word| word.trim() != "off");
     async move {
-        let near = |name: &&'static str| {
+        let near = |name: &&'static str| -> Option<(&'static str, Arc<RemoteModel>)> {
             let remote = opened.get(name)?.as_ref().ok()?;
             (looks && is_loopback(remote.base_url())).then(|| (*name, remote.clone()))
         };
-        let found = match &configured {
-            None => local_servers::find(SERVERS.iter().filter_map(|name| near(&name)).collect()).await,
-            Some(_) => None,
+        // Where a model is chosen, its server is asked what it can do.
+        let servers = match &configured {
+            None => SERVERS.iter().filter_map(near).collect(),
+            Some(Ok((vendor, _))) if TELLING_SERVERS.contains(vendor) => near(vendor).into_iter().collect(),
+            Some(_) => Vec::new(),
         };
+        let listed = local_servers::list(servers).await;
+        let found = if configured.is_none() { local_servers::choose(&listed) } else { None };
         let (vendor, default) = match (configured, &found) {
             (Some(chosen), _) => chosen?,
             (None, Some(found)) => (found.vendor, found.model.clone()),
@@ -371,7 +375,7 @@ pub fn open(model: Option<&str>, variable: Lookup<'_>) -> impl Future<Output = R
         if let Some(Err(error)) = vendors.get(vendor) {
             return Err(error.clone());
         }
-        Ok(Models::new(default, vendors, remotes).found(found))
+        Ok(Models::new(default, vendors, remotes).told(listed).found(found.map(|found| found.reason)))
     }
 }
 

@@ -33,16 +33,16 @@ pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliEr
 }
 
 async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let here = wiring::models(config).await?;
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
-        None => wiring::host_settings(&wiring::models(config).await?).models().await,
+        None => wiring::host_settings(&here).models().await,
     };
     if json {
         return out::json(&listed).map(|()| Exit::Done);
     }
     let offline = if listed.offline { "  (no real model: see polis doctor and polis models pull)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
-    let here = wiring::models(config).await?;
     let states = join_all(listed.vendors.iter().map(|vendor| state(&here, vendor))).await;
     for (vendor, state) in listed.vendors.iter().zip(states) {
         out::line(&format!("{:<18} {state}", vendor.name))?;

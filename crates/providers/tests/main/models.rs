@@ -145,6 +145,8 @@ async fn of_the_models_on_this_machine_one_that_calls_tools_answers_and_the_reas
     assert_eq!(&**found.default_name(), "ollama/gemma3:1b");
     assert!(found.choice().unwrap().contains("cannot call tools"), "{:?}", found.choice());
     assert_eq!((found.capabilities("").window, found.window("")), (Some(32_768), None), "turns decide by what stays");
+    let chosen = open(Some("ollama/gemma3:1b"), &[("OLLAMA_BASE_URL", &ollama.base_url)]).await;
+    assert_eq!((chosen.choice(), chosen.capabilities("").tools), (None, Some(false)), "a chosen one is asked about too");
 }
 
 #[tokio::test]
@@ -205,7 +207,7 @@ async fn a_vendor_lists_its_models_with_what_is_known_of_them() {
     let mut server = answering(r#"{"data":[{"id":"gpt-4o-mini"},{"id":"new","context_length":77}]}"#).await;
     let models = open(Some("openai/m"), &[("OPENAI_BASE_URL", &server.base_url), ("OPENAI_API_KEY", "sk-secret")]).await;
     let price = Price { input: 0.15, cached: Some(0.075), cache_write: None, output: 0.6 };
-    let want = [("openai/gpt-4o-mini", Some(128_000), Some(true), Some(price)), ("openai/new", Some(77), Some(true), None)];
+    let want = [("openai/gpt-4o-mini", Some(128_000), Some(true), Some(price)), ("openai/new", Some(77), None, None)];
     let listed = models.list("openai").await.unwrap();
     let told = listed
         .iter()
