@@ -195,6 +195,7 @@ impl Org {
         let of_root = root_role(spine);
         let mut changes = Vec::new();
         for (id, role) in &roles {
+            role.role.settings.check().map_err(|wrong| BadOrg(format!("the role `{id}`: {wrong}")))?;
             if role.role.name.trim().is_empty() {
                 return Err(BadOrg(format!("role `{id}` has no name")));
             }

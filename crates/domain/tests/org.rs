@@ -73,6 +73,8 @@ fn a_document_that_is_not_sound_is_refused_with_the_place() {
         refused(one(), vec![root(), agent("c", "worker", Some("root")), agent("a", "worker", Some("c"))]),
         "agent `a` exists here and is another one"
     );
+    let hot = json!({ "id": "hot", "name": "hot", "rolePrompt": "x", "behaviour": "plain", "settings": { "temperature": 3 } });
+    assert_eq!(refused(vec![hot], vec![]), "the role `hot`: `temperature` is a number from 0 to 2");
     let other = |id: &str| json!({ "id": id, "name": "other", "rolePrompt": "work", "behaviour": "plain" });
     let org: Org = serde_json::from_value(json!({ "roles": [other("writer")], "agents": [] })).unwrap();
     assert_eq!(org.changes(&bureau().spine, true).unwrap_err().0, "role `writer` exists here and is another one");

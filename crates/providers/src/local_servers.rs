@@ -17,6 +17,9 @@ pub(crate) const SERVERS: [&str; 4] = [vendors::OLLAMA, vendors::LM_STUDIO, vend
 /// The variable that keeps us from looking, with the value `off`.
 pub const SWITCH: &str = "POLIS_LOCAL_MODELS";
 
+/// Of these, the servers that say whether a model calls tools.
+pub(crate) const TELLING_SERVERS: [&str; 3] = [vendors::OLLAMA, vendors::LM_STUDIO, vendors::LLAMA_CPP];
+
 /// A model that was found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FoundModel {
@@ -25,39 +28,33 @@ pub(crate) struct FoundModel {
     pub(crate) model: Arc<str>,
     /// Why it and no other, for the user.
     pub(crate) reason: String,
-    /// All models that the vendor has.
-    pub(crate) listed: Vec<VendorModel>,
 }
 
-/// Looks for all of these at the same time and chooses a model: one that calls tools, else one of which that is not known.
-pub(crate) async fn find(servers: Vec<(&'static str, Arc<RemoteModel>)>) -> Option<FoundModel> {
+/// Asks all of these for their models at the same time; one that does not run has none.
+pub(crate) async fn list(servers: Vec<(&'static str, Arc<RemoteModel>)>) -> Vec<(&'static str, Vec<VendorModel>)> {
     let lists = servers.into_iter().map(|(name, remote)| async move {
         let listed = tokio::time::timeout(2 * PROBE_TIMEOUT, model_list::list(&remote, PROBE_TIMEOUT)).await;
         (name, listed.ok().and_then(Result::ok).unwrap_or_default())
     });
-    choose(join_all(lists).await)
+    join_all(lists).await
 }
 
-fn choose(servers: Vec<(&'static str, Vec<VendorModel>)>) -> Option<FoundModel> {
+/// Chooses a model: one that calls tools, else one of which that is not known.
+pub(crate) fn choose(servers: &[(&'static str, Vec<VendorModel>)]) -> Option<FoundModel> {
     let can_talk = |model: &&VendorModel| !model.name.contains("embed");
-    let all = servers
-        .iter()
-        .enumerate()
-        .flat_map(|(place, (name, models))| models.iter().filter(can_talk).map(move |model| (place, *name, model)));
+    let all = servers.iter().flat_map(|(name, models)| models.iter().filter(can_talk).map(move |model| (*name, model)));
     let rank = |model: &VendorModel| match model.capabilities.tools {
         Some(true) => 0,
         None => 1,
         Some(false) => 2,
     };
-    let (place, vendor, model) = all.min_by_key(|(place, _, model)| (rank(model), *place))?;
+    let (vendor, model) = all.min_by_key(|(_, model)| rank(model))?;
     let reason = match model.capabilities.tools {
         Some(true) => "it runs on this machine and can call tools",
         None => "it runs on this machine",
         Some(false) => "it runs on this machine; it cannot call tools, which are described to it in words",
     };
-    let (model, reason) = (format!("{vendor}/{}", model.name).into(), reason.to_owned());
-    let listed = servers.into_iter().nth(place).map(|(_, models)| models).unwrap_or_default();
-    Some(FoundModel { vendor, model, reason, listed })
+    Some(FoundModel { vendor, model: format!("{vendor}/{}", model.name).into(), reason: reason.to_owned() })
 }
 
 #[cfg(test)]
@@ -73,7 +70,9 @@ mod tests {
 
     #[test]
     fn a_model_that_calls_tools_is_preferred() {
-        let chosen = |servers| choose(servers).map(|found: FoundModel| (found.model.to_string(), found.reason));
+        let chosen = |servers: Vec<(&'static str, Vec<VendorModel>)>| {
+            choose(&servers).map(|found| (found.model.to_string(), found.reason))
+        };
         let ollama = || vec![model("embed-text", None), model("gemma3:1b", Some(false)), model("qwen3:4b", Some(true))];
         let (name, reason) = chosen(vec![("ollama", ollama())]).unwrap();
         assert_eq!((&*name, &*reason), ("ollama/qwen3:4b", "it runs on this machine and can call tools"));

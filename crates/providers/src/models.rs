@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
 use crate::guarded_model::guarded;
-use crate::local_servers::FoundModel;
 use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
@@ -96,14 +95,21 @@ impl Models {
         self.vendors.get(name).and_then(|opened| opened.as_ref().err())
     }
 
-    /// The same models, of which the default was found on this machine.
+    /// The same models, of which the default was found on this machine for this reason.
     #[must_use]
-    pub(crate) fn found(self, found: Option<FoundModel>) -> Self {
-        let Some(FoundModel { vendor, reason, listed, .. }) = found else { return self };
-        for VendorModel { name, capabilities, .. } in listed {
-            self.table.note(format!("{vendor}/{name}"), capabilities);
+    pub(crate) fn found(self, choice: Option<String>) -> Self {
+        Self { choice, ..self }
+    }
+
+    /// The same models with what these vendors say about theirs.
+    #[must_use]
+    pub(crate) fn told(self, listed: Vec<(&'static str, Vec<VendorModel>)>) -> Self {
+        for (vendor, models) in listed {
+            for VendorModel { name, capabilities, .. } in models {
+                self.table.note(format!("{vendor}/{name}"), capabilities);
+            }
         }
-        Self { choice: Some(reason), ..self }
+        self
     }
 
     /// Why the default answers, where nobody has chosen it.
@@ -144,6 +150,13 @@ impl Models {
             }
         }
         Ok(self)
+    }
+
+    /// The settings of the configuration that a model's vendor is not sent.
+    pub fn ignored_settings(&self, model: &str) -> Vec<&'static str> {
+        let Ok((vendor, model)) = self.resolve(model) else { return Vec::new() };
+        let remote = self.remotes.get(&vendor);
+        remote.map(|remote| remote.ignored_settings(&model, &self.table.settings(&model))).unwrap_or_default()
     }
 
     /// The model for requests that name none, as `vendor/name`.
@@ -252,6 +265,9 @@ impl Models {
         let lower = if is_internal { lower.for_internal_call() } else { lower };
         request.settings = std::mem::take(&mut request.settings).over(&lower);
         request.settings.effort = request.settings.effort.and_then(|effort| known_effort(effort, &capabilities));
+        if capabilities.efforts.as_ref().is_some_and(|known| known.is_empty()) {
+            request.settings.thinking_budget = None;
+        }
         capabilities
     }
 

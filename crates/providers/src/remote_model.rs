@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
+use polis_domain::EffectClass;
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
-use polis_ports::{DeltaStream, MediaKind, Model, ModelError, ModelRequest, ToolChoice};
+use polis_ports::{ChatMessage, DeltaStream, MediaKind, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -170,6 +171,31 @@ impl RemoteModel {
 
     pub(crate) fn vendor(&self) -> &str {
         &self.options.vendor
+    }
+
+    /// The settings that change nothing in what this vendor is sent for a model.
+    pub(crate) fn ignored_settings(&self, model: &str, settings: &ModelSettings) -> Vec<&'static str> {
+        let name = self.model_name(model);
+        let tool = ToolSpec {
+            name: "tool".into(),
+            description: String::new(),
+            parameters: serde_json::json!({ "type": "object" }),
+            class: EffectClass::Read,
+            volatile: false,
+        };
+        let (messages, tools) = (vec![ChatMessage::user("hello")], [tool].into());
+        let probe = ModelRequest { system: "hello".into(), messages, tools, ..ModelRequest::default() };
+        let body = |settings: &ModelSettings| {
+            let request = ModelRequest { settings: settings.clone(), ..probe.clone() };
+            self.options.dialect.body(&request, name, self.options.quirks)
+        };
+        let whole = body(settings);
+        let is_ignored = |name: &&'static str| {
+            let mut without = settings.clone();
+            // An empty text takes any setting back.
+            without.set(name, "").is_ok() && without != *settings && body(&without) == whole
+        };
+        ModelSettings::NAMES.into_iter().filter(is_ignored).collect()
     }
 
     /// What the vendor answers below its address, as JSON.
@@ -508,6 +534,21 @@ mod tests {
             let made = RemoteModel::new(HttpClient::default(), RemoteOptions::new("x", bad, "m"));
             assert_eq!(made.unwrap_err(), BadAddress(bad.to_owned()));
         }
+    }
+
+    #[test]
+    fn settings_that_a_vendor_is_not_sent_are_known() {
+        let ignored = |dialect, model: &str, pairs: &[(&str, &str)]| {
+            let options = RemoteOptions { dialect, ..RemoteOptions::new("x", "http://h", "m") };
+            let mut settings = ModelSettings::default();
+            pairs.iter().for_each(|(name, value)| settings.set(name, value).unwrap());
+            RemoteModel::new(HttpClient::default(), options).unwrap().ignored_settings(model, &settings)
+        };
+        let all = [("temperature", "0.2"), ("seed", "7"), ("stop", "END"), ("service_tier", "flex"), ("tool_choice", "none")];
+        assert_eq!(ignored(Dialect::OpenAiChat, "m", &all), ["service_tier"]);
+        assert_eq!(ignored(Dialect::OpenAiResponses, "gpt-5", &all), ["temperature", "stop", "seed"]);
+        assert_eq!(ignored(Dialect::Anthropic, "claude-opus-5", &all), ["temperature", "seed"]);
+        assert!(ignored(Dialect::Gemini, "gemini-3-flash", &[]).is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
 use crate::endpoint::Endpoint;
-use crate::local_servers::{self, SERVERS, SWITCH};
+use crate::local_servers::{self, SERVERS, SWITCH, TELLING_SERVERS};
 use crate::names::EndpointNames;
 use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
 use crate::remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel};
@@ -426,10 +426,14 @@ pub fn open_with(
             let remote = opened.as_ref().ok()?;
             (looks && is_loopback(remote.base_url())).then(|| (name, remote.clone()))
         };
-        let found = match &configured {
-            None => local_servers::find(SERVERS.into_iter().filter_map(near).collect()).await,
-            Some(_) => None,
+        // Where a model is chosen, its server is asked what it can do.
+        let servers = match &configured {
+            None => SERVERS.into_iter().filter_map(near).collect(),
+            Some(Ok((vendor, _))) => TELLING_SERVERS.into_iter().filter(|name| **vendor == **name).filter_map(near).collect(),
+            Some(Err(_)) => Vec::new(),
         };
+        let listed = local_servers::list(servers).await;
+        let found = if configured.is_none() { local_servers::choose(&listed) } else { None };
         let (vendor, default) = match (configured, &found) {
             (Some(chosen), _) => chosen?,
             (None, Some(found)) => (found.vendor.into(), found.model.clone()),
@@ -442,7 +446,7 @@ pub fn open_with(
         models.insert_local(OFFLINE, offline());
         match models.error_of(&vendor) {
             Some(error) => Err(error.clone()),
-            None => Ok(models.found(found)),
+            None => Ok(models.told(listed).found(found.map(|found| found.reason))),
         }
     }
 }

@@ -209,6 +209,11 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
             },
         };
         findings.push(finding(found));
+        let ignored = models.ignored_settings(name);
+        if !ignored.is_empty() {
+            let found = Ok(format!("{name} is called without {}, which its vendor does not take", ignored.join(", ")));
+            findings.push(Finding { what: "settings", found });
+        }
     }
     findings
 }

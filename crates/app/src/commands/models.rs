@@ -33,14 +33,14 @@ pub(crate) async fn models(config: &Config, args: &Models) -> Result<Exit, CliEr
 }
 
 async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
+    let here = wiring::models(config).await?;
     let listed = match Transport::running(config).await {
         Some(transport) => transport.api().models().await?,
         None => {
-            let models = wiring::models(config).await?;
-            let mut listed = wiring::host_settings(&models).models().await;
+            let mut listed = wiring::host_settings(&here).models().await;
             // The settings of this machine are no secret to a person on it; the API leaves their addresses out.
             let configured = listed.vendors.iter_mut().filter(|vendor| config.providers.contains_key(&vendor.name));
-            configured.for_each(|vendor| vendor.address = models.address(&vendor.name).map(str::to_owned));
+            configured.for_each(|vendor| vendor.address = here.address(&vendor.name).map(str::to_owned));
             listed
         }
     };
@@ -49,7 +49,6 @@ async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     }
     let offline = if listed.offline { "  (no real model: see polis doctor and polis models pull)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
-    let here = wiring::models(config).await?;
     let states = join_all(listed.vendors.iter().map(|vendor| state(&here, vendor))).await;
     for (vendor, state) in listed.vendors.iter().zip(states) {
         out::line(&format!("{:<18} {state}", vendor.name))?;

@@ -124,20 +124,24 @@ fn the_command_line_a_role_and_the_configuration_say_how_models_are_called() {
     let rest = "[model_settings]\ntemperature = 0.9\nseed = 7\n[models.\"openai/gpt-4*\".settings]\ntop_p = 0.5";
     let file = settings(&model, rest).replace("gpt-5-mini", "gpt-4o");
     home.write("polis.toml", &file);
-    home.write("roles/poet.md", "---\nid: poet\ntemperature: 0.8\nstop: END\n---\nYou write poems.\n");
+    std::fs::create_dir(home.path().join("roles")).unwrap();
+    home.write("roles/root.md", "---\ntemperature: 0.8\nstop: END\n---\nYou write poems.\n");
     let sent = |place: usize| {
         let requests = model.requests.lock().unwrap();
         let body = &requests[place].1;
         ["temperature", "seed", "top_p", "stop", "max_tokens", "max_completion_tokens"].map(|name| body[name].to_string())
     };
     home.polis(&["run", "--set", "temperature=0.2", "--set", "max_tokens=99", "hello"]).ok();
-    assert_eq!(sent(0), ["0.2", "7", "0.5", "null", "null", "99"]);
+    assert_eq!(sent(0), ["0.2", "7", "0.5", "[\"END\"]", "null", "99"]);
     home.polis(&["run", "--continue", "hello again"]).ok();
-    assert_eq!(sent(1), ["0.2", "7", "0.5", "null", "null", "99"], "the conversation keeps them");
+    assert_eq!(sent(1), ["0.2", "7", "0.5", "[\"END\"]", "null", "99"], "the conversation keeps them");
     home.polis(&["run", "hello"]).ok();
-    assert_eq!(sent(2), ["0.9", "7", "0.5", "null", "null", "null"]);
+    assert_eq!(sent(2), ["0.8", "7", "0.5", "[\"END\"]", "null", "null"], "the role counts over the configuration");
     home.polis(&["run", "--effort", "much", "hello"]).fails(2, "bad_setting");
     home.polis(&["run", "--set", "heat=1", "hello"]).fails(2, "bad_setting");
+    home.write("polis.toml", &settings(&model, "[model_settings]\ntemperature = 0.2\nseed = 7"));
+    let doctor = home.polis(&["doctor"]).ok();
+    assert!(doctor.contains("settings   openai/gpt-5-mini is called without temperature, which"), "{doctor}");
     home.write("polis.toml", "model_settings = { temperature = 3 }");
     home.polis(&["run", "hello"]).fails(2, "bad_config");
 }

@@ -127,6 +127,14 @@ impl RunAgentInput {
         state.into_iter().filter(|(name, _)| !OWN_STATE.contains(&&**name)).collect()
     }
 
+    /// How models are called for the run.
+    fn settings(&self) -> Result<ModelSettings, (&'static str, String)> {
+        let Some(written) = self.forwarded_props.get("settings") else { return Ok(ModelSettings::default()) };
+        let settings = ModelSettings::deserialize(written).map_err(|error| ("bad_setting", error.to_string()))?;
+        settings.check().map_err(|wrong| ("bad_setting", wrong.to_string()))?;
+        Ok(settings)
+    }
+
     /// What goes with the message for the agent's code.
     pub(crate) fn meta(&self) -> Map<String, Value> {
         let mut meta = Map::new();
@@ -141,8 +149,7 @@ impl RunAgentInput {
         if let Some(strategy) = self.forwarded_props.get("strategy").filter(|strategy| strategy.is_string()) {
             meta.insert("strategy".to_owned(), strategy.clone());
         }
-        let settings = self.forwarded_props.get("settings").and_then(|settings| ModelSettings::deserialize(settings).ok());
-        if let Some(settings) = settings.filter(|settings| !settings.is_default() && settings.check().is_ok()) {
+        if let Some(settings) = self.settings().ok().filter(|settings| !settings.is_default()) {
             meta.insert(Task::MODEL_SETTINGS.to_owned(), json!(settings));
         }
         let state = self.own_state();
@@ -161,6 +168,7 @@ impl RunAgentInput {
         if !self.state.is_null() && !self.state.is_object() {
             return Err(("unsupported_content", "the state must be an object".to_owned()));
         }
+        self.settings()?;
         let answered = self.messages.iter().rposition(|message| message.role == "assistant");
         let new = &self.messages[answered.map_or(0, |place| place + 1)..];
         let results: Vec<_> = new.iter().filter(|message| message.role == "tool").collect();
@@ -350,6 +358,19 @@ mod tests {
         assert!(told(json!({ "phase": "x" }), None).is_empty(), "what is ours is not the client's");
         let odd = input(json!({ "messages": [{ "role": "user", "content": "hi" }], "state": [1] }));
         assert_eq!(odd.new_content(None).unwrap_err().0, "unsupported_content");
+    }
+
+    #[test]
+    fn a_run_has_settings_of_its_own() {
+        let with = |settings: Value| {
+            let messages = json!([{ "id": "1", "role": "user", "content": "hi" }]);
+            input(json!({ "messages": messages, "forwardedProps": { "settings": settings } })).new_content(None)
+        };
+        let Ok(NewContent::Text(message, _)) = with(json!({ "effort": "high", "temperature": 0.2 })) else { panic!("no text") };
+        assert_eq!(message.meta[Task::MODEL_SETTINGS], json!({ "effort": "high", "temperature": 0.2 }));
+        for wrong in [json!({ "effort": "much" }), json!({ "temperature": 3 }), json!({ "heat": 1 })] {
+            assert_eq!(with(wrong).unwrap_err().0, "bad_setting");
+        }
     }
 
     #[test]
