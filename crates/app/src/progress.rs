@@ -29,7 +29,7 @@ pub(crate) struct Progress {
     servers: HashSet<String>,
     /// The approvals of other persons that were shown.
     approvals: HashSet<String>,
-    /// The text of the last reply, if the model did not bring it to its end.
+    /// The text of the last reply, if it is not a whole answer.
     stopped: Option<String>,
 }
 
@@ -103,8 +103,8 @@ impl Progress {
         self.workflow.agent_name(Some(thread)).is_some()
     }
 
-    /// Whether this answer is not whole, refused or not checked: a workflow says so, or it is a reply that the model did not
-    /// bring to its end.
+    /// Whether this answer is not whole, refused or not checked: a workflow or the agent says so, or it is a reply that the model
+    /// did not bring to its end.
     pub(crate) fn is_partly(&self, answer: &str) -> bool {
         let is_stopped = |text: &String| !text.is_empty() && answer.trim_start().starts_with(text.as_str());
         self.stopped.as_ref().is_some_and(is_stopped) || self.workflow.is_partly(answer)
@@ -144,6 +144,10 @@ impl Progress {
                 self.stated(*id, &agent, effect)
             }
             Event::EffectRetried { attempt, .. } => Some(describe_failed_attempt(attempt)),
+            Event::TurnSettled { message: Some(message), .. } if message.meta.contains_key("unfinished") => {
+                self.stopped = Some(message.text.trim().to_owned());
+                None
+            }
             Event::EffectEnded { id, outcome, .. } => {
                 self.record_reply(outcome);
                 let began = self.started_at.remove(id).unwrap_or(recorded.at);

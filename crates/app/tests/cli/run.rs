@@ -64,6 +64,24 @@ fn without_a_key_the_offline_model_answers_and_says_so() {
 }
 
 #[test]
+fn a_request_that_runs_out_of_rounds_is_answered_with_what_there_is_and_status_4() {
+    let home = Home::new();
+    let mut rounds = 0;
+    let model = ModelServer::scripted(move |request| {
+        rounds += 1;
+        let is_last = request["messages"].as_array().unwrap().last().unwrap().to_string().contains("No more tools can be used");
+        Some(match is_last {
+            true => Reply::Say(&["half of it"]),
+            false => Reply::Call("read_file", json!({ "path": format!("{}.txt", "i".repeat(rounds)) })),
+        })
+    });
+    let mut command = home.command(&["run", "read everything"]);
+    model.set(&mut command);
+    let done = Done::from(command.output().unwrap());
+    assert_eq!((done.code, &*done.stdout), (4, "half of it\n"), "{}", done.stderr);
+}
+
+#[test]
 fn an_answer_that_is_cut_or_refused_has_a_status_of_its_own() {
     let home = Home::new();
     let model = ModelServer::start(vec![Reply::Limited(&["half of ", "it"]), Reply::Say(&["all of it"])]);
