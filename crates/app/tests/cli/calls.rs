@@ -72,7 +72,9 @@ fn a_plan_is_kept_in_the_thread_where_a_person_sees_it() {
     let want = json!([{ "text": "look", "status": "completed" }, { "text": "answer", "status": "in_progress" }]);
     assert_eq!(shown["settings"]["plan"]["steps"], want, "{shown:#}");
     home.polis(&["run", "--conversation", "root", "what is planned?"]).ok();
-    assert_eq!(results(&model)[0].1, "1. [x] look\n2. [>] answer", "another turn finds it");
+    let shown = results(&model);
+    assert_eq!(shown.last().unwrap().1, "1. [x] look\n2. [>] answer", "another turn finds it");
+    assert_eq!(shown.len(), 6, "and the calls of the first turn");
     let listed: Value = serde_json::from_str(&home.polis(&["tools", "--json"]).ok()).unwrap();
     assert!(listed["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "plan" && tool["effect"] == "idempotent"));
 }
@@ -84,5 +86,7 @@ fn an_agent_that_goes_in_circles_is_stopped_with_a_code() {
     let model = ModelServer::start((0..12).map(|_| looks()).collect());
     home.write("polis.toml", &settings(&model));
     home.polis(&["run", "find it"]).fails(1, "call_loop");
-    assert_eq!(model.requests.lock().unwrap().len(), 9);
+    let requests = model.requests.lock().unwrap();
+    assert_eq!(requests.len(), 10);
+    assert_eq!(requests[9].1["tool_choice"], json!("none"), "the last one asks for an answer without tools");
 }
