@@ -50,8 +50,8 @@ pub trait Model: Send + Sync {
     }
 
     /// What a model can do, as far as it is known. The answer may change over time.
-    fn capabilities(&self, _model: &str) -> Capabilities {
-        Capabilities::default()
+    fn capabilities(&self, model: &str) -> Capabilities {
+        Capabilities { window: self.window(model), ..Capabilities::default() }
     }
     /// Whether a model takes media of this kind; none if that is not known, and it is tried.
     fn takes(&self, _model: &str, _kind: MediaKind) -> Option<bool> {

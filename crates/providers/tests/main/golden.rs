@@ -111,7 +111,11 @@ fn conversation(model: String, dialect: Dialect) -> ModelRequest {
 /// What a vendor is sent.
 async fn body(vendor: &Vendor) -> Value {
     let mut server = Server::start(vec![Step::Send(response(400, "text/plain", b"enough", 9))]).await;
-    let set = [(vendor.key_variable.to_owned(), "k".to_owned()), (vendor.base_url_variable(), server.base_url.clone())];
+    let set = [
+        (vendor.key_variable.to_owned(), "k".to_owned()),
+        (vendor.base_url_variable(), server.base_url.clone()),
+        ("POLIS_LOCAL_MODELS".to_owned(), "off".to_owned()),
+    ];
     let lookup = |name: &str| set.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let model = format!("{}/{}", vendor.name, vendor.default_model.unwrap_or(LOCAL_MODEL));
     let models = vendors::open(Some(&model), &lookup).await.unwrap();
