@@ -17,6 +17,10 @@ const COMPRESS: &str = "compress_context";
 /// So many rounds before the last one, the model is told how many are left.
 const WARN_ROUNDS: usize = 3;
 
+/// Calls that are listed where an agent came to no answer, and characters of each text in that list.
+const SHOWN_CALLS: usize = 20;
+const SHOWN_CHARS: usize = 120;
+
 /// The key of an answer's meta that says why it is not finished.
 const UNFINISHED: &str = "unfinished";
 
@@ -138,10 +142,43 @@ async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Fail
     ));
     request.tools = turn.tools();
     request.tool_choice = ToolChoice::None;
-    let reply = turn.model(request).await?;
-    let mut response = conclude(Reply { tool_calls: Vec::new(), ..reply }).map_err(|_| why.clone())?;
+    let reply = turn.model(request.clone()).await?;
+    let done = describe_calls(&request.messages);
+    let mut response = match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
+        Ok(response) => response,
+        // Some models call tools although they cannot. What was done is told for them.
+        Err(_) if !done.is_empty() => Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message)),
+        Err(_) => return Err(why),
+    };
     response.meta.insert(UNFINISHED.to_owned(), json!(why));
     Ok(response)
+}
+
+/// The newest calls of a turn with the beginnings of their results, for a person.
+fn describe_calls(messages: &[ChatMessage]) -> String {
+    let own =
+        messages.iter().rposition(|message| matches!(message, ChatMessage::User { text, .. } if !text.starts_with("[polis]")));
+    let own = &messages[own.unwrap_or_default()..];
+    let calls = own.iter().filter_map(|message| match message {
+        ChatMessage::Assistant { tool_calls, .. } => Some(tool_calls),
+        ChatMessage::User { .. } | ChatMessage::Tool { .. } => None,
+    });
+    let results = own.iter().filter_map(|message| match message {
+        ChatMessage::Tool { content, .. } => Some(content),
+        ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+    });
+    let short = |text: &str| text.lines().next().unwrap_or_default().chars().take(SHOWN_CHARS).collect::<String>();
+    let lines: Vec<String> = calls
+        .flatten()
+        .zip(results)
+        .map(|(call, result)| format!("- {} {}: {}", call.name, short(&call.arguments), short(result)))
+        .collect();
+    let skipped = lines.len().saturating_sub(SHOWN_CALLS);
+    match (lines.is_empty(), skipped) {
+        (true, _) => String::new(),
+        (false, 0) => format!("What it did:\n{}", lines.join("\n")),
+        (false, skipped) => format!("What it did ({skipped} calls before these):\n{}", lines[skipped..].join("\n")),
+    }
 }
 
 /// Whether the turn is stopped because it goes round in circles.

@@ -9,11 +9,12 @@ use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, ModelSettings, RoleId};
 use polis_engine::ForkError;
-use polis_providers::{ModelLine, vendors};
+use polis_providers::{CommandGuard, ModelLine, vendors};
 use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, RuleAction};
@@ -349,6 +350,13 @@ impl ConfigFile {
                 withheld(&format!("[providers.{name}]"), &variable);
                 return false;
             }
+            if let Some(guard) = provider.key_file().map(|file| key_file_guard(file, trust)) {
+                if let Err(reason) = guard() {
+                    out::note(&format!("polis: [providers.{}] is left out: {reason}", visible(name)));
+                    return false;
+                }
+                provider.set_guard(guard);
+            }
             if let Some(program) = provider.program() {
                 provider.set_guard(mcp_servers::program_guard(program, trust));
             }
@@ -401,6 +409,19 @@ pub(crate) fn withheld(who: &str, variable: &str) {
         "polis: {who} needs the variable {variable}, which is withheld from a folder's file; list it in [trust] variables of your own \
          polis.toml if it should have it (variable_withheld)"
     ));
+}
+
+/// Refuses a key file of a folder's file that is not what was trusted, or that leads out of the folder: what a person reads
+/// elsewhere is not the folder's to send.
+fn key_file_guard(file: &Path, trust: &Trust) -> CommandGuard {
+    let (file, trust) = (file.to_owned(), trust.clone());
+    Arc::new(move || match trust.is_inside(&file) && trust.admits_file(&file) {
+        true => Ok(()),
+        false => Err(format!(
+            "its key file {} leads out of this folder or is not trusted as it is now; set it in your own polis.toml, or run polis trust",
+            visible(&file.to_string_lossy())
+        )),
+    })
 }
 
 /// The text of a file of settings: none if it is there and not trusted.

@@ -26,10 +26,33 @@ const MAX_MESSAGE_CHARS: usize = 300;
 #[derive(Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// The content of a file.
-    File(PathBuf),
+    File(KeyFile),
     /// What a program prints.
     Command(KeyCommand),
 }
+
+/// A file with a key.
+#[derive(Clone)]
+pub struct KeyFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Decides before each reading whether it may be used.
+    pub guard: Option<CommandGuard>,
+}
+
+impl From<PathBuf> for KeyFile {
+    fn from(path: PathBuf) -> Self {
+        Self { path, guard: None }
+    }
+}
+
+impl PartialEq for KeyFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for KeyFile {}
 
 /// A program that prints a key.
 #[derive(Clone)]
@@ -44,7 +67,7 @@ pub struct KeyCommand {
     pub guard: Option<CommandGuard>,
 }
 
-/// Refuses a program with a reason.
+/// Refuses a program or a file with a reason.
 pub type CommandGuard = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 impl PartialEq for KeyCommand {
@@ -59,7 +82,10 @@ impl KeySource {
     /// Reads the key. An error says what to check and does not hold the key.
     pub(crate) async fn read(&self) -> Result<ApiKey, String> {
         let text = match self {
-            Self::File(path) => read_file(path.clone()).await.map_err(|error| format!("{self} cannot be read: {error}"))?,
+            Self::File(file) => {
+                check(file.guard.as_ref()).await.map_err(|reason| format!("{self} is not read: {reason}"))?;
+                read_file(file.path.clone()).await.map_err(|error| format!("{self} cannot be read: {error}"))?
+            }
             Self::Command(command) => command.run().await.map_err(|reason| format!("{self} {reason}"))?,
         };
         let text = String::from_utf8(text).map_err(|_| format!("{self} gives something that is not text"))?;
@@ -67,9 +93,18 @@ impl KeySource {
     }
 }
 
+/// Asks a guard, which may read files.
+async fn check(guard: Option<&CommandGuard>) -> Result<(), String> {
+    let Some(guard) = guard.cloned() else { return Ok(()) };
+    tokio::task::spawn_blocking(move || guard()).await.map_err(|error| error.to_string())?
+}
+
 async fn read_file(path: PathBuf) -> io::Result<Vec<u8>> {
     let read = move || {
         let mut bytes = Vec::new();
+        if !std::fs::metadata(&path)?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
         std::fs::File::open(path)?.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
@@ -78,10 +113,7 @@ async fn read_file(path: PathBuf) -> io::Result<Vec<u8>> {
 
 impl KeyCommand {
     async fn run(&self) -> Result<Vec<u8>, String> {
-        if let Some(guard) = self.guard.clone() {
-            let checked = tokio::task::spawn_blocking(move || guard()).await;
-            checked.map_err(|error| error.to_string())?.map_err(|reason| format!("is not run: {reason}"))?;
-        }
+        check(self.guard.as_ref()).await.map_err(|reason| format!("is not run: {reason}"))?;
         let [program, arguments @ ..] = &self.words[..] else { return Err("names no program".to_owned()) };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -124,7 +156,7 @@ async fn read_start(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>>
 impl fmt::Display for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path) => write!(f, "the key file {}", path.display()),
+            Self::File(file) => write!(f, "the key file {}", file.path.display()),
             Self::Command(command) => {
                 write!(f, "the key command `{}`", command.words.first().map(String::as_str).unwrap_or_default())
             }
@@ -157,7 +189,7 @@ mod tests {
         assert_eq!(key(&command(&["printf", "%s\n", "sk-$HOME;x"])).await, Ok("sk-$HOME;x".to_owned()));
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), " sk-file\n").unwrap();
-        assert_eq!(key(&KeySource::File(folder.path().join("key"))).await, Ok("sk-file".to_owned()));
+        assert_eq!(key(&KeySource::File(folder.path().join("key").into())).await, Ok("sk-file".to_owned()));
         let here = KeyCommand {
             words: vec!["cat".to_owned(), "key".to_owned()],
             folder: Some(folder.path().to_owned()),
@@ -187,7 +219,7 @@ mod tests {
             (command(&["/no/such/program", "secret"]), "the key command `/no/such/program` cannot be started"),
             (command(&["true"]), "the key command `true`: the key is empty"),
             (command(&["echo", "two words"]), "the key command `echo`: the key is empty or contains characters"),
-            (KeySource::File("/no/such/file".into()), "the key file /no/such/file cannot be read"),
+            (KeySource::File(PathBuf::from("/no/such/file").into()), "the key file /no/such/file cannot be read"),
         ] {
             let error = key(&source).await.unwrap_err();
             assert!(error.starts_with(want) && !error.contains("secret"), "{error}");

@@ -41,7 +41,7 @@ pub use cassette::{CassetteError, Recorder, Replayer};
 pub use emulated_tools::EmulatedTools;
 pub use endpoint::{Endpoint, EndpointTimeouts};
 pub use guarded_model::GuardedModel;
-pub use key_source::{CommandGuard, KeyCommand, KeySource};
+pub use key_source::{CommandGuard, KeyCommand, KeyFile, KeySource};
 pub use local_servers::SWITCH as LOCAL_MODELS_SWITCH;
 pub use model_list::VendorModel;
 pub use model_table::ModelLine;

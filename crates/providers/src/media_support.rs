@@ -126,7 +126,8 @@ fn names(reason: &str, kind: MediaKind) -> bool {
 
 /// Whether a refusal says that the model takes no such thing, and not that this one is wrong.
 fn is_about_support(reason: &str) -> bool {
-    let is_format = ["format", "mime", "media type", "media_type"].iter().any(|word| reason.contains(word));
+    let of_this_one = ["format", "mime", "media type", "media_type", "valid", "uploaded", "corrupt", "process", "decode"];
+    let is_format = of_this_one.iter().any(|word| reason.contains(word));
     let words =
         ["support", "not allowed", "unknown variant", "vision", "modal", "must be a string", "does not have", "cannot read"];
     !is_format && words.iter().any(|word| reason.contains(word))

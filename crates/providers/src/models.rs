@@ -18,8 +18,13 @@ use crate::guarded_model::guarded;
 use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
+use crate::remote_model::Dialect;
+use crate::request_parts::thinking_budget;
 use crate::vendors::{self, OpenError};
 use crate::{EmulatedTools, ModelLine, Price, Prices, RemoteModel};
+
+/// What Claude may answer beside what it thinks, where nobody says how much.
+const ANSWER_TOKENS: u32 = 16_384;
 
 /// What a check may write: some vendors refuse to be asked for less.
 const CHECK_TOKENS: u32 = 16;
@@ -268,12 +273,31 @@ impl Models {
         if capabilities.efforts.as_ref().is_some_and(|known| known.is_empty()) {
             request.settings.thinking_budget = None;
         }
+        if let Some(most) = capabilities.max_output.and_then(|most| u32::try_from(most).ok()) {
+            limit(&mut request.settings, most, self.is_anthropic(&request.model));
+        }
         capabilities
+    }
+
+    /// Whether a model is asked in Anthropic's dialect, where what it thinks counts as a part of its answer.
+    fn is_anthropic(&self, model: &str) -> bool {
+        let remote = self.resolve(model).ok().and_then(|(vendor, _)| self.remotes.get(&vendor));
+        remote.is_some_and(|remote| remote.dialect() == Dialect::Anthropic)
     }
 
     /// The vendor that a request means, and the whole name of its model.
     fn resolve(&self, model: &str) -> Result<(Arc<str>, Arc<str>), OpenError> {
         self.names.resolve(if model.is_empty() { &self.default } else { model })
+    }
+}
+
+/// Keeps settings within the longest answer of a model.
+fn limit(settings: &mut ModelSettings, most: u32, thinks_within: bool) {
+    settings.max_tokens = settings.max_tokens.map(|tokens| tokens.min(most));
+    settings.thinking_budget = settings.thinking_budget.map(|tokens| tokens.min(most));
+    // Without a limit of its own, a request gets one that grows with the budget.
+    if thinks_within && thinking_budget(settings).is_some_and(|budget| budget > most.saturating_sub(ANSWER_TOKENS)) {
+        settings.max_tokens.get_or_insert(most);
     }
 }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use polis_ports::{ModelRequest, ModelSettings};
+use polis_ports::{CacheMode, ModelRequest, ModelSettings};
 
 /// A setting by its name, whether a request has it, and the words by which refusals name it.
 type Refusable = (&'static str, fn(&ModelSettings) -> bool, &'static [&'static str]);
 
-const REFUSABLE: [Refusable; 7] = [
+const REFUSABLE: [Refusable; 8] = [
     (
         "effort",
         |settings| settings.effort.is_some() || settings.thinking_budget.is_some(),
@@ -20,7 +20,9 @@ const REFUSABLE: [Refusable; 7] = [
     ("stop", |settings| !settings.stop.is_empty(), &["stop"]),
     ("seed", |settings| settings.seed.is_some(), &["seed"]),
     ("service_tier", |settings| settings.service_tier.is_some(), &["service_tier", "service tier", "tier"]),
-    ("cache", |settings| settings.cache.is_some(), &["cache", "ttl"]),
+    // It is on by default, and vendors' own programs do not send it to servers that are only like theirs.
+    ("cache", |settings| settings.cache != Some(CacheMode::Off), &["cache", "ttl"]),
+    ("max_tokens", |settings| settings.max_tokens.is_some(), &["max_tokens", "max_completion_tokens", "max_output_tokens"]),
 ];
 
 /// Words of a refusal of a field, or of its value.
@@ -66,8 +68,10 @@ impl RefusedSettings {
 fn clear(settings: &mut ModelSettings, name: &str) {
     // An empty text takes any setting back.
     let _ = settings.set(name, "");
-    if name == "effort" {
-        settings.thinking_budget = None;
+    match name {
+        "effort" => settings.thinking_budget = None,
+        "cache" => settings.cache = Some(CacheMode::Off),
+        _ => {}
     }
 }
 

@@ -214,11 +214,22 @@ pub(crate) fn is_sampled(model: &str, effort: Option<Effort>) -> bool {
     !is_openai_reasoning(model) || (effort == Some(Effort::None) && openai_efforts(model).contains(&Effort::None))
 }
 
-/// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`.
-pub(crate) fn is_openai_reasoning(model: &str) -> bool {
+/// Whether a model behind the responses interface may reason. A name that does not tell is taken for a new one.
+pub(crate) fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let speaks = ["gpt-3", "gpt-4", "chatgpt", "davinci", "babbage"].iter().any(|start| name.starts_with(start));
     !speaks && !name.contains("-chat")
+}
+
+/// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`. A name of somebody else is
+/// none, because many serve models of their own behind the same interface.
+pub(crate) fn is_openai_reasoning(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let generation =
+        |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse::<u32>().ok());
+    let is_gpt = name.strip_prefix("gpt-").and_then(generation).is_some_and(|generation| generation >= 5);
+    let is_o = name.strip_prefix('o').and_then(generation).is_some();
+    (is_gpt || is_o || name.starts_with("codex")) && !name.contains("-chat")
 }
 
 #[cfg(test)]

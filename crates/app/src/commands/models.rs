@@ -62,10 +62,10 @@ async fn state(models: &polis_providers::Models, vendor: &ModelVendor) -> String
     match (ready, address, answers) {
         (false, _, _) => needs.clone().unwrap_or_default(),
         (true, Some(address), Some(false)) => format!("not running at {address}"),
-        (true, Some(_), Some(true)) => match models.list(name).await {
-            Ok(listed) if listed.len() == 1 => "running, 1 model".to_owned(),
-            Ok(listed) => format!("running, {} models", listed.len()),
-            Err(error) => format!("running, but it lists no models: {error}"),
+        (true, Some(address), Some(true)) => match models.list(name).await {
+            Ok(listed) if listed.len() == 1 => format!("running at {address}, 1 model"),
+            Ok(listed) => format!("running at {address}, {} models", listed.len()),
+            Err(error) => format!("listens at {address}, but its models cannot be listed: {error}"),
         },
         (true, Some(address), None) => format!("ready at {address}"),
         (true, None, _) => "ready".to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use polis_http::{HeaderMap, HeaderName, HeaderValue, HttpOptions, Uri};
 use polis_providers::vendors::{self, OFFLINE, VENDORS, Vendor};
-use polis_providers::{CommandGuard, Dialect, Endpoint, EndpointTimeouts, KeyCommand, KeySource, Rate};
+use polis_providers::{CommandGuard, Dialect, Endpoint, EndpointTimeouts, KeyCommand, KeyFile, KeySource, Rate};
 use polis_tools::mcp::{PASSED_ON, variable_names, variables};
 use serde::Deserialize;
 
@@ -178,6 +178,10 @@ impl ProviderSection {
         self.key_variable(name).into_iter().chain(of_headers).chain(self.network().variables()).collect()
     }
 
+    pub(super) fn key_file(&self) -> Option<&Path> {
+        self.key_file.as_deref()
+    }
+
     /// The files with secrets, which no agent may read.
     pub(crate) fn private_files(&self) -> impl Iterator<Item = &PathBuf> {
         self.key_file.iter().chain(&self.client_key)
@@ -233,7 +237,7 @@ impl ProviderSection {
         endpoint.retries = retries;
         endpoint.rate = self.rate();
         endpoint.key_source = match (&self.key_file, &self.key_command) {
-            (Some(file), _) => Some(KeySource::File(file.clone())),
+            (Some(path), _) => Some(KeySource::File(KeyFile { path: path.clone(), guard: self.guard.clone() })),
             (None, Some(words)) => {
                 let (words, folder, guard) = (words.clone(), self.folder.clone(), self.guard.clone());
                 // The program of a folder's file gets no secrets, as its MCP servers do not.

@@ -157,11 +157,11 @@ fn providers_in(settings: &Value) -> impl Iterator<Item = &Value> {
     settings["providers"].as_object().into_iter().flat_map(|providers| providers.values())
 }
 
-/// The files of the folder that the settings name: prices, certificates, and what programs run.
+/// The files of the folder that the settings name: prices, keys, certificates, and what programs run.
 fn named(folder: &Path, settings: &Value) -> Vec<PathBuf> {
     let certificates = providers_in(settings).chain([&settings["network"]]);
-    let certificates =
-        certificates.flat_map(|it| ["ca", "client_certificate", "client_key"].into_iter().filter_map(|key| it[key].as_str()));
+    let certificates = certificates
+        .flat_map(|it| ["key_file", "ca", "client_certificate", "client_key"].into_iter().filter_map(|key| it[key].as_str()));
     let files = settings["prices"].as_str().into_iter().chain(certificates).map(|path| folder.join(path));
     let all = files.chain(programs_in(settings).into_iter().flat_map(|program| named_by(folder, &program)));
     all.filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(folder) && path.is_file()).collect()
@@ -231,6 +231,7 @@ mod tests {
             "agents/prompts/executor.md",
             "ca.pem",
             "components/button.js",
+            "key",
             "key.sh",
             "package.json",
             "polis.toml",

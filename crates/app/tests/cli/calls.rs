@@ -80,12 +80,18 @@ fn a_plan_is_kept_in_the_thread_where_a_person_sees_it() {
 }
 
 #[test]
-fn an_agent_that_goes_in_circles_is_stopped_with_a_code() {
+fn an_agent_that_goes_in_circles_is_stopped_and_what_it_did_is_told() {
     let home = Home::new();
     let looks = || Reply::Call("search_files", json!({ "text": "lost" }));
     let model = ModelServer::start((0..12).map(|_| looks()).collect());
     home.write("polis.toml", &settings(&model));
-    home.polis(&["run", "find it"]).fails(1, "call_loop");
+    let done = home.polis(&["run", "find it"]);
+    assert_eq!(done.code, 4, "{}", done.stderr);
+    assert!(
+        done.stdout.contains("[polis] The agent came to no answer") && done.stdout.contains("- search_files"),
+        "{}",
+        done.stdout
+    );
     let requests = model.requests.lock().unwrap();
     assert_eq!(requests.len(), 10);
     assert_eq!(requests[9].1["tool_choice"], json!("none"), "the last one asks for an answer without tools");

@@ -20,6 +20,9 @@ use crate::offer::FRESH;
 /// The factor by which the limits are higher for tools whose results change by themselves (polling).
 const PATIENCE: u32 = 4;
 
+/// Most calls of one reply that are made.
+const MAX_CALLS: usize = 64;
+
 /// How many refused repeats end the turn.
 const REFUSALS: u32 = 3;
 
@@ -90,8 +93,11 @@ impl Turn {
         ))
     }
 
-    /// Stops calls of one reply that are the same too often.
+    /// Stops calls of one reply that are the same too often, or too many.
     pub(super) fn without_repeats(&self, mut calls: Vec<Call>) -> Vec<Call> {
+        for call in calls.iter_mut().skip(MAX_CALLS) {
+            call.ruling = Ruling::Stop(format!("{} was not called: a reply may have {MAX_CALLS} calls", call.tool));
+        }
         let mut counts = FxHashMap::<Digest, u32>::default();
         for call in calls.iter_mut().filter(|call| !matches!(call.ruling, Ruling::Stop(_) | Ruling::Refuse(_))) {
             let count = counts.entry(kind(call, true)).or_default();

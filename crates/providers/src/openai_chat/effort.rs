@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::EffortField;
-use crate::request_parts::{effort, is_openai_reasoning, openai_efforts, thinking_budget, thinks};
+use crate::request_parts::{effort, may_reason, openai_efforts, thinking_budget, thinks};
 
 /// The fields of a body that say how much to think.
 #[derive(Debug, Default, PartialEq, Serialize)]
@@ -42,7 +42,7 @@ pub(super) fn fields(settings: &ModelSettings, field: EffortField, model: &str) 
     match field {
         EffortField::Absent => EffortFields::default(),
         EffortField::ReasoningEffort => EffortFields { reasoning_effort: Some(effort.as_str()), ..EffortFields::default() },
-        EffortField::OpenAi if is_openai_reasoning(model) => word(openai_efforts(model)),
+        EffortField::OpenAi if may_reason(model) => word(openai_efforts(model)),
         EffortField::OpenAi => EffortFields::default(),
         _ if model.contains("gpt-oss") && field != EffortField::Reasoning => word(&[Low, Medium, High]),
         EffortField::GptOss => EffortFields::default(),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::reply::DIALECT;
 use crate::media_parts::{MediaPart, data_url, not_sent};
 use crate::request_parts::{
-    ClosedSchema, body_bytes, cache_key, cache_retention, effort, is_openai_reasoning, is_sampled, is_strict, openai_efforts,
+    ClosedSchema, body_bytes, cache_key, cache_retention, effort, is_sampled, is_strict, may_reason, openai_efforts,
     result_text, tool_choice, valid_arguments,
 };
 use crate::wire::echoed_items;
@@ -42,7 +42,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if let Some(limit) = settings.max_tokens {
         body.insert("max_output_tokens".to_owned(), limit.max(LEAST_TOKENS).into());
     }
-    if is_openai_reasoning(model) {
+    if may_reason(model) {
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
         let effort = effort.and_then(|effort| effort.nearest(openai_efforts(model))).map(Effort::as_str);
         body.extend(effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort }))));

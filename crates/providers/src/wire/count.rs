@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A count, read from `12`, `12.0` or `"12"`; anything else is none.
+/// The largest count that is believed: no reply has more tokens, and a sum of such counts cannot run over.
+const MAX: u64 = 1_000_000_000;
+
+/// A count, read from `12`, `12.0` or `"12"`; anything else is none, also what no reply can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Count(Option<u64>);
 
@@ -41,21 +44,21 @@ impl<'de> Visitor<'de> for CountVisitor {
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Count, E> {
-        Ok(Count(Some(value)))
+        Ok(Count(Some(value).filter(|value| *value <= MAX)))
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<Count, E> {
-        Ok(Count(u64::try_from(value).ok()))
+        u64::try_from(value).map_or(Ok(Count(None)), |value| self.visit_u64(value))
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Count, E> {
         // The conversion cuts off what is too large.
-        Ok(Count((value >= 0.0).then_some(value as u64)))
+        if value >= 0.0 { self.visit_u64(value as u64) } else { Ok(Count(None)) }
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
         match text.trim().parse() {
-            Ok(value) => Ok(Count(Some(value))),
+            Ok(value) => self.visit_u64(value),
             Err(_) => text.trim().parse().map_or(Ok(Count(None)), |value| self.visit_f64(value)),
         }
     }
@@ -92,7 +95,9 @@ mod tests {
             ("\" 12.0 \"", Some(12)),
             ("0", Some(0)),
             ("1e3", Some(1000)),
-            ("1e300", Some(u64::MAX)),
+            ("1e300", None),
+            ("18446744073709551615", None),
+            ("1000000000", Some(1_000_000_000)),
             ("-3", None),
             ("-3.5", None),
             ("null", None),

@@ -101,7 +101,7 @@ async fn a_key_of_a_file_is_kept_and_read_again_when_it_is_refused() {
     std::fs::write(&file, "sk-first-key\n").unwrap();
     let refusal = response(401, "application/json", br#"{"error":"sk-first-key expired"}"#, 999);
     let mut server = Server::start(vec![Step::Send(refusal)]).await;
-    let source = Some(KeySource::File(file.clone()));
+    let source = Some(KeySource::File(file.clone().into()));
     let models =
         open(&[], vec![Endpoint { key_source: source, ..endpoint("rotating", "openai", &server.base_url) }]).await.unwrap();
     let error = ask(&models, "rotating/m").await.unwrap_err();
@@ -116,8 +116,10 @@ async fn a_key_of_a_file_is_kept_and_read_again_when_it_is_refused() {
     }
     assert_eq!(sent, [false, false, true]);
     std::fs::remove_file(&file).unwrap();
-    let models =
-        open(&[], vec![Endpoint { key_source: Some(KeySource::File(file)), ..endpoint("x", "openai", &server.base_url) }]);
+    let models = open(
+        &[],
+        vec![Endpoint { key_source: Some(KeySource::File(file.into())), ..endpoint("x", "openai", &server.base_url) }],
+    );
     let error = ask(&models.await.unwrap(), "x/m").await.unwrap_err().to_string();
     assert!(error.contains("the key file") && error.contains("cannot be read"), "{error}");
 }
@@ -173,7 +175,7 @@ async fn a_reply_may_not_take_longer_than_its_endpoint_allows() {
 
 #[tokio::test]
 async fn a_vendor_whose_key_comes_from_a_source_is_chosen_by_itself() {
-    let source = KeySource::File("/no/such/file".into());
+    let source = KeySource::File(std::path::PathBuf::from("/no/such/file").into());
     let mistral = Endpoint { key_source: Some(source), ..Endpoint::new("mistral", vendors::find("mistral").unwrap()) };
     assert_eq!(&**open(&[], vec![mistral]).await.unwrap().default_name(), "mistral/mistral-small-latest");
 }

@@ -276,3 +276,27 @@ async fn a_request_is_priced_before_it_is_sent_and_a_window_is_known_by_name() {
     assert_eq!(models.window("qwen/qwen-max"), Some(32_768));
     assert_eq!(models.window("nobody/m"), None);
 }
+
+#[tokio::test]
+async fn settings_stay_within_the_longest_answer_of_a_model() {
+    for (model, settings, want) in [
+        ("anthropic/claude-opus-4-1", [("effort", "max"), ("seed", "")], (32_000, 30_976)),
+        ("anthropic/claude-opus-4-1", [("thinking_budget", "900000"), ("seed", "")], (32_000, 30_976)),
+        ("anthropic/claude-opus-4-1", [("effort", "low"), ("seed", "")], (18_432, 2_048)),
+        ("anthropic/claude-opus-4-1", [("max_tokens", "99000"), ("effort", "low")], (32_000, 2_048)),
+    ] {
+        let mut server = Server::start(vec![Step::Send(response(400, "text/plain", b"enough", 999))]).await;
+        let models = open(Some(model), &[("ANTHROPIC_BASE_URL", &server.base_url), ("ANTHROPIC_API_KEY", "k")]).await;
+        let mut request = hello();
+        for (name, value) in settings {
+            request.settings.set(name, value).unwrap();
+        }
+        assert!(models.stream(request).await.is_err());
+        let body: Value = loop {
+            if let Seen::Request { body, .. } = server.seen().await {
+                break serde_json::from_str(&body).unwrap();
+            }
+        };
+        assert_eq!((&body["max_tokens"], &body["thinking"]["budget_tokens"]), (&want.0.into(), &want.1.into()), "{model}");
+    }
+}

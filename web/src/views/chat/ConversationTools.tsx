@@ -186,6 +186,8 @@ function Settings({ chat, anchor, onClose }: SettingsProps) {
         <StrategyPick value={(chat.strategy ?? 'auto') as Strategy} onChange={(strategy) => void change(chat.id, { strategy })} />
         <EffortPick value={chat.settings?.effort ?? undefined} onChange={(effort) => set({ effort })} />
         <TemperaturePick value={chat.settings?.temperature ?? undefined} onChange={(temperature) => set({ temperature })} />
+        {/* With several fields, Enter sends a form only where it has such a button. */}
+        <button type="submit" hidden />
       </form>
     </Popover>
   )

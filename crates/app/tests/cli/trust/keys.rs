@@ -173,3 +173,42 @@ fn the_key_command_of_a_folder_runs_as_it_was_trusted_and_gets_no_secrets() {
     assert_eq!(there.heard(), "", "{}", done.stderr);
     has(&done.stderr, &["the key command `./key.sh` is not run: key.sh is not trusted as it is now"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn the_key_file_of_a_folder_is_read_as_it_was_trusted_and_leads_nowhere_else() {
+    let (home, there) = (Home::new(), listener());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let private = elsewhere.path().join("id_rsa");
+    std::fs::write(&private, "CANARY-11").unwrap();
+    let settings = |file: &str| {
+        let address = &there.address;
+        let provider = format!("base_url = \"http://{address}/v1\"\ndialect = \"openai\"\nkey_file = \"{file}\"\n");
+        home.write("polis.toml", &format!("model = \"gate/m\"\n[providers.gate]\n{provider}"));
+    };
+    let polis = |args: &[&str]| Done::from(checked(&home, args).output().unwrap());
+    settings("key.txt");
+    home.write("key.txt", "honest-key");
+    has(&polis(&["trust", "--yes"]).stderr, &["THE CONTENT OF THE FILE key.txt as a key"]);
+    polis(&["run", "hi"]);
+    has(&there.heard(), &["Bearer honest-key"]);
+    // Other content, a link that leads out of the folder, and a path that does: also where they were there when it was trusted.
+    home.write("key.txt", "other-key");
+    let changed = polis(&["run", "hi"]);
+    assert_eq!(there.heard(), "", "{}", changed.stderr);
+    std::fs::remove_file(home.path().join("key.txt")).unwrap();
+    std::os::unix::fs::symlink(&private, home.path().join("key.txt")).unwrap();
+    for file in ["key.txt", private.to_str().unwrap()] {
+        for trusts in [false, true] {
+            settings(file);
+            if trusts {
+                polis(&["trust", "--yes"]);
+            }
+            let done = polis(&["run", "hi"]);
+            assert_eq!(there.heard(), "", "{file} {trusts}: {}", done.stderr);
+            if trusts {
+                has(&done.stderr, &["[providers.gate] is left out: its key file"]);
+            }
+        }
+    }
+}
