@@ -114,8 +114,17 @@ fn content(media: &Media) -> Digest {
 
 /// Whether a refusal names this kind, or the parts of a content in general.
 fn names(reason: &str, kind: MediaKind) -> bool {
-    const PARTS: &[&str] =
-        &["multimodal", "multi-modal", "modalit", "content must be a string", "content type", "content part"];
+    const PARTS: &[&str] = &[
+        "multimodal",
+        "multi-modal",
+        "modalit",
+        "content must be a string",
+        "content type",
+        "content part",
+        "entity too large",
+        "payload too large",
+        "request too large",
+    ];
     let words: &[&str] = match kind {
         MediaKind::Image => &["image", "vision", "picture", "pixel"],
         MediaKind::Document => &["document", "pdf", "file", "page"],

@@ -351,8 +351,10 @@ impl Model for RemoteModel {
                 Err(ModelError::Adapted { reason })
             }
             Err(ModelError::Rejected { reason }) if self.refused.note(&request, &reason) => Err(ModelError::Adapted { reason }),
-            // The model is told what it is not shown.
-            Err(ModelError::Rejected { reason }) if self.media_refusals.learn(&model, &request, &reason) => {
+            // The model is told what it is not shown. Some servers call this a failure of their own.
+            Err(ModelError::Rejected { reason } | ModelError::Failed { reason, .. })
+                if self.media_refusals.learn(&model, &request, &reason) =>
+            {
                 Err(ModelError::Adapted { reason })
             }
             sent => sent,

@@ -142,7 +142,9 @@ impl<'a> CommandLine<'a> {
         let flags =
             args.iter().filter(|argument| !is_shell || **argument != "-c").flat_map(|argument| argument.split_whitespace());
         let from_here = flags.into_iter().any(|flag| matches!(flag, "-m" | "-c")) || first.is_some_and(|first| *first == ".");
-        paths.extend((from_here && !runtimes.is_empty()).then(|| cwd.clone()));
+        // A shell finds files by names that are not written out: what it may load is everything that is there.
+        let computes_names = is_shell && args.iter().any(|argument| argument.contains(['$', '*', '?', '`', '[']));
+        paths.extend((computes_names || (from_here && !runtimes.is_empty())).then(|| cwd.clone()));
         Some(Self { folder, cwd, words, is_shell, untold, runtimes, paths })
     }
 
@@ -388,6 +390,10 @@ mod tests {
             check("node", args, &js);
         }
         check("sh", &["-c", "cd srv && exec node main.js"], &js);
+        for text in ["source $PWD/x.sh", "cat lib/*.sh | sh", "for f in x; do . ./$f.sh; done", "sh `echo x.sh`"] {
+            let bound = all(json!({ "command": "sh", "args": ["-c", text] }));
+            assert!(bound.contains(&"srv/main.js".to_owned()), "{text}: {bound:?}");
+        }
         check("npx", &["-y", "some-server", "."], &js[..1]);
         check("some-server", &["."], &[]);
         assert!(all(json!({ "command": "node", "args": ["."] })).contains(&"srv/lib/deep.mjs".to_owned()));

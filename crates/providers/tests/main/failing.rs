@@ -63,25 +63,32 @@ async fn a_refused_shape_is_an_attempt_and_every_later_one_describes_it_in_words
 
 #[tokio::test]
 async fn a_refused_picture_is_an_attempt_and_every_later_one_names_it_in_words() {
-    let said = br#"{"error":{"message":"messages[0]: unknown variant `image_url`, expected `text`"}}"#;
-    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
-    let model = server.model();
     let picture = Media::Inline { media_type: "image/png".into(), name: "cat.png".into(), data: "QUJD".into() };
     let message = ChatMessage::User { text: "look".into(), media: vec![picture] };
     let showing = ModelRequest { messages: vec![message], ..ModelRequest::default() };
-    let mut codes = Vec::new();
-    for request in [showing.clone(), showing] {
-        codes.push(model.stream(request).await.err().unwrap().code());
-    }
-    assert_eq!(codes, ["model_adapted", "model_rejected"]);
-    assert_eq!((model.takes("test/small", MediaKind::Image), model.takes("other", MediaKind::Image)), (Some(false), None));
-    let mut bodies = Vec::new();
-    while bodies.len() < 2 {
-        if let Seen::Request { body, .. } = server.seen().await {
-            bodies.push((body.contains("QUJD"), body.contains("[not shown: cat.png (image/png, 3 bytes)")));
+    // Whether the model takes no pictures at all, or not this one.
+    for (status, said, takes) in [
+        (400, "messages[0]: unknown variant `image_url`, expected `text`", Some(false)),
+        (500, "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", Some(false)),
+        (400, "You uploaded an unsupported image. Please make sure your image is valid.", None),
+        (413, "Request Entity Too Large", None),
+    ] {
+        let said = serde_json::json!({ "error": { "message": said } }).to_string();
+        let mut server = Server::start(vec![Step::Send(response(status, "application/json", said.as_bytes(), 999))]).await;
+        let model = server.model();
+        let first = model.stream(showing.clone()).await.err().unwrap().code();
+        assert_eq!(first, "model_adapted", "{said}");
+        assert!(model.stream(showing.clone()).await.is_err());
+        assert_eq!(model.takes("test/small", MediaKind::Image), takes, "{said}");
+        assert_eq!(model.takes("other", MediaKind::Image), None);
+        let mut bodies = Vec::new();
+        while bodies.len() < 2 {
+            if let Seen::Request { body, .. } = server.seen().await {
+                bodies.push((body.contains("QUJD"), body.contains("[not shown: cat.png (image/png, 3 bytes)")));
+            }
         }
+        assert_eq!(bodies, [(true, false), (false, true)], "{said}");
     }
-    assert_eq!(bodies, [(true, false), (false, true)]);
 }
 
 #[tokio::test]
