@@ -54,10 +54,10 @@ await assert.rejects(new OpenAI({ baseURL, apiKey: "wrong" }).models.list(), (er
   assert.equal(error.code, "unauthorized");
   return true;
 });
-const picture = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64," } }] }];
+const picture = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,?" } }] }];
 await assert.rejects(polis.chat.completions.create({ model: "polis", messages: picture }), (error) => {
   assert.ok(error instanceof OpenAI.BadRequestError);
-  assert.deepEqual([error.code, error.param], ["unsupported_content", "messages[0].content[0]"]);
+  assert.deepEqual([error.code, error.param], ["bad_attachment", "messages[0].content[0]"]);
   return true;
 });
 
