@@ -17,13 +17,14 @@ typing.Iterable = typing.List
 
 # Fields of vendors whose SDK is OpenAI's or has no types, as they document them.
 OWN_FIELDS = {
-    "dashscope": {"enable_thinking"},
+    "dashscope": {"enable_thinking", "thinking_budget"},
+    "deepseek": {"thinking"},
     # Its SDK has no type for the field, without which others send no usage.
     "groq": {"stream_options"},
     "minimax": {"reasoning_split"},
     "moonshot": {"thinking"},
     "openrouter": {"reasoning"},
-    "siliconflow": {"enable_thinking"},
+    "siliconflow": {"enable_thinking", "thinking_budget"},
     "zhipu": {"thinking"},
 }
 
