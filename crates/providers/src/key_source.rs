@@ -152,7 +152,7 @@ async fn read_start(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// Names the file or the program. Arguments are left out: somebody may have written a password there.
+/// Names the file or the program. Arguments are left out, because they may contain a password.
 impl fmt::Display for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -221,7 +221,7 @@ pub(crate) fn may_reason(model: &str) -> bool {
     !speaks && !name.contains("-chat")
 }
 
-/// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`. A name of somebody else is
+/// Whether this is an OpenAI reasoning model: those refuse `temperature`, the others `reasoning_effort`. A name of another maker is
 /// none, because many serve models of their own behind the same interface.
 pub(crate) fn is_openai_reasoning(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);

@@ -32,7 +32,7 @@ impl Agent for Seer {
 }
 
 /// Says what it is shown: the text, and the type and bytes of each file.
-fn teller() -> ScriptedModel {
+fn echo_model() -> ScriptedModel {
     ScriptedModel::new(|request| {
         let Some(ChatMessage::User { text, media }) = request.messages.last() else { panic!("{request:?}") };
         let shown = media.iter().map(|media| match media {
@@ -47,7 +47,7 @@ fn teller() -> ScriptedModel {
 async fn rig(security: Security) -> Rig {
     let cast = Cast::new().with("seer", Seer);
     let options = Options::new(7, Role::new("root", "seer"));
-    Rig::cast(Arc::new(MemoryLog::new()), teller(), ScriptedTools::new(), security, options, cast).await
+    Rig::cast(Arc::new(MemoryLog::new()), echo_model(), ScriptedTools::new(), security, options, cast).await
 }
 
 fn log_text(rig: &Rig) -> String {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::server::{SSE, Seen, Server, Step, events, hello, response};
 
-/// Servers of whoever runs the tests are not to answer.
+/// Model servers on the machine that runs the tests must not answer.
 const NOBODY: [(&str, &str); 4] = [
     ("OLLAMA_HOST", "127.0.0.1:9"),
     ("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1"),

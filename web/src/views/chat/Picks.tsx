@@ -1,4 +1,4 @@
-// The choice of a model, of a strategy and of an effort. Models are asked for when somebody comes near the field.
+// The choice of a model, of a strategy and of an effort. Models are loaded when the field gets the focus.
 
 import { useId, useState } from 'react'
 import { t } from '../../i18n'
