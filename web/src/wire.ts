@@ -2379,6 +2379,8 @@ export type Verdict = {
   approved: boolean;
   /** For a call: changed arguments, as JSON text. */
   arguments?: string | null;
+  /** For a call of a client's tool: the files of its result. */
+  artifacts?: Array<Artifact>;
   /** The person who decided. The society sets it. */
   by?: PersonId | null;
   /** The reason, for the model. */

@@ -213,6 +213,7 @@ impl TryFrom<DecisionRequest> for Decision {
                     answer: request.answer,
                     by: None,
                     rules: None,
+                    artifacts: Vec::new(),
                 }))
             }
             (None, Some(DecisionOutcome::Done)) => Ok(Self::Done(request.result)),

@@ -78,6 +78,10 @@ pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
             result.artifacts.iter().chain(&result.media).cloned().collect()
         }
         Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
+        Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.artifacts.clone(),
+        Event::ConversationStarted { messages, .. } => {
+            messages.iter().flat_map(|message| Artifact::attached(&message.meta)).collect()
+        }
         Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
             Artifact::attached(&message.meta)
         }

@@ -142,10 +142,8 @@ impl History {
 
 /// The result of a call that a person answered in its place, or declined.
 fn decided(verdict: &Verdict) -> CallResult {
-    match &verdict.answer {
-        Some(serde_json::Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
-        Some(answer) if verdict.approved => CallResult::good(answer.to_string()),
-        _ if verdict.reason.trim().is_empty() => CallResult::failed("not made: the person said no"),
-        _ => CallResult::failed(format!("not made: the person said no: {}", verdict.reason.trim())),
-    }
+    verdict.result().unwrap_or_else(|| match verdict.reason.trim() {
+        "" => CallResult::failed("not made: the person said no"),
+        reason => CallResult::failed(format!("not made: the person said no: {reason}")),
+    })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AnswerRules, Matching, PersonId};
+use crate::{AnswerRules, Artifact, CallResult, Matching, PersonId};
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,6 +212,9 @@ pub struct Verdict {
     /// For a call of a client's tool: what the client prescribes for the answer from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Arc<AnswerRules>>,
+    /// For a call of a client's tool: the files of its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 impl Verdict {
@@ -229,12 +232,20 @@ impl Verdict {
             answer: None,
             by: None,
             rules: None,
+            artifacts: Vec::new(),
         }
     }
 
     /// An approval with a text as its answer.
     pub fn words(text: impl Into<String>) -> Self {
         Self { answer: Some(Value::String(text.into())), ..Self::yes() }
+    }
+
+    /// The answer as the result of a call that asked for it; none without an answer.
+    pub fn result(&self) -> Option<CallResult> {
+        let answer = self.answer.as_ref().filter(|_| self.approved)?;
+        let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+        Some(CallResult { media: self.artifacts.clone(), ..CallResult::good(text) })
     }
 
     /// A refusal.

@@ -78,8 +78,8 @@ impl Spine {
             self.person(agent)
         };
         match &recorded.event {
+            Event::ConversationStarted { person, .. } => Some(person),
             Event::AgentSpawned { agent, .. }
-            | Event::ConversationStarted { agent, .. }
             | Event::ConversationChanged { agent, .. }
             | Event::AgentDismissed { agent, .. }
             | Event::AgentTerminated { agent }

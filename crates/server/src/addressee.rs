@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId, Visibility};
+use polis_domain::{AgentId, Artifact, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId, Visibility};
 use polis_engine::{CommandError, ConversationStart, Sent, Society};
+use polis_ports::MAX_REQUEST_MEDIA;
 use serde_json::{Map, Value};
 
+use crate::client_files::{ClientFile, store_files};
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
@@ -61,41 +63,46 @@ pub(crate) struct ClientMessage {
     pub(crate) instructions: Vec<String>,
     /// What was said before, elsewhere.
     pub(crate) earlier: Vec<EarlierMessage>,
+    /// Files that go with it.
+    pub(crate) files: Vec<ClientFile>,
     pub(crate) meta: Map<String, Value>,
 }
 
-/// Sends a message to an agent, or into the conversation of this id, which starts with it unless it is there.
+/// Sends a message to an agent, or into the conversation of this id, which starts with it unless it is there. Its files become
+/// artifacts.
 pub(crate) async fn deliver(
     society: &Society,
     to: &Receiver,
     conversation: AgentId,
     task: &TaskId,
     message: ClientMessage,
-) -> Result<Sent, CommandError> {
-    let ClientMessage { words, instructions, earlier, mut meta } = message;
+) -> Result<Sent, Problem> {
+    let ClientMessage { words, instructions, earlier, mut files, mut meta } = message;
     let (agent, start) = match to {
         Receiver::Agent(agent) => (agent.clone(), None),
         Receiver::Role(role) => {
             let (asked, person) = (conversation.clone(), society.person().clone());
             let is_own = move |spine: &Spine| spine.conversation(&asked).is_some_and(|known| known.person == person);
             let is_there = society.look(is_own).await?;
-            let now = society.now();
-            let message = |(place, message): (usize, &EarlierMessage)| {
-                let sender = if message.by_assistant { Sender::Bot } else { Sender::User };
-                let (id, text) = (format!("earlier-{place}").into(), message.text.clone());
-                Arc::new(Message { id, sender, text, timestamp: now, meta: Meta::new() })
+            let start = match is_there {
+                true => None,
+                false => Some(ConversationStart {
+                    id: Some(conversation.clone()),
+                    role: Some(role.clone()),
+                    messages: first_messages(society, &earlier).await?,
+                    ..ConversationStart::default()
+                }),
             };
-            let messages = earlier.iter().enumerate().map(message).collect();
-            let start = ConversationStart {
-                id: Some(conversation.clone()),
-                role: Some(role.clone()),
-                messages,
-                ..ConversationStart::default()
-            };
-            (conversation, (!is_there).then_some(start))
+            (conversation, start)
         }
     };
     let text = envelope_text(&instructions, if start.is_some() { &[] } else { &earlier }, &words);
+    if start.is_none() {
+        // The earlier messages are part of this one, and so are their files. The newest ones matter most.
+        files.splice(0..0, earlier.into_iter().flat_map(|message| message.files));
+        files.drain(..files.len().saturating_sub(MAX_REQUEST_MEDIA));
+    }
+    Artifact::attach(&mut meta, &store_files(society, &files).await?);
     if text != words {
         meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
     }
@@ -103,10 +110,27 @@ pub(crate) async fn deliver(
         match society.converse(start, &text, Some(task.clone()), meta.clone()).await {
             // Another request of the same person has started it since; nobody else can have this name.
             Err(CommandError::Refused(Refusal::NameTaken(_))) => {}
-            sent => return sent,
+            sent => return Ok(sent?),
         }
     }
-    society.send_with_meta(agent, &text, Some(task.clone()), meta).await
+    Ok(society.send_with_meta(agent, &text, Some(task.clone()), meta).await?)
+}
+
+/// Earlier messages as the first ones of a conversation.
+async fn first_messages(society: &Society, earlier: &[EarlierMessage]) -> Result<Vec<Arc<Message>>, Problem> {
+    let mut messages = Vec::new();
+    for (place, message) in earlier.iter().enumerate() {
+        let mut meta = Map::new();
+        Artifact::attach(&mut meta, &store_files(society, &message.files).await?);
+        messages.push(Arc::new(Message {
+            id: format!("earlier-{place}").into(),
+            sender: if message.by_assistant { Sender::Bot } else { Sender::User },
+            text: message.text.clone(),
+            timestamp: society.now(),
+            meta: Meta::of(&Value::Object(meta)),
+        }));
+    }
+    Ok(messages)
 }
 
 /// The conversation that a client of a protocol calls by a name of its own: the person's conversation of that id if there is one,
@@ -182,6 +206,7 @@ pub(crate) struct EarlierMessage {
     /// Whether the assistant wrote it.
     pub(crate) by_assistant: bool,
     pub(crate) text: String,
+    pub(crate) files: Vec<ClientFile>,
 }
 
 /// The text of a message: preceded by instructions and by earlier messages, where there are any.
@@ -211,8 +236,8 @@ mod tests {
     fn a_message_is_the_request_alone_unless_something_goes_along() {
         assert_eq!(envelope_text(&[], &[], "hi"), "hi");
         let before = [
-            EarlierMessage { by_assistant: false, text: "a".to_owned() },
-            EarlierMessage { by_assistant: true, text: "b".to_owned() },
+            EarlierMessage { by_assistant: false, text: "a".to_owned(), files: Vec::new() },
+            EarlierMessage { by_assistant: true, text: "b".to_owned(), files: Vec::new() },
         ];
         let text = envelope_text(&["be brief".to_owned()], &before, "hi");
         assert_eq!(

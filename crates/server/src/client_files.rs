@@ -65,6 +65,15 @@ impl ClientFile {
     }
 }
 
+/// The result of a call that a client made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClientResult {
+    /// The id of the call.
+    pub(crate) call: String,
+    pub(crate) text: String,
+    pub(crate) files: Vec<ClientFile>,
+}
+
 /// Refuses more files than a request to a model has room for.
 pub(crate) fn check_count(files: &[ClientFile]) -> Result<(), BadFile> {
     if files.len() > MAX_REQUEST_MEDIA {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Artifact, Failure, Response, Role};
+use polis_domain::{Artifact, Event, Failure, Message, Outcome, Response, Role};
 use polis_engine::{Agent, Cast, Options, Turn};
 use polis_ports::{ChatMessage, MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, Media, ModelRequest};
 use polis_server::{Scope, Security, Token, TokenFile};
-use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
+use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::openai::{CHAT, chat, envelopes, error};
@@ -99,6 +99,81 @@ async fn a_response_takes_pictures_and_files() {
     let reply = rig.post("/v1/responses", body).await.ok();
     let want = format!("look | picture.png image/png {PNG} | a.pdf application/pdf {PDF}");
     assert!(reply["output"].to_string().contains(&want), "{reply}");
+    let first = reply["id"].as_str().unwrap().to_owned();
+    let said = rig.get(&format!("/v1/responses/{first}/input_items")).await.ok();
+    let kinds: Vec<_> = said["data"][0]["content"].as_array().unwrap().iter().map(|part| part["type"].clone()).collect();
+    assert_eq!(kinds, ["input_text", "input_image", "input_file"]);
+    // A second answer to the first response is a branch, which begins with what was said until then.
+    let ask = async |text: &str| {
+        let body = json!({ "model": "polis", "input": text, "previous_response_id": first });
+        rig.post("/v1/responses", body).await.ok()["output"].to_string()
+    };
+    assert!(ask("and now?").await.contains("and now?"));
+    assert!(ask("or rather?").await.contains("or rather?"));
+    let [message, _] = &*earlier(&rig).pop().unwrap() else { panic!("two messages") };
+    assert_eq!(names(message), ["picture.png", "a.pdf"]);
+    rig.stop().await;
+}
+
+/// The messages that conversations began with.
+fn earlier(rig: &Rig) -> Vec<Vec<Arc<Message>>> {
+    let events = rig.log.events(&society());
+    let earlier = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::ConversationStarted { messages, .. } => Some(messages.clone()),
+        _ => None,
+    });
+    earlier.collect()
+}
+
+fn names(message: &Message) -> Vec<String> {
+    Artifact::attached(&message.meta).into_iter().map(|artifact| artifact.name.to_string()).collect()
+}
+
+#[tokio::test]
+async fn files_and_calls_of_a_conversation_elsewhere_stay_with_their_messages() {
+    let rig = rig(Security::default()).await;
+    let picture = json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{PNG}") } });
+    let function = json!({ "name": "camera", "arguments": "{\"at\":1}" });
+    let messages = [
+        parts(std::slice::from_ref(&picture)),
+        json!({ "role": "assistant", "tool_calls": [{ "id": "c1", "type": "function", "function": function }] }),
+        json!({ "role": "tool", "tool_call_id": "c1", "content": [picture] }),
+        json!({ "role": "assistant", "content": "a cat" }),
+        json!({ "role": "user", "content": "and now?" }),
+    ];
+    let reply = rig.post(CHAT, chat(&messages)).await.ok();
+    assert_eq!(reply["choices"][0]["message"]["content"], json!("and now?"), "the new message has no file");
+    let [asked, called, said] = &*earlier(&rig).pop().unwrap() else { panic!("three messages") };
+    assert_eq!((&*asked.text, names(asked)), ("what is this?", vec!["picture.png".to_owned()]));
+    assert!(called.text.contains("`camera` with {\"at\":1}"), "{}", called.text);
+    assert_eq!((names(called).len(), &*said.text, names(said).len()), (1, "a cat", 0));
+    let listed = rig.get("/api/artifacts").await.ok();
+    assert_eq!(listed["artifacts"].as_array().unwrap().len(), 1, "{listed}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_result_of_a_clients_tool_can_be_a_picture() {
+    let rig = Rig::start().await;
+    let calls = Program(vec![Op::Call(vec![("camera".into(), "{}".into())])]).text();
+    let tools = json!([{ "type": "function", "name": "camera" }]);
+    let asked = rig.post("/v1/responses", json!({ "model": "polis", "input": calls, "tools": tools })).await.ok();
+    let called = asked["output"].as_array().unwrap().last().unwrap().clone();
+    let picture = json!({ "type": "input_image", "image_url": format!("data:image/png;base64,{PNG}") });
+    let output =
+        |picture: Value| json!([{ "type": "function_call_output", "call_id": called["call_id"], "output": [picture] }]);
+    let send = async |input: Value| rig.post("/v1/responses", json!({ "model": "polis", "input": input })).await;
+    let bad = send(output(json!({ "type": "input_image", "image_url": "data:image/png;base64,!" }))).await;
+    assert_eq!(error(&bad), (400, "bad_attachment".to_owned(), json!("input[0].output[0]")));
+    let told = send(output(picture)).await.ok()["output"].to_string();
+    assert!(told.contains("picture.png, image/png, 5 bytes"), "{told}");
+    let events = rig.log.events(&society());
+    let shown = events.iter().find_map(|recorded| match &recorded.event {
+        Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.result(),
+        _ => None,
+    });
+    assert_eq!(shown.unwrap().media.len(), 1, "the model is shown it");
+    assert_eq!(rig.get("/api/artifacts").await.ok()["artifacts"][0]["name"], json!("picture.png"));
     rig.stop().await;
 }
 

@@ -9,7 +9,6 @@ use polis_domain::{
     Ruling, Seq, Source, ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
-use serde_json::Value;
 
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
@@ -307,11 +306,9 @@ impl Turn {
         }
         match answered {
             // The answer of the person, or of the client, is the result; no tool runs.
-            Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => match &verdict.answer {
-                Some(Value::String(text)) if verdict.approved => CallResult::good(text.as_str()),
-                Some(other) if verdict.approved => CallResult::good(other.to_string()),
-                _ => self.unanswered(&call.tool, &verdict),
-            },
+            Some(Ok(Outcome::Verdict(verdict))) if entry.wants_words() => {
+                verdict.result().unwrap_or_else(|| self.unanswered(&call.tool, &verdict))
+            }
             Some(Ok(Outcome::Verdict(verdict))) if verdict.approved => {
                 let changed = verdict.arguments.clone().filter(|given| !is_same(given, &call.arguments));
                 call.arguments = verdict.arguments.unwrap_or(call.arguments);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::RunContext;
 use super::interrupts::Resume;
 use crate::addressee::{ClientMessage, EarlierMessage};
-use crate::client_files::{BadFile, ClientFile, NO_WORDS, check_count};
+use crate::client_files::{BadFile, ClientFile, ClientResult, NO_WORDS, check_count};
 
 /// The meta key with the client's part of the state.
 pub(super) const STATE: &str = "aguiState";
@@ -81,9 +81,9 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) enum NewContent {
     /// A message of the person with its files, and what the thread does not know yet.
-    Text(ClientMessage, Vec<ClientFile>),
+    Text(ClientMessage),
     /// Results of the client's own tool calls.
-    ToolResults(Vec<(String, String)>),
+    ToolResults(Vec<ClientResult>),
 }
 
 impl RunAgentInput {
@@ -175,9 +175,10 @@ impl RunAgentInput {
         let words: Vec<_> = new.iter().filter(|message| message.role == "user").collect();
         if words.is_empty() && !results.is_empty() {
             let result = |message: &&Message| {
-                let content = text_of(&message.content)?;
-                let content = message.error.as_ref().map_or(content, |error| format!("it failed: {error}"));
-                Ok((message.tool_call_id.clone().unwrap_or_default(), content))
+                let (text, files) = content_of(&message.content)?;
+                check_count(&files)?;
+                let text = message.error.as_ref().map_or(text, |error| format!("it failed: {error}"));
+                Ok(ClientResult { call: message.tool_call_id.clone().unwrap_or_default(), text, files })
             };
             return Ok(NewContent::ToolResults(results.iter().map(result).collect::<Result<_, _>>()?));
         }
@@ -185,7 +186,7 @@ impl RunAgentInput {
         let words: Vec<String> = said.iter().map(|(text, _)| text.clone()).collect();
         let first = first_new(&words, known.map_or(&[], |known| &known.unanswered));
         let words = words[first..].join("\n\n");
-        let mut files: Vec<ClientFile> = said[first..].iter().flat_map(|(_, files)| files).cloned().collect();
+        let files: Vec<ClientFile> = said[first..].iter().flat_map(|(_, files)| files).cloned().collect();
         if words.trim().is_empty() {
             return Err(("no_message", "the thread has no new message of the user; send one, or connect to it".to_owned()));
         }
@@ -202,16 +203,14 @@ impl RunAgentInput {
         if let (false, Some(place)) = (is_known, answered) {
             for message in &self.messages[..=place] {
                 let by_assistant = message.role == "assistant";
-                let (text, earlier) = content_of(&message.content)?;
-                // The thread is not known yet, so the files of its earlier messages go with the new one.
-                files.extend(earlier);
+                let (text, files) = content_of(&message.content)?;
                 if (by_assistant || message.role == "user") && !text.trim().is_empty() {
-                    before.push(EarlierMessage { by_assistant, text });
+                    before.push(EarlierMessage { by_assistant, text, files });
                 }
             }
         }
         check_count(&files)?;
-        Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, meta: self.meta() }, files))
+        Ok(NewContent::Text(ClientMessage { words, instructions, earlier: before, files, meta: self.meta() }))
     }
 }
 
@@ -294,7 +293,7 @@ mod tests {
         ]);
         let input = input(json!({ "messages": messages, "unknown": 7 }));
         let new = |is_known: bool| match input.new_content(is_known.then(Known::default).as_ref()) {
-            Ok(NewContent::Text(message, _)) => message,
+            Ok(NewContent::Text(message)) => message,
             other => panic!("{other:?}"),
         };
         let known = new(true);
@@ -312,16 +311,15 @@ mod tests {
                 .new_content(Some(&Known::default()))
         };
         let Ok(NewContent::ToolResults(results)) = with("tool", json!("21")) else { panic!("no results") };
-        assert_eq!(results, [("c".to_owned(), "21".to_owned())]);
+        assert_eq!(results, [ClientResult { call: "c".to_owned(), text: "21".to_owned(), files: Vec::new() }]);
         assert_eq!(with("user", json!([{ "type": "image" }])).unwrap_err().0, "unsupported_content");
         assert_eq!(with("user", json!(" ")).unwrap_err().0, "no_message");
         assert_eq!(with("user", json!([{ "type": "hologram" }])).unwrap_err().0, "unsupported_content");
         let bad = json!([{ "type": "binary", "mimeType": "image/png", "data": "!" }]);
         assert_eq!(with("user", bad).unwrap_err().0, "bad_attachment");
-        assert_eq!(
-            with("tool", json!([{ "type": "binary", "mimeType": "image/png", "data": "QUJD" }])).unwrap_err().0,
-            "unsupported_content"
-        );
+        let picture = json!([{ "type": "binary", "mimeType": "image/png", "data": "QUJD" }]);
+        let Ok(NewContent::ToolResults(results)) = with("tool", picture) else { panic!("no results") };
+        assert_eq!(results[0].files.len(), 1);
     }
 
     #[test]
@@ -347,7 +345,7 @@ mod tests {
             let messages = json!([{ "id": "u1", "role": "user", "content": "hi" }]);
             let known = Known { state: known.map(|known| known.as_object().unwrap().clone()), unanswered: Vec::new() };
             match input(json!({ "messages": messages, "state": state })).new_content(Some(&known)) {
-                Ok(NewContent::Text(message, _)) => message.instructions,
+                Ok(NewContent::Text(message)) => message.instructions,
                 other => panic!("{other:?}"),
             }
         };
@@ -366,7 +364,7 @@ mod tests {
             let messages = json!([{ "id": "1", "role": "user", "content": "hi" }]);
             input(json!({ "messages": messages, "forwardedProps": { "settings": settings } })).new_content(None)
         };
-        let Ok(NewContent::Text(message, _)) = with(json!({ "effort": "high", "temperature": 0.2 })) else { panic!("no text") };
+        let Ok(NewContent::Text(message)) = with(json!({ "effort": "high", "temperature": 0.2 })) else { panic!("no text") };
         assert_eq!(message.meta[Task::MODEL_SETTINGS], json!({ "effort": "high", "temperature": 0.2 }));
         for wrong in [json!({ "effort": "much" }), json!({ "temperature": 3 }), json!({ "heat": 1 })] {
             assert_eq!(with(wrong).unwrap_err().0, "bad_setting");

@@ -24,14 +24,14 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use polis_domain::{AnswerRules, Artifact, MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
+use polis_domain::{AnswerRules, MessageKind, Payload, Recorded, Resolution, Seq, Target, TaskId, Verdict};
 use polis_engine::Society;
 use serde_json::{Map, Value};
 
 use crate::addressee::{Addressee, Receiver, addressee, conversation_of, deliver};
 use crate::body::Json;
 use crate::caller::{RequestCaller, Scope};
-use crate::client_files::store_files;
+use crate::client_files::{ClientResult, store_files};
 use crate::extract::{CallerState, PathParam};
 use crate::problem::Problem;
 use crate::state::SocietyState;
@@ -171,12 +171,11 @@ async fn send_content(
     let client_calls = run.client_tool_calls();
     match new_content {
         NewContent::ToolResults(results) => {
-            let answered = |name: &str| results.iter().find(|(id, _)| id == name).map(|(_, content)| content.clone());
             let mut is_pending = false;
             for (effect, name, _) in &client_calls {
-                if let Some(content) = answered(name) {
+                if let Some(result) = results.iter().find(|result| result.call == **name) {
                     is_pending = true;
-                    submit_tool_result(&state.society, *effect, content, None).await?;
+                    submit_tool_result(&state.society, *effect, result, None).await?;
                 }
             }
             if !is_pending && waiting.is_empty() {
@@ -184,23 +183,19 @@ async fn send_content(
             }
             Ok(run.or_idle())
         }
-        NewContent::Text(mut message, files) => {
+        NewContent::Text(mut message) => {
             if !waiting.is_empty() {
                 let open: Vec<_> = waiting.iter().map(|approval| approval.id.as_str()).collect();
                 let message = format!("the thread waits for an answer to {}; resume it with one for each", open.join(", "));
                 return failed_run(run, "interrupts_pending", &message);
             }
             message.meta.insert(RUN.to_owned(), input.run_id.as_str().into());
-            match store_files(&state.society, &files).await {
-                Ok(artifacts) => Artifact::attach(&mut message.meta, &artifacts),
-                Err(error) => return failed_run(run, error.code(), &error.to_string()),
-            }
             let conversation = conversation_of(&state.society, "agui", to, &input.thread_id).await?;
             // A thread that the client names as one of the person's conversations is that one.
             let to = if conversation.as_str() == input.thread_id { &Receiver::Agent(conversation.clone()) } else { to };
             match deliver(&state.society, to, conversation, task, message).await {
                 Ok(sent) => Ok(run.answering(sent.message_id)),
-                Err(rejected) => failed_run(run, rejected.code(), &rejected.to_string()),
+                Err(rejected) => failed_run(run, rejected.code(), rejected.detail()),
             }
         }
     }
@@ -210,11 +205,13 @@ async fn send_content(
 pub(crate) async fn submit_tool_result(
     society: &Society,
     effect: polis_domain::EffectId,
-    content: String,
+    result: &ClientResult,
     rules: Option<AnswerRules>,
 ) -> Result<(), Problem> {
-    let content = if content.trim().is_empty() { "(nothing)".to_owned() } else { content };
-    let verdict = Verdict { rules: rules.map(Arc::new), ..Verdict::words(content) };
+    let artifacts = store_files(society, &result.files).await?;
+    let text = if result.text.trim().is_empty() { "(nothing)".to_owned() } else { result.text.clone() };
+    let text = artifacts.iter().fold(text, |text, artifact| format!("{text}\n[sent along: {artifact}]"));
+    let verdict = Verdict { rules: rules.map(Arc::new), artifacts, ..Verdict::words(text) };
     let outcome = polis_domain::Outcome::Verdict(verdict);
     Ok(society.resolve(effect, Resolution::Outcome(outcome)).await?)
 }

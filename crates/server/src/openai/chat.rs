@@ -15,7 +15,7 @@ use super::answer_format::read_format;
 use super::client_request::{ClientRequest, Item, StartedRun, is_retry, start_run};
 use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::{Chunk, Completion, Ending};
-use super::content::{content_of, text_of};
+use super::content::{content_of, result_of, text_of};
 use super::conversation::conversation_name;
 use super::error::{ApiError, Body};
 use super::model_settings::SettingFields;
@@ -67,6 +67,8 @@ struct Message {
     #[serde(default)]
     content: Value,
     tool_call_id: Option<String>,
+    #[serde(default)]
+    tool_calls: Value,
 }
 
 pub(crate) async fn chat(
@@ -133,24 +135,26 @@ pub(crate) async fn chat(
 
 /// The messages as conversation items; errors for content that is not supported.
 fn items(messages: &[Message]) -> Result<Vec<Item>, ApiError> {
-    let item = |(place, message): (usize, &Message)| {
+    let mut items = Vec::new();
+    for (place, message) in messages.iter().enumerate() {
         let param = format!("messages[{place}]");
         let place = format!("{param}.content");
-        if message.role == "user" {
-            return Ok(Item::User(content_of(&message.content, &place)?));
-        }
-        let text = text_of(&message.content, &place)?;
-        Ok(match &*message.role {
-            "system" | "developer" => Item::Instruction(text),
-            "assistant" => Item::Assistant(text),
+        items.push(match &*message.role {
+            "system" | "developer" => Item::Instruction(text_of(&message.content, &place)?),
+            "assistant" => Item::Assistant(text_of(&message.content, &place)?),
+            "user" => Item::User(content_of(&message.content, &place)?),
             "tool" => match &message.tool_call_id {
-                Some(call) => Item::Result { call: call.clone(), output: text },
+                Some(call) => Item::Result(result_of(call, &message.content, &place)?),
                 None => return Err(ApiError::invalid("bad_message", param, "a tool's message needs its tool_call_id")),
             },
             role => return Err(ApiError::invalid("bad_message", param, format!("unknown role `{role}`"))),
-        })
-    };
-    messages.iter().enumerate().map(item).collect()
+        });
+        for call in message.tool_calls.as_array().into_iter().flatten() {
+            let function = &call["function"];
+            items.extend(Item::call(&call["id"], &function["name"], &function["arguments"]));
+        }
+    }
+    Ok(items)
 }
 
 /// The time in seconds since 1970.

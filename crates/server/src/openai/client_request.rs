@@ -2,7 +2,7 @@
 //! decision on a pending approval.
 
 use axum::http::{HeaderMap, StatusCode};
-use polis_domain::{AgentId, AnswerRules, Artifact, Digest, IdempotencyKey, ModelSettings, Request, Seq, Task, TaskId};
+use polis_domain::{AgentId, AnswerRules, Digest, IdempotencyKey, ModelSettings, Request, Seq, Task, TaskId};
 use serde_json::{Map, Value};
 
 use super::approval_text::read_decisions;
@@ -14,7 +14,7 @@ use super::model_settings;
 use crate::addressee::{Addressee, ClientMessage, EarlierMessage, deliver};
 use crate::agui::{Run, RunContext, first_new, submit_tool_result, unanswered, waiting};
 use crate::caller::{Caller, Scope};
-use crate::client_files::{ClientFile, check_count, store_files};
+use crate::client_files::{ClientFile, ClientResult, check_count};
 use crate::state::SocietyState;
 
 /// The meta key with the response that a message continues.
@@ -26,19 +26,21 @@ pub(super) enum Item {
     Instruction(String),
     User(UserMessage),
     Assistant(String),
-    /// The result of a client tool call.
-    Result {
-        call: String,
-        output: String,
+    /// A call of one of the client's tools.
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
     },
+    /// The result of a client tool call.
+    Result(ClientResult),
 }
 
 impl Item {
-    fn files(&self) -> &[ClientFile] {
-        match self {
-            Self::User(said) => &said.files,
-            Self::Instruction(_) | Self::Assistant(_) | Self::Result { .. } => &[],
-        }
+    /// A call as a client repeats it; none if it has no id.
+    pub(super) fn call(id: &Value, name: &Value, arguments: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Some(Self::Call { id: id.as_str()?.to_owned(), name: text(name), arguments: text(arguments) })
     }
 }
 
@@ -94,10 +96,10 @@ pub(super) async fn start_run(
 ) -> Result<StartedRun, ApiError> {
     let last_reply = request.items.iter().rposition(|item| matches!(item, Item::Assistant(_)));
     let new = &request.items[last_reply.map_or(0, |place| place + 1)..];
-    let results: Vec<(String, String)> = new
+    let results: Vec<ClientResult> = new
         .iter()
         .filter_map(|item| match item {
-            Item::Result { call, output } => Some((call.clone(), output.clone())),
+            Item::Result(result) => Some(result.clone()),
             _ => None,
         })
         .collect();
@@ -146,13 +148,12 @@ pub(super) async fn start_run(
         return Ok(StartedRun { task: envelope.task_id.clone(), seq: recorded.seq, run: run.answering(envelope.id.clone()) });
     }
     let task = place.task;
-    // A conversation that is not known yet brings the files of its earlier messages along.
-    let mut files: Vec<ClientFile> = request.items.iter().flat_map(Item::files).cloned().collect();
+    let mut first = 0;
     if place.is_known {
-        let first = first_new(&texts, &unanswered(&state.society.messages(&task).await?));
+        first = first_new(&texts, &unanswered(&state.society.messages(&task).await?));
         words = texts[first..].join("\n\n");
-        files = said[first..].iter().flat_map(|said| &said.files).cloned().collect();
     }
+    let files: Vec<ClientFile> = said[first..].iter().flat_map(|said| &said.files).cloned().collect();
     check_count(&files).map_err(|(code, message)| ApiError::invalid(code, "messages", message))?;
     let (run, seq) = open_run(state, &task).await?;
     if place.is_known {
@@ -182,8 +183,6 @@ pub(super) async fn start_run(
     let to = request.to.receiver.or_first(first.as_ref());
     let (instructions, earlier) = unknown_to_request(&request, place.is_known, is_named);
     let mut meta = Map::new();
-    let artifacts = store_files(&state.society, &files).await.map_err(crate::problem::Problem::from)?;
-    Artifact::attach(&mut meta, &artifacts);
     if !place.fingerprint.is_empty() {
         meta.insert(FINGERPRINT.to_owned(), place.fingerprint.into());
     }
@@ -197,7 +196,7 @@ pub(super) async fn start_run(
         meta.insert(Task::ANSWER_RULES.to_owned(), serde_json::to_value(&request.rules).unwrap_or_default());
     }
     model_settings::attach(&request.settings, &mut meta);
-    let message = ClientMessage { words, instructions, earlier, meta };
+    let message = ClientMessage { words, instructions, earlier, files, meta };
     let sent = deliver(&state.society, &to, AgentId::from(task.as_str()), &task, message).await?;
     Ok(StartedRun { task, seq: sent.seq, run: run.answering(sent.message_id) })
 }
@@ -220,7 +219,7 @@ async fn find(state: &SocietyState, request: &ClientRequest) -> Result<Conversat
                 }
             }
             Item::Assistant(_) => user_texts.push(Vec::new()),
-            Item::Instruction(_) | Item::Result { .. } => {}
+            Item::Instruction(_) | Item::Call { .. } | Item::Result(_) => {}
         }
     }
     // A greeting of the assistant before the first user message starts nothing.
@@ -253,10 +252,14 @@ fn unknown_to_request(request: &ClientRequest, is_known: bool, is_named: bool) -
             let is_old = last_reply.is_some_and(|last_reply| place <= last_reply);
             match item {
                 Item::Instruction(text) if !text.trim().is_empty() => instructions.push(text.clone()),
-                Item::User(said) if is_old => before.push(EarlierMessage { by_assistant: false, text: said.text.clone() }),
-                Item::Assistant(text) if !text.trim().is_empty() => {
-                    before.push(EarlierMessage { by_assistant: true, text: text.clone() });
+                Item::User(said) if is_old => {
+                    let (text, files) = (said.text.clone(), said.files.clone());
+                    before.push(EarlierMessage { by_assistant: false, text, files });
                 }
+                Item::Assistant(text) if !text.trim().is_empty() => {
+                    before.push(EarlierMessage { by_assistant: true, text: text.clone(), files: Vec::new() });
+                }
+                Item::Result(result) => before.push(earlier_call(&request.items, result)),
                 _ => {}
             }
         }
@@ -264,13 +267,25 @@ fn unknown_to_request(request: &ClientRequest, is_known: bool, is_named: bool) -
     (instructions, before)
 }
 
+/// A call that the client made elsewhere, and its result. It is a message of the user: an assistant that saw calls written in its own
+/// words would write the next one so.
+fn earlier_call(items: &[Item], result: &ClientResult) -> EarlierMessage {
+    let made = items.iter().find_map(|item| match item {
+        Item::Call { id, name, arguments } if *id == result.call => Some(format!("`{name}` with {arguments}")),
+        _ => None,
+    });
+    let made = made.unwrap_or_else(|| "a tool".to_owned());
+    let text = format!("[A call that you made: {made}. Its result:]\n{}", result.text);
+    EarlierMessage { by_assistant: false, text, files: result.files.clone() }
+}
+
 /// Submits the results of client tools; the ids of the calls tell which request waits for them. None if none does.
 async fn submit_results(
     state: &SocietyState,
-    results: &[(String, String)],
+    results: &[ClientResult],
     rules: AnswerRules,
 ) -> Result<Option<StartedRun>, ApiError> {
-    let turns: Vec<_> = results.iter().filter_map(|(call, _)| turn_of(call)).collect();
+    let turns: Vec<_> = results.iter().filter_map(|result| turn_of(&result.call)).collect();
     let visibility = state.society.visibility().clone();
     let task = state.society.look(move |spine| {
         let turn = turns.iter().find_map(|turn| spine.turns.get(turn))?;
@@ -280,9 +295,9 @@ async fn submit_results(
     let (run, seq) = open_run(state, &task).await?;
     let mut is_pending = false;
     for (effect, name, _) in run.client_tool_calls() {
-        if let Some((_, output)) = results.iter().find(|(call, _)| *call == *name) {
+        if let Some(result) = results.iter().find(|result| *result.call == *name) {
             is_pending = true;
-            submit_tool_result(&state.society, effect, output.clone(), Some(rules.clone())).await?;
+            submit_tool_result(&state.society, effect, result, Some(rules.clone())).await?;
         }
     }
     Ok(is_pending.then(|| StartedRun { task, seq, run: run.or_idle() }))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::error::ApiError;
-use crate::client_files::{BadFile, ClientFile, NO_WORDS};
+use crate::client_files::{BadFile, ClientFile, ClientResult, NO_WORDS, check_count};
 
 /// What the user says, and the files that go with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,11 +45,18 @@ pub(super) fn content_of(content: &Value, param: &str) -> Result<UserMessage, Ap
     Ok(UserMessage { text, files })
 }
 
+/// The result of a call that the client made.
+pub(super) fn result_of(call: &str, content: &Value, param: &str) -> Result<ClientResult, ApiError> {
+    let UserMessage { text, files } = content_of(content, param)?;
+    check_count(&files).map_err(|(code, message)| ApiError::invalid(code, param, message))?;
+    Ok(ClientResult { call: call.to_owned(), text, files })
+}
+
 /// The text of a content that can have no files.
 pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> {
     let UserMessage { text, files } = content_of(content, param)?;
     if !files.is_empty() {
-        let message = "only messages of the user can have files; send text";
+        let message = "only messages of the user and results of calls can have files; send text";
         return Err(ApiError::invalid("unsupported_content", param, message));
     }
     Ok(text)

@@ -46,7 +46,7 @@ pub(crate) async fn create(
             }
             Item::User(said) => (Sender::User, said.text),
             Item::Assistant(text) => (Sender::Bot, text),
-            Item::Instruction(_) | Item::Result { .. } => {
+            Item::Instruction(_) | Item::Call { .. } | Item::Result(_) => {
                 let message = "a conversation begins with messages of the user and the assistant";
                 return Err(ApiError::invalid("unsupported_content", format!("items[{place}]"), message));
             }

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_api::TaskStatus;
-use polis_domain::{AgentId, AnswerRules, Envelope, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId};
+use polis_domain::{
+    AgentId, AnswerRules, Artifact, Envelope, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId,
+};
 use polis_engine::CommandError;
+use polis_ports::MediaKind;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -18,7 +21,7 @@ use super::chat::now;
 use super::client_request::{ClientRequest, ContinuedTask, Item, PREVIOUS, StartedRun, is_retry, start_run};
 use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
 use super::completion::Completion;
-use super::content::{content_of, text_of};
+use super::content::{UserMessage, content_of, result_of, text_of};
 use super::conversation::conversation_name;
 use super::conversations::find_conversation;
 use super::error::{ApiError, Body};
@@ -30,7 +33,9 @@ use super::response_stream::{events, sse_response};
 use crate::addressee::Receiver;
 use crate::agui::{Run, RunContext, TokenUsage};
 use crate::caller::RequestCaller;
+use crate::client_files::ClientFile;
 use crate::extract::{CallerState, PathParam, QueryParams};
+use crate::problem::Problem;
 use crate::state::SocietyState;
 
 #[derive(Deserialize)]
@@ -192,10 +197,15 @@ pub(crate) async fn input_items(
     PathParam(id): PathParam,
 ) -> Result<axum::Json<Value>, ApiError> {
     let AskedResponse { envelope, .. } = AskedResponse::find(&state, &id).await?;
-    let text = envelope.payload.own_words();
+    let text = json!({ "type": "input_text", "text": envelope.payload.own_words() });
+    let files = Artifact::attached(&envelope.payload.meta);
+    let files = files.iter().map(|file| match MediaKind::of(&file.media_type) {
+        Some(MediaKind::Image) => json!({ "type": "input_image", "file_id": file.id, "detail": "auto" }),
+        _ => json!({ "type": "input_file", "file_id": file.id, "filename": file.name }),
+    });
     let item = json!({
         "type": "message", "id": envelope.id, "role": "user", "status": "completed",
-        "content": [{ "type": "input_text", "text": text }],
+        "content": std::iter::once(text).chain(files).collect::<Vec<_>>(),
     });
     let list = json!({ "object": "list", "data": [item], "first_id": envelope.id, "last_id": envelope.id, "has_more": false });
     Ok(axum::Json(list))
@@ -387,11 +397,25 @@ async fn find_response(state: &SocietyState, id: &str) -> Result<ContinuedTask, 
     let is_past = envelopes.iter().any(|format| is_said(&format));
     let answer = envelopes.iter().position(|(recorded, envelope)| recorded.seq > seq && ends(envelope));
     let until = answer.map_or(envelopes.len(), |place| place + 1);
-    let before = envelopes[..until].iter().map(|(_, envelope)| match envelope.from.is_user() {
-        true => Item::User(envelope.payload.text.to_string().into()),
-        false => Item::Assistant(envelope.payload.text.to_string()),
-    });
-    Ok(ContinuedTask { task, is_past, before: before.collect() })
+    let mut before = Vec::new();
+    for (_, envelope) in &envelopes[..if is_past { until } else { 0 }] {
+        let text = envelope.payload.text.to_string();
+        before.push(match envelope.from.is_user() {
+            true => Item::User(UserMessage { text, files: files_of(state, envelope).await? }),
+            false => Item::Assistant(text),
+        });
+    }
+    Ok(ContinuedTask { task, is_past, before })
+}
+
+/// The files of a message, as a client would send them again.
+async fn files_of(state: &SocietyState, envelope: &Envelope) -> Result<Vec<ClientFile>, ApiError> {
+    let mut files = Vec::new();
+    for artifact in Artifact::attached(&envelope.payload.meta) {
+        let read = state.society.artifacts().read(&artifact.id, 0, artifact.bytes as usize).await.map_err(Problem::from)?;
+        files.extend(ClientFile::new(&artifact.name, &artifact.media_type, read.bytes).ok());
+    }
+    Ok(files)
 }
 
 /// The input as conversation items; errors for content that is not supported.
@@ -416,15 +440,16 @@ pub(super) fn items(input: &Value) -> Result<Vec<Item>, ApiError> {
                 });
             }
             (Some("function_call_output"), _) => {
-                let call = field("call_id").unwrap_or_default().to_owned();
+                let call = field("call_id").unwrap_or_default();
                 let output = match item.get("output") {
-                    Some(output @ (Value::String(_) | Value::Array(_))) => text_of(output, &format!("{param}.output"))?,
-                    other => other.map(Value::to_string).unwrap_or_default(),
+                    Some(output @ (Value::String(_) | Value::Array(_) | Value::Null)) => output.clone(),
+                    Some(other) => other.to_string().into(),
+                    None => Value::Null,
                 };
-                items.push(Item::Result { call, output });
+                items.push(Item::Result(result_of(call, &output, &format!("{param}.output"))?));
             }
-            // The client repeats its calls; only their results count.
-            (Some("function_call" | "reasoning"), _) => {}
+            (Some("function_call"), _) => items.extend(Item::call(&item["call_id"], &item["name"], &item["arguments"])),
+            (Some("reasoning"), _) => {}
             (kind, _) => {
                 let message = format!("items of the kind `{}` are not supported", kind.unwrap_or("unknown"));
                 return Err(ApiError::invalid("unsupported_content", param, message));
