@@ -32,17 +32,14 @@ impl TurnTool for PlanTool {
         let status = json!({ "type": "string", "enum": ["pending", "in_progress", "completed", "failed", "skipped"] });
         ToolSpec {
             name: "plan".into(),
-            description:
-                "Keeps your plan for work of several steps, where the person can see it. Give steps to set all of it, or \
-                          step (or plan_id and task_id) and status to move one step on, with its result if there is one; give nothing \
-                          to read it."
-                    .to_owned(),
+            description: "Keeps your plan for work of several steps; the person sees it. Give steps to set it, or step, status and result to \
+                          update one; nothing to read it."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "steps": {
                         "type": "array",
-                        "description": "All steps, in order",
                         "items": {
                             "type": "object",
                             "properties": { "text": { "type": "string" }, "status": status },
@@ -50,11 +47,11 @@ impl TurnTool for PlanTool {
                             "additionalProperties": false,
                         },
                     },
-                    "step": { "type": "integer", "minimum": 1, "description": "The number of a step; the first is 1" },
+                    "step": { "type": "integer", "minimum": 1 },
                     "status": status,
-                    "plan_id": { "type": "string", "description": "Which plan is meant; yours, if not given" },
-                    "task_id": { "type": "string", "description": "The id or number of a step, in place of step" },
-                    "result": { "type": "string", "description": "What came of the step, in a sentence" },
+                    "plan_id": { "type": "string", "description": "Yours if left out" },
+                    "task_id": { "type": "string", "description": "In place of step" },
+                    "result": { "type": "string" },
                 },
                 "additionalProperties": false,
             }),

@@ -1,5 +1,6 @@
 //! Effects: what a turn wants from the world, numbered and logged, and their results.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -337,6 +338,32 @@ pub struct ToolCall {
     pub arguments: Arc<str>,
 }
 
+impl ToolCall {
+    /// The tool that calls another one, which the model was not shown in its list of tools.
+    pub const USE_TOOL: &str = "use_tool";
+
+    /// The call that is meant: the one inside a call of [`Self::USE_TOOL`], or this one.
+    pub fn meant(&self) -> Cow<'_, Self> {
+        #[derive(Deserialize)]
+        struct Inner {
+            tool: Arc<str>,
+            #[serde(default)]
+            arguments: Value,
+        }
+        if *self.name != *Self::USE_TOOL {
+            return Cow::Borrowed(self);
+        }
+        let Ok(Inner { tool, arguments }) = serde_json::from_str(&self.arguments) else { return Cow::Borrowed(self) };
+        let arguments = match arguments {
+            Value::Null => "{}".into(),
+            // Some models write the object as text.
+            Value::String(text) => text.into(),
+            other => other.to_string().into(),
+        };
+        Cow::Owned(Self { id: self.id.clone(), name: tool, arguments })
+    }
+}
+
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -504,6 +531,21 @@ impl Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_inside_another_is_the_one_that_is_meant() {
+        let meant = |name: &str, arguments: &str| {
+            let call = ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
+            let ToolCall { id, name, arguments } = call.meant().into_owned();
+            assert_eq!(&*id, "c");
+            format!("{name} {arguments}")
+        };
+        assert_eq!(meant("read", "{\"tool\":\"x\"}"), "read {\"tool\":\"x\"}");
+        assert_eq!(meant("use_tool", "{\"tool\":\"read\",\"arguments\":{\"path\":\"a\"}}"), "read {\"path\":\"a\"}");
+        assert_eq!(meant("use_tool", "{\"tool\":\"read\",\"arguments\":\"{}\"}"), "read {}");
+        assert_eq!(meant("use_tool", "{\"tool\":\"read\"}"), "read {}");
+        assert_eq!(meant("use_tool", "{\"name\":\"read\"}"), "use_tool {\"name\":\"read\"}");
+    }
 
     #[test]
     fn a_call_that_the_model_could_not_finish_is_no_call() {

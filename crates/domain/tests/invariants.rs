@@ -162,6 +162,10 @@ impl Past {
         let result = match &recorded.event {
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => result.artifacts.clone(),
             Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
+            Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.artifacts.clone(),
+            Event::ConversationStarted { messages, .. } => {
+                messages.iter().flat_map(|message| Artifact::attached(&message.meta)).collect()
+            }
             _ => Vec::new(),
         };
         let message = match &recorded.event {

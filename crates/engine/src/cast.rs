@@ -69,6 +69,11 @@ impl Cast {
         self.tools.iter().map(|(_, tool)| tool.spec()).collect()
     }
 
+    /// The names of those that models find by a search where they have many tools.
+    pub(crate) fn deferred_tools(&self) -> impl Iterator<Item = Arc<str>> {
+        self.tools.iter().filter(|(_, tool)| tool.is_deferred()).map(|(name, _)| name.clone())
+    }
+
     pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<dyn AnyTurnTool>> {
         self.tools.iter().find(|(known, _)| **known == *name).map(|(_, tool)| tool.clone())
     }

@@ -1,11 +1,15 @@
 //! The tool lists for agents: the tools of the toolbox and the [`crate::TurnTool`]s, as one list. It is rebuilt only when the
 //! toolbox has changed.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polis_domain::{Digest, EffectClass, Role, ToolList};
 use polis_ports::{ToolSpec, Toolbox, with_texts};
 use serde_json::{Value, json};
+
+use crate::Cast;
+use crate::find_tools::{self, FindTools};
 
 /// The argument by which a model says why it needs a fresh result. It is removed from every call, whether or not the tool is
 /// known: what is removed must not depend on which servers are connected at the time.
@@ -31,21 +35,19 @@ pub(crate) struct Offer {
     toolbox: Arc<[ToolSpec]>,
     /// All tools, including those that are hidden from models.
     pub(crate) all: Arc<[ToolSpec]>,
-    /// The tools that models see.
+    /// The tools that models can call.
     pub(crate) tools: Arc<[ToolSpec]>,
+    /// The tools that are listed in requests; models find the others by [`crate::FindTools`].
+    pub(crate) shown: Arc<[ToolSpec]>,
+    /// The names of the tools that need not be listed.
+    deferred: Arc<HashSet<Arc<str>>>,
     /// The names and digest of the list for the log.
     pub(crate) list: Arc<ToolList>,
 }
 
 impl Offers {
     /// The present list, limited to the tools that all these roles allow.
-    /// `own` lists the tools that run inside turns.
-    pub(crate) fn now(
-        &self,
-        toolbox: &dyn Toolbox,
-        own: impl FnOnce() -> Vec<ToolSpec>,
-        limiting_roles: &Arc<[Arc<Role>]>,
-    ) -> Offer {
+    pub(crate) fn now(&self, toolbox: &dyn Toolbox, cast: &Cast, limiting_roles: &Arc<[Arc<Role>]>) -> Offer {
         let port = toolbox;
         let toolbox = toolbox.tools();
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +55,7 @@ impl Offers {
             Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
             _ => {
                 cache.narrow.clear();
-                cache.whole.insert(Offer::of(toolbox, &own(), port)).clone()
+                cache.whole.insert(Offer::of(toolbox, cast, port)).clone()
             }
         };
         if limiting_roles.is_empty() {
@@ -73,27 +75,33 @@ impl Offers {
 
 impl Offer {
     fn within(&self, limiting_roles: &[Arc<Role>]) -> Self {
-        let has = |tool: &&ToolSpec| limiting_roles.iter().all(|role| role.has_tool(&tool.name));
-        Self::new(self.toolbox.clone(), self.all.iter().filter(has).cloned().collect())
+        // What only finds other tools is no permission of its own.
+        let has =
+            |tool: &&ToolSpec| *tool.name == *FindTools::NAME || limiting_roles.iter().all(|role| role.has_tool(&tool.name));
+        Self::new(self.toolbox.clone(), self.all.iter().filter(has).cloned().collect(), self.deferred.clone())
     }
 
-    fn of(toolbox: Arc<[ToolSpec]>, own: &[ToolSpec], port: &dyn Toolbox) -> Self {
+    fn of(toolbox: Arc<[ToolSpec]>, cast: &Cast, port: &dyn Toolbox) -> Self {
+        let own = cast.tools();
+        let deferred = toolbox.iter().map(|tool| &tool.name).filter(|name| port.is_deferred(name)).cloned();
+        let deferred = Arc::new(deferred.chain(cast.deferred_tools()).collect());
         let others = toolbox.iter().filter(|tool| own.iter().all(|own| own.name != tool.name));
         let others = others.map(|tool| match port.origin(&tool.name) {
             Some(origin) => with_fresh(marked(&origin.server, tool)),
             None => with_fresh(tool.clone()),
         });
         let all = others.chain(own.iter().cloned()).collect();
-        Self::new(toolbox, all)
+        Self::new(toolbox, all, deferred)
     }
 
-    fn new(toolbox: Arc<[ToolSpec]>, all: Arc<[ToolSpec]>) -> Self {
+    fn new(toolbox: Arc<[ToolSpec]>, all: Arc<[ToolSpec]>, deferred: Arc<HashSet<Arc<str>>>) -> Self {
         let tools = match all.iter().any(|tool| ToolSpec::is_for_code(&tool.name)) {
             true => all.iter().filter(|tool| !ToolSpec::is_for_code(&tool.name)).cloned().collect(),
             false => all.clone(),
         };
-        let list = list(&tools);
-        Self { toolbox, all, tools, list }
+        let shown = find_tools::shown(&tools, |tool| deferred.contains(tool));
+        let list = list(&shown);
+        Self { toolbox, all, tools, shown, deferred, list }
     }
 }
 
@@ -112,7 +120,7 @@ pub(crate) fn is_recallable(tool: &ToolSpec) -> bool {
     tool.class == EffectClass::Read && !tool.volatile
 }
 
-const WHY: &str = "Why an earlier result of this same call will not do; leave it out otherwise";
+const WHY: &str = "Why a repeated call is needed";
 
 /// The marks around text from a server.
 const BEGIN: char = '⟦';

@@ -10,8 +10,8 @@ use polis_domain::{
     ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
-    CallContext, Caller, Capabilities, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolSpec,
-    Toolbox,
+    CallContext, Caller, Capabilities, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolOrigin,
+    ToolSpec, Toolbox,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -301,6 +301,14 @@ impl Model for NoCalls<dyn Model> {
 impl Toolbox for NoCalls<dyn Toolbox> {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.port.tools()
+    }
+
+    fn origin(&self, tool: &str) -> Option<ToolOrigin> {
+        self.port.origin(tool)
+    }
+
+    fn is_deferred(&self, tool: &str) -> bool {
+        self.port.is_deferred(tool)
     }
 
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {

@@ -17,6 +17,11 @@ pub trait TurnTool: Send + Sync + 'static {
     /// The description for models.
     fn spec(&self) -> ToolSpec;
 
+    /// Whether models find it by [`crate::FindTools`] where they have many tools.
+    fn is_deferred(&self) -> bool {
+        false
+    }
+
     /// Runs the tool. A failure is an error result.
     fn call(&self, turn: &mut Turn, arguments: &str) -> impl Future<Output = CallResult> + Send;
 }
@@ -26,12 +31,17 @@ type Results<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
 /// [`TurnTool`] behind a pointer.
 pub(crate) trait AnyTurnTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
+    fn is_deferred(&self) -> bool;
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a>;
 }
 
 impl<T: TurnTool> AnyTurnTool for T {
     fn spec(&self) -> ToolSpec {
         TurnTool::spec(self)
+    }
+
+    fn is_deferred(&self) -> bool {
+        TurnTool::is_deferred(self)
     }
 
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a> {

@@ -27,6 +27,11 @@ pub trait Toolbox: Send + Sync {
         None
     }
 
+    /// Whether models need not see a tool in each request where they have many: they find it by a search.
+    fn is_deferred(&self, tool: &str) -> bool {
+        self.origin(tool).is_some()
+    }
+
     /// Whether policy allows a call. Called once, before the call is stated; the log keeps the ruling.
     fn ruling(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Ruling {
         Ruling::Allow
@@ -146,6 +151,11 @@ pub enum ServerState {
 pub trait Tool: Send + Sync {
     /// The description for models and the engine.
     fn spec(&self) -> ToolSpec;
+
+    /// Whether models need not see it in each request where they have many tools.
+    fn is_deferred(&self) -> bool {
+        false
+    }
 
     /// The question to the person that stands for this tool, if it is one; such a tool is never run.
     fn question(&self, _arguments: &str) -> Option<Question> {

@@ -55,18 +55,18 @@ impl Tool for AskPerson {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ask_person".into(),
-            description: "Asks the person a question and waits for the answer, which may take long. Use it only for what you \
-                          cannot find out or decide yourself. With options, the answer is one of them."
-                .to_owned(),
+            description:
+                "Asks the person and waits for the answer, which may take long. Only for what you cannot find out or decide."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "question": { "type": "string", "description": "All that the person needs to know to answer" },
+                    "question": { "type": "string", "description": "With all that is needed to answer" },
                     "options": {
                         "type": "array",
                         "items": { "type": "string" },
                         "maxItems": MAX_OPTIONS,
-                        "description": "The answers to choose from; leave it out for an answer in any words",
+                        "description": "Answers to choose from",
                     },
                 },
                 "required": ["question"],

@@ -46,23 +46,23 @@ impl Tool for EditFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "edit_file".into(),
-            description: "Replaces chunks of a text file of the workspace. Each old_text must stand in the file exactly once, \
-                          so take enough of its surroundings. Edits are made in order; if one cannot be made, none is."
-                .to_owned(),
+            description:
+                "Replaces parts of a text file. Each old_text must occur exactly once in the file. Edits are made in order; if \
+                          one fails, none is made."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
+                    "path": { "type": "string", "description": "From the workspace's root" },
                     "edits": {
                         "type": "array",
-                        "description": "What to replace, one after the other",
                         "minItems": 1,
                         "maxItems": MAX_EDITS,
                         "items": {
                             "type": "object",
                             "properties": {
-                                "old_text": { "type": "string", "description": "The text as it stands in the file, with its spaces and line ends" },
-                                "new_text": { "type": "string", "description": "What takes its place; nothing removes it" },
+                                "old_text": { "type": "string", "description": "Exactly as in the file, with enough around it" },
+                                "new_text": { "type": "string" },
                             },
                             "required": ["old_text", "new_text"],
                             "additionalProperties": false,

@@ -52,19 +52,20 @@ impl Tool for ListFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "list_files".into(),
-            description: "Lists a folder of the workspace: one entry a line with its size in bytes, folders with a `/` at \
-                          the end. The last line has the totals. Long lists are cut with a note that says where to go on."
-                .to_owned(),
+            description:
+                "Lists a folder of the workspace: entries with sizes in bytes, folders with a `/`, then totals. A long list is \
+                          cut with a note where to go on."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "The folder, from the workspace's root; the root itself if left out" },
-                    "recursive": { "type": "boolean", "description": "Also what is in its folders; only the folder itself if left out" },
-                    "pattern": { "type": "string", "description": "Only what fits, for example *.md, src/**/*.rs or *.{csv,tsv}" },
-                    "hidden": { "type": "boolean", "description": "Also names that begin with a dot, such as .git" },
-                    "ignored": { "type": "boolean", "description": "With recursive, also what .gitignore files leave out" },
-                    "counts": { "type": "boolean", "description": "Also the lines, words and characters of each text file" },
-                    "offset": { "type": "integer", "minimum": 0, "description": "How many entries to leave out at the beginning" },
+                    "path": { "type": "string", "description": "The workspace's root if left out" },
+                    "recursive": { "type": "boolean" },
+                    "pattern": { "type": "string", "description": "For example *.{csv,tsv} or src/**/*.rs" },
+                    "hidden": { "type": "boolean", "description": "Also names like .git" },
+                    "ignored": { "type": "boolean", "description": "Also what .gitignore excludes" },
+                    "counts": { "type": "boolean", "description": "Also lines, words and characters" },
+                    "offset": { "type": "integer", "minimum": 0, "description": "Entries to skip" },
                 },
                 "additionalProperties": false,
             }),

@@ -41,15 +41,13 @@ impl Tool for Now {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "now".into(),
-            description: "Tells the date, the weekday and the time at this moment, in the machine's zone or in another. Call \
-                          it again whenever the time matters: an earlier answer is out of date."
-                .to_owned(),
+            description: "The date, weekday and time at this moment. Call it again when the time matters.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "zone": {
                         "type": "string",
-                        "description": "A zone such as Asia/Tokyo, its city, UTC or UTC+8; the machine's own if left out",
+                        "description": "Such as Asia/Tokyo, Tokyo or UTC+8; the machine's if left out",
                     },
                 },
                 "additionalProperties": false,

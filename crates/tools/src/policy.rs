@@ -150,6 +150,10 @@ impl Toolbox for PolicyToolbox {
         self.toolbox.origin(tool)
     }
 
+    fn is_deferred(&self, tool: &str) -> bool {
+        self.toolbox.is_deferred(tool)
+    }
+
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
         let fields: Map<String, Value> = match read(arguments) {
             Ok(fields) => fields,

@@ -38,15 +38,15 @@ impl Tool for ReadFile {
         ToolSpec {
             name: "read_file".into(),
             description:
-                "Reads a text file of the workspace. Long files are cut with a note that says where to go on. Shows a picture, \
-                          a PDF or audio whole."
+                "Reads a text file of the workspace; a long one is cut with a note where to go on. Shows a picture, PDF or \
+                          audio."
                     .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
-                    "start_line": { "type": "integer", "minimum": 1, "description": "First line to read; the first of the file is 1" },
-                    "end_line": { "type": "integer", "minimum": 1, "description": "Last line to read" },
+                    "path": { "type": "string", "description": "From the workspace's root" },
+                    "start_line": { "type": "integer", "minimum": 1 },
+                    "end_line": { "type": "integer", "minimum": 1 },
                 },
                 "required": ["path"],
                 "additionalProperties": false,

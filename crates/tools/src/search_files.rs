@@ -65,21 +65,20 @@ impl Tool for SearchFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "search_files".into(),
-            description: "Looks for a text in the files of a folder and below. Gives path:line: for each line that has it, \
-                          then how often each file has it, then the totals."
+            description: "Searches text files below a folder: path:line: of each match, then counts per file and totals."
                 .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "text": { "type": "string", "description": "What to look for, on one line" },
-                    "path": { "type": "string", "description": "The folder or file, from the workspace's root; everything if left out" },
-                    "pattern": { "type": "string", "description": "Only in files that fit, for example *.md or src/**/*.rs" },
-                    "ignore_case": { "type": "boolean", "description": "Whether capitals do not matter" },
-                    "whole_word": { "type": "boolean", "description": "Only where it is not part of a longer word" },
-                    "wildcard": { "type": "boolean", "description": "Whether * in the text stands for anything on the line" },
-                    "regex": { "type": "boolean", "description": "Whether the text is a regular expression (Rust syntax: no look-around, no back-references)" },
-                    "hidden": { "type": "boolean", "description": "Also in files and folders whose names begin with a dot" },
-                    "ignored": { "type": "boolean", "description": "Also in what .gitignore files leave out" },
+                    "text": { "type": "string" },
+                    "path": { "type": "string", "description": "Folder or file; all if left out" },
+                    "pattern": { "type": "string", "description": "Only files such as *.md or src/**/*.rs" },
+                    "ignore_case": { "type": "boolean" },
+                    "whole_word": { "type": "boolean" },
+                    "wildcard": { "type": "boolean", "description": "* in the text matches anything" },
+                    "regex": { "type": "boolean", "description": "The text is a regular expression (no look-around)" },
+                    "hidden": { "type": "boolean", "description": "Also files like .git" },
+                    "ignored": { "type": "boolean", "description": "Also what .gitignore excludes" },
                 },
                 "required": ["text"],
                 "additionalProperties": false,

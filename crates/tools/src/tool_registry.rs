@@ -39,6 +39,10 @@ impl Toolbox for ToolRegistry {
         self.specs.clone()
     }
 
+    fn is_deferred(&self, tool: &str) -> bool {
+        self.tools.get(tool).is_some_and(|tool| tool.is_deferred())
+    }
+
     fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {
         let Some(tool) = self.tools.get(tool) else { return Ruling::Allow };
         let question = tool.question(arguments).map(Ruling::Person);

@@ -41,15 +41,15 @@ impl Tool for WriteFile {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "write_file".into(),
-            description: "Writes a text file of the workspace, in place of what was there; makes its folders. Files that govern \
-                          agents or that programs obey (roles, AGENTS.md, git hooks, editor and shell settings) only the person \
-                          can write."
-                .to_owned(),
+            description:
+                "Writes a whole text file of the workspace and makes its folders. Files that programs or agents obey (roles, \
+                          AGENTS.md, git hooks, settings) only the person can write."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
-                    "content": { "type": "string", "description": "The whole content of the file" },
+                    "path": { "type": "string", "description": "From the workspace's root" },
+                    "content": { "type": "string" },
                 },
                 "required": ["path", "content"],
                 "additionalProperties": false,

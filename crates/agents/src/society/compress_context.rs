@@ -37,6 +37,10 @@ impl TurnTool for CompressContext {
         spec("compress_context", description, properties, &["summary"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(compress(turn, given).await)
     }

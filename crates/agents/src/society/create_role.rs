@@ -83,6 +83,10 @@ impl TurnTool for CreateRole {
         spec("create_role", description, properties, &["name", "rolePrompt"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(self.create(turn, given).await)
     }

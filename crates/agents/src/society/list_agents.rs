@@ -37,6 +37,10 @@ impl TurnTool for ListAgents {
         spec("list_agents", description, properties, &[], EffectClass::Read)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(list(turn, given).await)
     }

@@ -24,6 +24,10 @@ impl TurnTool for ListRoles {
         spec("list_roles", description, json!({}), &[], EffectClass::Read)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(list(turn, given).await)
     }

@@ -10,7 +10,7 @@ mod spawn_agent;
 mod terminate_agent;
 
 use polis_domain::{CallResult, EffectClass, Failure, FailureCode};
-use polis_engine::{Cast, Turn};
+use polis_engine::{Cast, FindTools, Turn};
 use polis_ports::ToolSpec;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,7 @@ pub fn with_society_tools(cast: Cast, behaviour: &str) -> Cast {
         .with_tool(CompressContext)
         .with_tool(ListAgents)
         .with_tool(ListRoles)
+        .with_tool(FindTools)
 }
 
 /// What models are told of a tool.

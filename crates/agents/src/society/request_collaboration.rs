@@ -69,6 +69,10 @@ impl TurnTool for RequestCollaboration {
         spec("request_collaboration", description, properties, &["requests"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         match ask(turn, given).await {
             Ok(answers) if answers.iter().all(|answer| answer.get("error").is_some()) => nobody(&answers),

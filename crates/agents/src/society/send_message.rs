@@ -31,6 +31,10 @@ impl TurnTool for SendMessage {
         spec("send_message", description, properties, &["to", "text"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(send(turn, given).await)
     }

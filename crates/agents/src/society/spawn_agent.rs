@@ -31,6 +31,10 @@ impl TurnTool for SpawnAgent {
         spec("spawn_agent", description, properties, &["roleId"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(spawn(turn, given).await)
     }

@@ -52,6 +52,10 @@ impl TurnTool for TerminateAgent {
         spec("terminate_agent", description, properties, &["agentId"], EffectClass::Idempotent)
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {
         to_call_result(terminate(turn, given).await)
     }

@@ -14,6 +14,7 @@ use super::host::{Asker, CallHost};
 use super::journal::Entry;
 use super::reuse::take_fresh;
 use super::{Turn, TurnStart, client_tools, send};
+use crate::FindTools;
 use crate::offer::is_recallable;
 use crate::plant::{Plant, is_planted};
 use crate::shared::Shared;
@@ -32,6 +33,7 @@ impl Turn {
     /// Makes the calls of a model reply: exactly one result for each call, in order (D22). Tools that are hidden from models
     /// are unknown.
     pub async fn call_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+        let calls: Vec<ToolCall> = calls.into_iter().map(|call| call.meant().into_owned()).collect();
         Box::pin(self.wait_for_called_servers(calls.iter().map(|call| &*call.name))).await;
         let tools = self.offer().tools;
         let calls = calls.iter().map(|call| self.call_of(call, &tools)).collect();
@@ -77,7 +79,8 @@ impl Turn {
         let (arguments, fresh) = take_fresh(&call.arguments).unwrap_or_else(|| (call.arguments.clone(), None));
         let key = spec.filter(|spec| is_recallable(spec)).and_then(|_| Call::key_of(&tool, &arguments));
         let who = self.caller();
-        let lacking = self.start.limiting_roles.iter().find(|role| !role.has_tool(&tool));
+        let is_search = *tool == *FindTools::NAME;
+        let lacking = self.start.limiting_roles.iter().find(|role| !is_search && !role.has_tool(&tool));
         let ruling = match (lacking, resolved) {
             _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
             (Some(role), _) => {

@@ -42,6 +42,7 @@ use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::RecvError;
 
+use crate::FindTools;
 use crate::cast::{CodeScope, Registration};
 use crate::offer::Offer;
 use crate::shared::{ActorMessage, Committed, PendingSend, Shared};
@@ -267,12 +268,19 @@ impl Turn {
 
     /// The tools to show a model: those that the roles of the agent and of all agents above it allow, and those of the client.
     pub fn tools(&self) -> Arc<[ToolSpec]> {
-        self.with_client_tools(self.offer().tools)
+        self.with_client_tools(self.offer().shown)
+    }
+
+    /// The tools that models find by [`crate::FindTools`] alone.
+    pub(crate) fn deferred_tools(&self) -> Vec<ToolSpec> {
+        let Offer { tools, shown, .. } = self.offer();
+        let is_shown = |tool: &ToolSpec| shown.iter().any(|other| other.name == tool.name);
+        tools.iter().filter(|tool| !is_shown(tool) && *tool.name != *FindTools::NAME).cloned().collect()
     }
 
     fn offer(&self) -> Offer {
         let Shared { offers, ports, cast, .. } = &*self.start.shared;
-        offers.now(&*ports.toolbox, || cast.tools(), &self.start.limiting_roles)
+        offers.now(&*ports.toolbox, cast, &self.start.limiting_roles)
     }
 
     /// The address of the turn's own thread.

@@ -140,7 +140,7 @@ impl Turn {
             return None;
         }
         let offer = self.offer();
-        Some(if Arc::ptr_eq(&offer.tools, &request.tools) { offer.list } else { list(&request.tools) })
+        Some(if Arc::ptr_eq(&offer.shown, &request.tools) { offer.list } else { list(&request.tools) })
     }
 
     /// What to reserve for a request: the estimate of its cost plus a quarter, because input tokens are only estimated.

@@ -49,6 +49,10 @@ impl Tool for GetArtifact {
         }
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     fn flow(&self, _: &str) -> Flow {
         Flow { private: true, recalls_artifacts: true, ..Flow::default() }
     }

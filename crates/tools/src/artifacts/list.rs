@@ -45,6 +45,10 @@ impl Tool for ListArtifacts {
         }
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     fn flow(&self, _: &str) -> Flow {
         Flow { private: true, recalls_artifacts: true, ..Flow::default() }
     }

@@ -60,6 +60,10 @@ impl Tool for PutArtifact {
         }
     }
 
+    fn is_deferred(&self) -> bool {
+        true
+    }
+
     fn flow(&self, _: &str) -> Flow {
         Flow { recalls: true, ..Flow::default() }
     }

@@ -50,6 +50,10 @@ impl Toolbox for JoinedTools {
         if self.own.listed(tool).is_ok() { None } else { self.servers.origin(tool) }
     }
 
+    fn is_deferred(&self, tool: &str) -> bool {
+        if self.own.listed(tool).is_ok() { self.own.is_deferred(tool) } else { self.servers.is_deferred(tool) }
+    }
+
     fn ruling(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Ruling {
         if self.own.tools().iter().any(|spec| &*spec.name == tool) {
             return self.own.ruling(tool, arguments, who);
