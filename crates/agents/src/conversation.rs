@@ -230,7 +230,7 @@ async fn shorten(turn: &mut Turn, steps: &mut [PastStep]) {
     let last_turn = steps.last().map(|step| step.turn);
     let before = sizes.iter().zip(&*steps).take_while(|(_, step)| Some(step.turn) != last_turn).count();
     let (known, cut) = (first_whole(&sizes[..before]), first_whole(&sizes));
-    let can_read = turn.tools().iter().any(|tool| &*tool.name == GET_ARTIFACT);
+    let can_read = turn.has_tool(GET_ARTIFACT);
     for (place, step) in steps[..cut].iter_mut().enumerate() {
         let PastStepKind::Calls { calls, .. } = &mut step.kind else { continue };
         for (call, result) in calls.iter_mut().filter(|(_, result)| result.content.len() > SHORT_BYTES) {

@@ -271,6 +271,11 @@ impl Turn {
         self.with_client_tools(self.offer().shown)
     }
 
+    /// Whether a model can call a tool of this name, listed or not.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.offer().tools.iter().any(|tool| *tool.name == *name)
+    }
+
     /// The tools that models find by [`crate::FindTools`] alone.
     pub(crate) fn deferred_tools(&self) -> Vec<ToolSpec> {
         let Offer { tools, shown, .. } = self.offer();
