@@ -33,6 +33,8 @@ struct Block {
     text: String,
     /// The signature of a thought.
     signature: String,
+    /// Whether its own end has come.
+    is_closed: bool,
 }
 
 #[derive(Debug)]
@@ -150,7 +152,8 @@ impl Reader for MessageReader {
         Ok(Progress::More)
     }
 
-    /// A message that has its end but no reason for it is whole if its calls are.
+    /// A message without a reason for its end is whole if its calls are. Where even the mark of the end is missing and only the
+    /// body is complete, each of its blocks must have ended.
     fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
         let is_torn =
             |block: &Block| matches!(block.kind, Kind::Call { .. }) && serde_json::from_str::<IgnoredAny>(&block.text).is_err();
@@ -159,7 +162,12 @@ impl Reader for MessageReader {
             Kind::Text => !block.text.is_empty(),
             Kind::Thinking | Kind::Redacted | Kind::Other => false,
         });
-        if self.finish.is_none() && ending == Ending::Marked && says_something && !self.blocks.iter().any(is_torn) {
+        let has_ended = match ending {
+            Ending::Marked => true,
+            Ending::Closed => self.blocks.iter().all(|block| block.is_closed),
+            Ending::Cut => false,
+        };
+        if self.finish.is_none() && has_ended && says_something && !self.blocks.iter().any(is_torn) {
             let word = if self.calls > 0 { "tool_use" } else { "end_turn" };
             self.stopped(Some(LooseText::Text(word.to_owned())), out);
         }
@@ -200,7 +208,7 @@ impl MessageReader {
             }
             _ => Kind::Other,
         };
-        self.blocks.push(Block { index, kind, text: content, signature });
+        self.blocks.push(Block { index, kind, text: content, signature, is_closed: false });
     }
 
     fn append(&mut self, index: u64, block_delta: BlockDelta, out: &mut VecDeque<Delta>) {
@@ -230,8 +238,9 @@ impl MessageReader {
 
     /// A call whose arguments did not come in chunks has them in its beginning.
     fn stop(&mut self, index: Option<u64>, out: &mut VecDeque<Delta>) {
-        let open = self.blocks.iter_mut().rfind(|block| Some(block.index) == index);
-        if let Some(Block { kind: Kind::Call { index, input, .. }, text, .. }) = open
+        let Some(open) = self.blocks.iter_mut().rfind(|block| Some(block.index) == index) else { return };
+        open.is_closed = true;
+        if let Block { kind: Kind::Call { index, input, .. }, text, .. } = open
             && text.is_empty()
         {
             let arguments = if input.is_null() { "{}".to_owned() } else { input.to_string() };

@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::wire::{ChunkError, Count, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "gemini";
@@ -17,6 +17,7 @@ pub(super) const DIALECT: &str = "gemini";
 #[derive(Debug, Default)]
 pub(crate) struct ContentReader {
     calls: u32,
+    has_text: bool,
     finish: Option<Finish>,
     /// The parts so far, as they may have to be sent back.
     parts: Vec<Value>,
@@ -88,10 +89,7 @@ impl Reader for ContentReader {
                 return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));
             }
             if !word.is_empty() {
-                self.finish = Some(finish(&word));
-                if self.is_signed {
-                    out.push_back(echo(DIALECT, self.parts.clone()));
-                }
+                self.stopped(finish(&word), out);
             }
         }
         if chunk.prompt_feedback.and_then(|feedback| feedback.block_reason).is_some_and(|reason| !reason.is_empty()) {
@@ -100,9 +98,24 @@ impl Reader for ContentReader {
         out.extend(chunk.usage_metadata.map(usage));
         Ok(Progress::More)
     }
+
+    /// Calls come whole. A complete body with text or calls is a reply, although it does not say why the model stopped.
+    fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        if self.finish.is_none() && ending != Ending::Cut && (self.has_text || self.calls > 0) {
+            self.stopped(Finish::Stop, out);
+        }
+        self.finish()
+    }
 }
 
 impl ContentReader {
+    fn stopped(&mut self, finish: Finish, out: &mut VecDeque<Delta>) {
+        self.finish = Some(finish);
+        if self.is_signed {
+            out.push_back(echo(DIALECT, self.parts.clone()));
+        }
+    }
+
     fn part(&mut self, part: Map<String, Value>, reply: Option<&str>, out: &mut VecDeque<Delta>) {
         let text = part.get("text").and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
         if part.get("thought") == Some(&Value::Bool(true)) {
@@ -125,6 +138,7 @@ impl ContentReader {
                 }
                 _ => self.parts.push(part.into()),
             }
+            self.has_text = true;
             out.push_back(Delta::Content(text));
         } else if signed && part.contains_key("text") {
             self.parts.push(part.into());

@@ -15,6 +15,7 @@ use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, report
 #[derive(Debug, Default)]
 pub(crate) struct OllamaReader {
     calls: u32,
+    has_text: bool,
     finish: Option<Finish>,
     thoughts: Thoughts,
 }
@@ -66,7 +67,7 @@ impl Reader for OllamaReader {
             out.extend(text(message.thinking).map(Delta::Reasoning));
             let (thoughts, content) = self.thoughts.push(text(message.content).unwrap_or_default());
             out.extend(Some(thoughts).filter(|text| !text.is_empty()).map(Delta::Reasoning));
-            out.extend(Some(content).filter(|text| !text.is_empty()).map(Delta::Content));
+            self.write(content, out);
             let time = line.created_at.map(LooseText::into_text);
             for call in message.tool_calls.into_iter().flatten() {
                 out.push_back(self.call(call, time.as_deref()));
@@ -91,16 +92,27 @@ impl Reader for OllamaReader {
         Ok(Progress::Last)
     }
 
-    fn end(&mut self, _: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
-        out.extend(match std::mem::take(&mut self.thoughts).finish() {
-            Ok(text) => Some(text).filter(|text| !text.is_empty()).map(Delta::Content),
-            Err(thought) => Some(thought).filter(|text| !text.is_empty()).map(Delta::Reasoning),
-        });
+    /// Calls come whole. A complete body with text or calls is a reply, although no line says that it is done.
+    fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        match std::mem::take(&mut self.thoughts).finish() {
+            Ok(text) => self.write(text, out),
+            Err(thought) => out.extend(Some(thought).filter(|text| !text.is_empty()).map(Delta::Reasoning)),
+        }
+        if self.finish.is_none() && ending != Ending::Cut && (self.has_text || self.calls > 0) {
+            self.finish = Some(if self.calls > 0 { Finish::ToolCalls } else { Finish::Stop });
+        }
         self.finish()
     }
 }
 
 impl OllamaReader {
+    fn write(&mut self, text: String, out: &mut VecDeque<Delta>) {
+        if !text.is_empty() {
+            self.has_text = true;
+            out.push_back(Delta::Content(text));
+        }
+    }
+
     /// Calls come whole; older servers give them no id, so they get one unlike those of other replies.
     fn call(&mut self, call: Call, time: Option<&str>) -> Delta {
         let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What OpenAI's responses send, event by event or as one response, as deltas.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
@@ -8,7 +8,7 @@ use polis_ports::{Delta, ModelError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::wire::{ChunkError, Count, LooseText, Progress, Reader, echo, reported_error, shortened};
+use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "openai_responses";
@@ -20,6 +20,10 @@ pub(crate) struct ResponseReader {
     refused: bool,
     /// Whether text or reasoning came in chunks; then the items at the end only repeat it.
     streamed: bool,
+    /// Whether any text of the answer has come.
+    has_text: bool,
+    /// The items that have begun and not ended, by place.
+    open_items: BTreeSet<Option<u64>>,
     finish: Option<Finish>,
     /// Finished items, as they may have to be sent back.
     items: Vec<Value>,
@@ -94,7 +98,10 @@ impl Reader for ResponseReader {
         let event_data: StreamEvent = serde_json::from_str(&event.data)?;
         let kind = event_data.r#type.as_deref().unwrap_or(&event.name);
         match kind {
-            "response.output_text.delta" => self.push_text(event_data.delta, Delta::Content, out),
+            "response.output_text.delta" => {
+                self.has_text = true;
+                self.push_text(event_data.delta, Delta::Content, out);
+            }
             "response.refusal.delta" => {
                 self.refused = true;
                 self.push_text(event_data.delta, Delta::Content, out);
@@ -103,6 +110,7 @@ impl Reader for ResponseReader {
                 self.push_text(event_data.delta, Delta::Reasoning, out);
             }
             "response.output_item.added" => {
+                self.open_items.insert(event_data.output_index.get());
                 if let Some(item) = event_data.item.filter(is_call) {
                     self.begin(event_data.output_index.get(), &item, out);
                 }
@@ -118,13 +126,14 @@ impl Reader for ResponseReader {
                 );
             }
             "response.output_item.done" => {
+                self.open_items.remove(&event_data.output_index.get());
                 if let Some(item) = event_data.item {
                     self.item(event_data.output_index.get(), item, out);
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" | "response.done" => {
                 if let Some(response) = event_data.response {
-                    return self.end(response, out);
+                    return self.complete(response, out);
                 }
             }
             "error" => {
@@ -136,7 +145,7 @@ impl Reader for ResponseReader {
             // A whole response, or a bare error.
             "" => {
                 if event_data.object.as_deref() == Some("response") {
-                    return self.end(serde_json::from_str(&event.data)?, out);
+                    return self.complete(serde_json::from_str(&event.data)?, out);
                 }
                 if let Some(error) = event_data.error {
                     return Err(ChunkError::Reported(reported_error(&error)));
@@ -146,9 +155,35 @@ impl Reader for ResponseReader {
         }
         Ok(Progress::More)
     }
+
+    /// A complete body in which every item has ended is a reply, although the response itself was never called complete.
+    fn end(&mut self, ending: Ending, out: &mut VecDeque<Delta>) -> Option<Finish> {
+        let says_something = self.has_text || self.refused || !self.calls.is_empty();
+        let has_ended = ending != Ending::Cut && self.open_items.is_empty() && !self.items.is_empty();
+        if self.finish.is_none() && has_ended && says_something {
+            self.echo(out);
+            self.finish = Some(self.completed());
+        }
+        self.finish()
+    }
 }
 
 impl ResponseReader {
+    /// What a completed response has ended with.
+    fn completed(&self) -> Finish {
+        match (self.refused, self.calls.is_empty()) {
+            (true, _) => Finish::Refusal,
+            (false, false) => Finish::ToolCalls,
+            (false, true) => Finish::Stop,
+        }
+    }
+
+    fn echo(&mut self, out: &mut VecDeque<Delta>) {
+        if self.items.iter().any(|item| item["encrypted_content"].is_string()) {
+            out.push_back(echo(DIALECT, std::mem::take(&mut self.items)));
+        }
+    }
+
     fn push_text(&mut self, text: Option<LooseText>, delta: fn(String) -> Delta, out: &mut VecDeque<Delta>) {
         if let Some(text) = text.map(LooseText::into_text).filter(|text| !text.is_empty()) {
             self.streamed = true;
@@ -193,7 +228,7 @@ impl ResponseReader {
     }
 
     /// Takes the response at its end.
-    fn end(&mut self, response: Response, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+    fn complete(&mut self, response: Response, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
         if let Some(error) = response.error {
             return Err(ChunkError::Reported(reported_error(&error)));
         }
@@ -206,18 +241,14 @@ impl ResponseReader {
                 self.item(Some(place as u64), item, out);
             }
         }
-        if self.items.iter().any(|item| item["encrypted_content"].is_string()) {
-            out.push_back(echo(DIALECT, std::mem::take(&mut self.items)));
-        }
+        self.echo(out);
         out.extend(response.usage.map(usage));
         let cut = response.incomplete_details.and_then(|details| details.reason).map(LooseText::into_text);
         self.finish = Some(match (response.status.as_deref(), cut.as_deref()) {
             (Some("incomplete"), Some("max_output_tokens")) => Finish::Length,
             (Some("incomplete"), Some("content_filter")) => Finish::ContentFilter,
             (Some("incomplete"), other) => Finish::Other(shortened(other.unwrap_or("incomplete"))),
-            (Some("completed" | "complete") | None, _) if self.refused => Finish::Refusal,
-            (Some("completed" | "complete") | None, _) if !self.calls.is_empty() => Finish::ToolCalls,
-            (Some("completed" | "complete") | None, _) => Finish::Stop,
+            (Some("completed" | "complete") | None, _) => self.completed(),
             (Some(status), _) => {
                 let reason = format!("the response is {}", shortened(status));
                 return Err(ChunkError::Reported(ModelError::Failed { reason, retry_after: None }));

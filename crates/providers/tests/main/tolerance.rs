@@ -96,7 +96,64 @@ async fn a_message_with_an_end_and_no_reason_is_used_unless_a_call_is_torn() {
     let call = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#;
     let torn = r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"x\":"}}"#;
     assert_eq!(ask(&[start, call, torn, stop]).await.unwrap_err().code(), "model_cut");
-    assert_eq!(ask(&[start]).await.unwrap_err().code(), "model_cut", "every whole message has its end");
+    assert_eq!(ask(&[start]).await.unwrap_err().code(), "model_cut", "the text has no end");
+}
+
+/// The body is complete, and nothing in it says that the reply is.
+#[tokio::test]
+async fn a_complete_body_without_the_mark_of_an_end_is_used_if_all_in_it_is_whole() {
+    let ask = async |dialect, data: &[&str]| {
+        let body = match dialect {
+            Dialect::Ollama => data.iter().map(|line| format!("{line}\n")).collect(),
+            _ => events(data),
+        };
+        let complete = answer_in(dialect, response(200, SSE, body.as_bytes(), 999)).await;
+        let lost = answer_in(dialect, [head(200, SSE, ""), chunks(body.as_bytes(), 999)].concat()).await;
+        assert_eq!(lost.unwrap_err().code(), "model_cut", "{dialect:?}: the last chunk is missing");
+        complete.map_err(|error| error.code())
+    };
+    let usage = |input_tokens, output_tokens| Usage { input_tokens, output_tokens, ..Usage::default() };
+
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":3}}}"#;
+    let begun = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hi"}}"#;
+    let stopped = r#"{"type":"content_block_stop","index":0}"#;
+    let call = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#;
+    let arguments = r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
+    let over = r#"{"type":"content_block_stop","index":1}"#;
+    let thought = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"hm"}}"#;
+    let want = Reply { usage: usage(3, 0), ..text("hi") };
+    assert_eq!(ask(Dialect::Anthropic, &[start, begun, stopped]).await.unwrap(), want);
+    let want = Reply { text: "hi".to_owned(), ..called("{}") };
+    assert_eq!(ask(Dialect::Anthropic, &[begun, stopped, call, arguments, over]).await.unwrap(), want);
+    for torn in [&[begun, stopped, call, arguments][..], &[begun], &[thought, stopped], &[start]] {
+        assert_eq!(ask(Dialect::Anthropic, torn).await, Err("model_cut"), "{torn:?}");
+    }
+
+    let said = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1}}"#;
+    let call = r#"{"candidates":[{"content":{"parts":[{"functionCall":{"id":"a","name":"f","args":{}}}]}}]}"#;
+    let thought = r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}]}"#;
+    let want = Reply { usage: usage(3, 1), ..text("hi") };
+    assert_eq!(ask(Dialect::Gemini, &[said]).await.unwrap(), want);
+    assert_eq!(ask(Dialect::Gemini, &[call]).await.unwrap(), called("{}"));
+    assert_eq!(ask(Dialect::Gemini, &[thought]).await, Err("model_cut"));
+
+    let said = r#"{"message":{"role":"assistant","content":"hi"},"done":false}"#;
+    let call = r#"{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{}}}]},"done":false}"#;
+    let thought = r#"{"message":{"thinking":"hm"},"done":false}"#;
+    assert_eq!(ask(Dialect::Ollama, &[said]).await.unwrap(), text("hi"));
+    assert_eq!(ask(Dialect::Ollama, &[call]).await.unwrap(), called("{}"));
+    assert_eq!(ask(Dialect::Ollama, &[thought]).await, Err("model_cut"));
+
+    let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","content":[]}}"#;
+    let said = r#"{"type":"response.output_text.delta","output_index":0,"delta":"hi"}"#;
+    let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"hi"}]}}"#;
+    let call = r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"a","name":"f","arguments":""}}"#;
+    let called_whole = r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}}"#;
+    assert_eq!(ask(Dialect::OpenAiResponses, &[added, said, done]).await.unwrap(), text("hi"));
+    assert_eq!(ask(Dialect::OpenAiResponses, &[call, called_whole]).await.unwrap(), called("{}"));
+    for torn in [&[added, said][..], &[added, said, done, call], &[said]] {
+        assert_eq!(ask(Dialect::OpenAiResponses, torn).await, Err("model_cut"), "{torn:?}");
+    }
 }
 
 #[tokio::test]
