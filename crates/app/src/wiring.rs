@@ -312,7 +312,7 @@ fn choice_note(models: &Models) -> String {
     let name = models.default_name();
     match models.choice() {
         Some(why) => format!("no model is set; {name} answers: {why}. Choose with --model vendor/name."),
-        None if models.capabilities("").tools == Some(false) => {
+        None if models.description("").capabilities.tools == Some(false) => {
             format!("{name} cannot call tools; they are described to it in words, which works less well.")
         }
         None => String::new(),

@@ -10,7 +10,7 @@ use polis_domain::{
     ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
-    CallContext, Caller, Capabilities, Clock, DeltaStream, LogError, Model, ModelError, ModelRequest, ToolError, ToolOrigin,
+    CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelDescription, ModelError, ModelRequest, ToolError, ToolOrigin,
     ToolSpec, Toolbox,
 };
 use tokio::sync::{Notify, mpsc};
@@ -284,16 +284,8 @@ impl Model for NoCalls<dyn Model> {
         self.port.refuses(model)
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        self.port.window(model)
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        self.port.retries(model)
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.port.capabilities(model)
+    fn description(&self, model: &str) -> ModelDescription {
+        self.port.description(model)
     }
 }
 

@@ -7,6 +7,25 @@ use crate::MediaKind;
 use polis_domain::Effort;
 use serde::{Deserialize, Serialize};
 
+/// What is known about a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelDescription {
+    /// The context window in tokens, if it is known. Turns decide by it, so it must be the same in every run: it may depend on
+    /// the model's name and on settings, and on nothing that a vendor says meanwhile.
+    pub window: Option<u64>,
+    /// How often a failed call is repeated, if the settings say so.
+    pub retries: Option<u32>,
+    /// What the model can do, as far as it is known. This may change over time, so only what is sent may depend on it.
+    pub capabilities: Capabilities,
+}
+
+impl ModelDescription {
+    /// A model with this context window, of which nothing else is known.
+    pub fn of_window(window: Option<u64>) -> Self {
+        Self { window, retries: None, capabilities: Capabilities { window, ..Capabilities::default() } }
+    }
+}
+
 /// What a model can do. Nothing is said about a field that is none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
@@ -51,6 +70,17 @@ impl Capabilities {
             MediaKind::Document => self.pdf,
             MediaKind::Audio => self.audio,
         }
+    }
+
+    /// The same for a model that takes no media of this kind.
+    #[must_use]
+    pub fn without(mut self, kind: MediaKind) -> Self {
+        match kind {
+            MediaKind::Image => self.images = Some(false),
+            MediaKind::Document => self.pdf = Some(false),
+            MediaKind::Audio => self.audio = Some(false),
+        }
+        self
     }
 
     /// These, and others where they say nothing.

@@ -18,7 +18,7 @@ mod schema;
 mod toolbox;
 
 pub use artifacts::{ArtifactError, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, Window};
-pub use capabilities::Capabilities;
+pub use capabilities::{Capabilities, ModelDescription};
 pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;

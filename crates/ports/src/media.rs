@@ -61,6 +61,9 @@ pub enum MediaKind {
 }
 
 impl MediaKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Image, Self::Document, Self::Audio];
+
     /// The kind of a media type; none for text and for what no model takes.
     pub fn of(media_type: &str) -> Option<Self> {
         let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -15,7 +15,7 @@ use polis_domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxError, Capabilities, Media, MediaKind};
+use crate::{BoxError, Media, ModelDescription};
 
 /// Answers requests. Dropping the stream cancels the request.
 #[async_trait]
@@ -38,24 +38,9 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// The context window of a model in tokens, if it is known. Turns decide by it, so it must be the same in every run: it may
-    /// depend on the model's name and on settings, and on nothing that a vendor says meanwhile.
-    fn window(&self, _model: &str) -> Option<u64> {
-        None
-    }
-
-    /// How often a failed call of a model is repeated, if its settings say so.
-    fn retries(&self, _model: &str) -> Option<u32> {
-        None
-    }
-
-    /// What a model can do, as far as it is known. The answer may change over time.
-    fn capabilities(&self, model: &str) -> Capabilities {
-        Capabilities { window: self.window(model), ..Capabilities::default() }
-    }
-    /// Whether a model takes media of this kind; none if that is not known, and it is tried.
-    fn takes(&self, _model: &str, _kind: MediaKind) -> Option<bool> {
-        None
+    /// What is known about a model.
+    fn description(&self, _model: &str) -> ModelDescription {
+        ModelDescription::default()
     }
 }
 

@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt, stream};
 use polis_domain::{Finish, ToolCall, Usage};
-use polis_ports::{Capabilities, ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
+use polis_ports::{ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest};
 
 use crate::thoughts::Thoughts;
 use reader::{PlainText, Reader};
@@ -125,20 +125,8 @@ impl Model for EmulatedTools {
         }
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        self.model.window(model)
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        self.model.retries(model)
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.model.capabilities(model)
-    }
-
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
-        self.model.takes(model, kind)
+    fn description(&self, model: &str) -> ModelDescription {
+        self.model.description(model)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
-use polis_ports::{Capabilities, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest};
 
 use crate::EmulatedTools;
 use crate::circuit_breaker::{Attempt, CircuitBreaker};
@@ -57,20 +57,8 @@ impl Model for GuardedModel {
         self.model.estimate(request)
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        self.model.window(model)
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        self.model.retries(model)
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.model.capabilities(model)
-    }
-
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
-        self.model.takes(model, kind)
+    fn description(&self, model: &str) -> ModelDescription {
+        self.model.description(model)
     }
 }
 

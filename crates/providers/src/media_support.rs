@@ -1,4 +1,4 @@
-//! Which media a vendor's models take: what is known beforehand, and what their refusals have taught.
+//! Which media a vendor's models do not take, as their refusals have taught.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -6,40 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use polis_domain::Digest;
 use polis_ports::{ChatMessage, Media, MediaKind, ModelRequest};
 
-use crate::Dialect;
-
-/// Beginnings of the names of models that take text alone.
-const TEXT_MODELS: &[&str] = &[
-    "codestral",
-    "command-r",
-    "deepseek-chat",
-    "deepseek-coder",
-    "deepseek-r1",
-    "deepseek-reasoner",
-    "deepseek-v3",
-    "gpt-3.5",
-    "gpt-oss",
-    "mixtral",
-    "o1-mini",
-    "o3-mini",
-    "qwen3-coder",
-    "smollm2",
-];
-
 /// Most refusals that are remembered; beyond that all are forgotten, and learned again.
 const MAX_REFUSALS: usize = 1_000;
-
-/// Whether a model takes media of this kind; none if that is not known.
-pub(crate) fn takes(dialect: Dialect, model: &str, kind: MediaKind) -> Option<bool> {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let is_text_model = TEXT_MODELS.iter().any(|start| name.starts_with(start));
-    let has_no_form = match (dialect, kind) {
-        (Dialect::Ollama, MediaKind::Document | MediaKind::Audio) => true,
-        (Dialect::Anthropic | Dialect::OpenAiResponses, MediaKind::Audio) => true,
-        (_, MediaKind::Image | MediaKind::Document | MediaKind::Audio) => false,
-    };
-    (is_text_model || has_no_form).then_some(false)
-}
 
 /// What vendors have refused since the start.
 #[derive(Debug, Default)]
@@ -184,14 +152,5 @@ mod tests {
         assert!(!refusals.learn("m", &asking(&[]), "400 this model does not support image input"));
         assert!(!refusals.learn("m", &asking(&["image/png"]), "400 audio is not supported"));
         assert_eq!(shown(&refusals, "m", asking(&["image/png"])), 1);
-    }
-
-    #[test]
-    fn what_a_dialect_or_a_family_does_not_take_is_known() {
-        assert_eq!(takes(Dialect::Ollama, "llava", MediaKind::Image), None);
-        assert_eq!(takes(Dialect::Ollama, "llava", MediaKind::Document), Some(false));
-        assert_eq!(takes(Dialect::Anthropic, "claude-sonnet-5", MediaKind::Audio), Some(false));
-        assert_eq!(takes(Dialect::OpenAiChat, "deepseek/deepseek-chat", MediaKind::Image), Some(false));
-        assert_eq!(takes(Dialect::OpenAiChat, "gpt-5", MediaKind::Document), None);
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
 use polis_ports::{
-    Capabilities, ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest, ModelSettings, collect,
+    Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest, ModelSettings, collect,
 };
 use tokio::time::Instant;
 
@@ -264,7 +264,7 @@ impl Models {
 
     /// A request with the settings of the configuration, as far as the model knows them.
     fn with_settings(&self, request: &mut ModelRequest) -> Capabilities {
-        let capabilities = self.capabilities(&request.model);
+        let capabilities = self.description(&request.model).capabilities;
         let lower = self.table.settings(&request.model);
         let is_internal = request.aside || request.format.is_some();
         let lower = if is_internal { lower.for_internal_call() } else { lower };
@@ -345,23 +345,15 @@ impl Model for Models {
         self.resolve(model).err().map(|error| error.to_string())
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        let (_, model) = self.resolve(model).ok()?;
-        self.table.window(&model).or_else(|| self.table.window(&self.known_name(&model)))
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        let (vendor, _) = self.resolve(model).ok()?;
-        self.retries.get(&vendor).copied()
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.resolve(model).map(|(_, model)| self.known_capabilities(&model)).unwrap_or_default()
-    }
-
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
-        let (vendor, model) = self.resolve(model).ok()?;
-        let of_vendor = self.vendors.get(&vendor)?.as_ref().ok()?.takes(&model, kind);
-        of_vendor.or_else(|| self.known_capabilities(&model).takes(kind))
+    fn description(&self, model: &str) -> ModelDescription {
+        let Ok((vendor, model)) = self.resolve(model) else { return ModelDescription::default() };
+        let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
+        // What the interface has no form for, or the vendor has refused, counts over the table.
+        let of_vendor = opened.map(|opened| opened.description(&model).capabilities).unwrap_or_default();
+        ModelDescription {
+            window: self.table.window(&model).or_else(|| self.table.window(&self.known_name(&model))),
+            retries: self.retries.get(&vendor).copied(),
+            capabilities: of_vendor.over(&self.known_capabilities(&model)),
+        }
     }
 }

@@ -10,13 +10,16 @@ use futures_util::TryStreamExt;
 use polis_domain::EffectClass;
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
-use polis_ports::{ChatMessage, DeltaStream, MediaKind, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{
+    Capabilities, ChatMessage, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest, ModelSettings,
+    ToolChoice, ToolSpec,
+};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::api_key::hide_headers;
 use crate::key_source::KeySource;
-use crate::media_support::{self, MediaRefusals};
+use crate::media_support::MediaRefusals;
 use crate::model_list::{self, DETAILS_TIMEOUT, VendorModel};
 use crate::openai_chat::{FormatField, Quirks};
 use crate::refused_settings::RefusedSettings;
@@ -361,10 +364,11 @@ impl Model for RemoteModel {
         }
     }
 
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
+    fn description(&self, model: &str) -> ModelDescription {
         let model = self.model_name(model);
-        let is_refused = self.media_refusals.has(model, kind).then_some(false);
-        is_refused.or_else(|| media_support::takes(self.options.dialect, model, kind))
+        let is_refused = |kind: &MediaKind| self.media_refusals.has(model, *kind) || !self.options.dialect.has_form_for(*kind);
+        let capabilities = MediaKind::ALL.into_iter().filter(is_refused).fold(Capabilities::default(), Capabilities::without);
+        ModelDescription { capabilities, ..ModelDescription::default() }
     }
 }
 
@@ -409,6 +413,15 @@ impl Dialect {
             Self::Anthropic => "/messages".into(),
             Self::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse").into(),
             Self::Ollama => "/api/chat".into(),
+        }
+    }
+
+    /// Whether a request can hold media of this kind.
+    fn has_form_for(self, kind: MediaKind) -> bool {
+        match (self, kind) {
+            (Self::Ollama, MediaKind::Document | MediaKind::Audio) => false,
+            (Self::Anthropic | Self::OpenAiResponses, MediaKind::Audio) => false,
+            (_, MediaKind::Image | MediaKind::Document | MediaKind::Audio) => true,
         }
     }
 
@@ -551,6 +564,18 @@ mod tests {
         assert_eq!(ignored(Dialect::OpenAiResponses, "gpt-5", &all), ["temperature", "stop", "seed"]);
         assert_eq!(ignored(Dialect::Anthropic, "claude-opus-5", &all), ["temperature", "seed"]);
         assert!(ignored(Dialect::Gemini, "gemini-3-flash", &[]).is_empty());
+    }
+
+    #[test]
+    fn what_a_dialect_has_no_form_for_is_known() {
+        let takes = |dialect, kind| {
+            let options = RemoteOptions { dialect, ..RemoteOptions::new("x", "http://h", "m") };
+            RemoteModel::new(HttpClient::default(), options).unwrap().description("m").capabilities.takes(kind)
+        };
+        assert_eq!(takes(Dialect::Ollama, MediaKind::Image), None);
+        assert_eq!(takes(Dialect::Ollama, MediaKind::Document), Some(false));
+        assert_eq!(takes(Dialect::Anthropic, MediaKind::Audio), Some(false));
+        assert_eq!(takes(Dialect::OpenAiChat, MediaKind::Document), None);
     }
 
     #[test]

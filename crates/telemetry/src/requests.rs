@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{EffectId, SocietyId, Usage};
-use polis_ports::{Capabilities, ChatMessage, DeltaStream, Media, MediaKind, Model, ModelError, ModelRequest, ToolSpec};
+use polis_ports::{ChatMessage, DeltaStream, Media, MediaKind, Model, ModelDescription, ModelError, ModelRequest, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::otlp::Attributes;
@@ -94,20 +94,8 @@ impl Model for ObservedModel {
         self.model.refuses(model)
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        self.model.window(model)
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        self.model.retries(model)
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.model.capabilities(model)
-    }
-
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
-        self.model.takes(model, kind)
+    fn description(&self, model: &str) -> ModelDescription {
+        self.model.description(model)
     }
 }
 

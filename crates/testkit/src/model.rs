@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream;
 use polis_domain::{Finish, Usage};
-use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest};
 
 type Script = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
@@ -127,11 +127,9 @@ impl Model for ScriptedModel {
         Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
     }
 
-    fn window(&self, _model: &str) -> Option<u64> {
-        self.window
-    }
-
-    fn takes(&self, _model: &str, kind: MediaKind) -> Option<bool> {
-        self.not_taken.contains(&kind).then_some(false)
+    fn description(&self, _model: &str) -> ModelDescription {
+        let known = ModelDescription::of_window(self.window);
+        let capabilities = self.not_taken.iter().fold(known.capabilities, |known, kind| known.without(*kind));
+        ModelDescription { capabilities, ..known }
     }
 }

@@ -14,8 +14,9 @@ impl Turn {
     /// their files the model is not shown.
     pub(super) async fn show_media(&self, request: &mut ModelRequest, read: &mut ReadMedia) {
         let ports = &self.start.shared.ports;
+        let known = ports.model.description(&request.model).capabilities;
         for media in request.messages.iter().flat_map(|message| message.media()) {
-            let is_taken = media.kind().is_some_and(|kind| ports.model.takes(&request.model, kind) != Some(false));
+            let is_taken = media.kind().is_some_and(|kind| known.takes(kind) != Some(false));
             if let (Media::Stored(artifact), true) = (media, is_taken) {
                 read.read(&*ports.artifacts, artifact).await;
             }
@@ -25,7 +26,7 @@ impl Turn {
                 continue;
             }
             *message = message.clone().with_media(|media| {
-                let refused = media.kind().filter(|kind| ports.model.takes(&request.model, *kind) == Some(false));
+                let refused = media.kind().filter(|kind| known.takes(*kind) == Some(false));
                 let shown = match (&media, refused) {
                     (_, Some(kind)) => Err(format!("this model takes no {}", kind.plural())),
                     (Media::Stored(artifact), None) => read.found(artifact),

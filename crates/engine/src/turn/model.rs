@@ -86,14 +86,14 @@ impl Turn {
     /// The context window of the turn's model in tokens, if it is known.
     pub fn window(&self) -> Option<u64> {
         let models = self.models(&ModelRequest::default());
-        self.start.shared.ports.model.window(models.first()?)
+        self.start.shared.ports.model.description(models.first()?).window
     }
 
     /// What the turn's model can do, as far as it is known. The answer may change over time, so only the result of a tool may
     /// depend on it.
     pub fn capabilities(&self) -> Capabilities {
         let models = self.models(&ModelRequest::default());
-        models.first().map(|model| self.start.shared.ports.model.capabilities(model)).unwrap_or_default()
+        models.first().map(|model| self.start.shared.ports.model.description(model).capabilities).unwrap_or_default()
     }
 
     /// Why the model port refuses a model of this name; none if it accepts it. The answer may change over time, so only the
@@ -181,12 +181,12 @@ impl Turn {
             request.settings.max_tokens.get_or_insert(REPLY_TOKENS);
         }
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
-        let is_bounded = models.iter().any(|model| port.capabilities(model).window.is_some());
+        let is_bounded = models.iter().any(|model| port.description(model).capabilities.window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         // Each attempt may ask another model, which takes other media.
         let (named, mut read) = (request.has_media().then(|| request.messages.clone()), ReadMedia::default());
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
-        attempts.set_retries(|model| port.retries(model));
+        attempts.set_retries(|model| port.description(model).retries);
         let due = entry.rests_until();
         // An earlier run may have sent a request and died before its end. Whether it did is unknown, so it is counted.
         if !entry.fresh && due.is_none_or(|due| due <= self.start.shared.ports.clock.now()) {
@@ -203,7 +203,7 @@ impl Turn {
                 // Boxed, because few requests have media.
                 Box::pin(self.show_media(&mut request, &mut read)).await;
             }
-            let window = port.capabilities(&request.model).window;
+            let window = port.description(&request.model).capabilities.window;
             let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
             let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
             request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);

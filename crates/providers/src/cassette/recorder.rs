@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::Usage;
-use polis_ports::{Capabilities, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest};
 
 use super::format::{End, Header, Interaction, RecordedDelta, RecordedRequest};
 use super::{CassetteError, VERSION, read};
@@ -63,20 +63,8 @@ impl Model for Recorder {
         self.model.refuses(model)
     }
 
-    fn window(&self, model: &str) -> Option<u64> {
-        self.model.window(model)
-    }
-
-    fn retries(&self, model: &str) -> Option<u32> {
-        self.model.retries(model)
-    }
-
-    fn capabilities(&self, model: &str) -> Capabilities {
-        self.model.capabilities(model)
-    }
-
-    fn takes(&self, model: &str, kind: MediaKind) -> Option<bool> {
-        self.model.takes(model, kind)
+    fn description(&self, model: &str) -> ModelDescription {
+        self.model.description(model)
     }
 }
 

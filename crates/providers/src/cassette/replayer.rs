@@ -5,7 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::stream;
-use polis_ports::{ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelError, ModelRequest};
+use polis_ports::{
+    Capabilities, ChatMessage, Delta, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest,
+};
 
 use super::diff::{difference, render, similarity};
 use super::format::{End, Interaction, RecordedRequest};
@@ -103,10 +105,12 @@ impl Model for Replayer {
     }
 
     /// The recorded model was told in words about media that it did not take, so no request that is left has any.
-    fn takes(&self, _model: &str, kind: MediaKind) -> Option<bool> {
+    fn description(&self, _model: &str) -> ModelDescription {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = entries.iter().filter(|entry| !entry.used).flat_map(|entry| &entry.interaction.request.messages);
-        let is_shown = left.flat_map(ChatMessage::media).any(|media| media.kind() == Some(kind));
-        (!is_shown).then_some(false)
+        let left = || entries.iter().filter(|entry| !entry.used).flat_map(|entry| &entry.interaction.request.messages);
+        let is_shown = |kind| left().flat_map(ChatMessage::media).any(|media| media.kind() == Some(kind));
+        let absent = MediaKind::ALL.into_iter().filter(|kind| !is_shown(*kind));
+        let capabilities = absent.fold(Capabilities::default(), Capabilities::without);
+        ModelDescription { capabilities, ..ModelDescription::default() }
     }
 }

@@ -227,7 +227,7 @@ async fn a_replay_shows_media_only_where_the_recorded_model_was_shown_some() {
     let folder = tempfile::tempdir().unwrap();
     record(&tape(&folder), vec![saying(&["yes"])], &[full()]).await;
     let replayer = Replayer::open(&tape(&folder)).unwrap();
-    let takes = || [MediaKind::Image, MediaKind::Audio].map(|kind| replayer.takes("v/m", kind));
+    let takes = || [MediaKind::Image, MediaKind::Audio].map(|kind| replayer.description("v/m").capabilities.takes(kind));
     assert_eq!(takes(), [None, Some(false)]);
     all(&replayer, full()).await.unwrap();
     assert_eq!(takes(), [Some(false), Some(false)]);
@@ -280,7 +280,7 @@ async fn an_interaction_is_in_the_file_as_soon_as_its_reply_is_whole() {
     assert_eq!(Replayer::open(&tape(&folder)).unwrap().unused(), ["line 2: user: x"]);
     drop(stream);
     assert_eq!(std::fs::read_to_string(tape(&folder)).unwrap().lines().count(), 2);
-    assert_eq!(recorder.window("m"), Some(2_048));
+    assert_eq!(recorder.description("m").window, Some(2_048));
 }
 
 #[tokio::test]

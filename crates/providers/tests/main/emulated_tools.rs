@@ -270,7 +270,7 @@ async fn only_the_models_that_are_meant_are_asked_this_way() {
     assert_eq!(asked[0], named("ollama/qwen3"));
     assert!(asked[1].tools.is_empty() && asked[1].format.is_some() && asked[1].settings.max_tokens.is_some());
     assert_eq!(asked[2], bare);
-    assert_eq!(model.window("ollama/smollm2:135m"), Some(2_048));
+    assert_eq!(model.description("ollama/smollm2:135m").window, Some(2_048));
     assert!(model.estimate(&named("ollama/smollm2")).output_tokens > 0, "the bound of the reply counts");
 }
 

@@ -170,7 +170,7 @@ async fn a_reply_may_not_take_longer_than_its_endpoint_allows() {
     let models = open(&[], vec![slow]).await.unwrap();
     let error = ask(&models, "slow/m").await.unwrap_err();
     assert!(error.to_string().contains("took more than 0.05 s"), "{error}");
-    assert_eq!((models.retries("slow/m"), models.retries("openai/m")), (Some(0), None));
+    assert_eq!((models.description("slow/m").retries, models.description("openai/m").retries), (Some(0), None));
 }
 
 #[tokio::test]
@@ -212,5 +212,5 @@ async fn an_endpoint_of_a_vendor_costs_what_the_vendor_costs() {
     };
     assert!(cost("openai/gpt-4.1-mini") > 0);
     assert_eq!(cost("work/gpt-4.1-mini"), cost("openai/gpt-4.1-mini"));
-    assert_eq!(models.window("work/gpt-4.1-mini"), models.window("openai/gpt-4.1-mini"));
+    assert_eq!(models.description("work/gpt-4.1-mini").window, models.description("openai/gpt-4.1-mini").window);
 }

@@ -79,8 +79,8 @@ async fn a_refused_picture_is_an_attempt_and_every_later_one_names_it_in_words()
         let first = model.stream(showing.clone()).await.err().unwrap().code();
         assert_eq!(first, "model_adapted", "{said}");
         assert!(model.stream(showing.clone()).await.is_err());
-        assert_eq!(model.takes("test/small", MediaKind::Image), takes, "{said}");
-        assert_eq!(model.takes("other", MediaKind::Image), None);
+        assert_eq!(model.description("test/small").capabilities.takes(MediaKind::Image), takes, "{said}");
+        assert_eq!(model.description("other").capabilities.takes(MediaKind::Image), None);
         let mut bodies = Vec::new();
         while bodies.len() < 2 {
             if let Seen::Request { body, .. } = server.seen().await {

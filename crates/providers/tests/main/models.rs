@@ -135,8 +135,8 @@ async fn of_the_models_on_this_machine_one_that_calls_tools_answers_and_the_reas
     let found = open(None, &[("LMSTUDIO_BASE_URL", &studio.base_url)]).await;
     assert_eq!(&**found.default_name(), "lmstudio/q");
     assert_eq!(found.choice(), Some("it runs on this machine and can call tools"));
-    assert_eq!(found.capabilities("").tools, Some(true));
-    assert_eq!(found.capabilities("lmstudio/small").tools, Some(false), "the whole list is kept");
+    assert_eq!(found.description("").capabilities.tools, Some(true));
+    assert_eq!(found.description("lmstudio/small").capabilities.tools, Some(false), "the whole list is kept");
     let switched_off = [("LMSTUDIO_BASE_URL", &*studio.base_url), ("POLIS_LOCAL_MODELS", "off")];
     assert!(open(None, &switched_off).await.is_offline());
     let shown = r#"{"models":[{"name":"gemma3:1b"}],"capabilities":["completion"],"model_info":{"g.context_length":32768}}"#;
@@ -144,11 +144,19 @@ async fn of_the_models_on_this_machine_one_that_calls_tools_answers_and_the_reas
     let found = open(None, &[("OLLAMA_BASE_URL", &ollama.base_url)]).await;
     assert_eq!(&**found.default_name(), "ollama/gemma3:1b");
     assert!(found.choice().unwrap().contains("cannot call tools"), "{:?}", found.choice());
-    assert_eq!((found.capabilities("").window, found.window("")), (Some(32_768), None), "turns decide by what stays");
+    assert_eq!(
+        (found.description("").capabilities.window, found.description("").window),
+        (Some(32_768), None),
+        "turns decide by what stays"
+    );
     // The server talks to one client at a time.
     drop(found);
     let chosen = open(Some("ollama/gemma3:1b"), &[("OLLAMA_BASE_URL", &ollama.base_url)]).await;
-    assert_eq!((chosen.choice(), chosen.capabilities("").tools), (None, Some(false)), "a chosen one is asked about too");
+    assert_eq!(
+        (chosen.choice(), chosen.description("").capabilities.tools),
+        (None, Some(false)),
+        "a chosen one is asked about too"
+    );
 }
 
 #[tokio::test]
@@ -272,9 +280,9 @@ async fn a_request_is_priced_before_it_is_sent_and_a_window_is_known_by_name() {
     assert_eq!(guess.cost_nanos, guess.input_tokens * 5000 + 1000 * 25_000);
     let unknown = models.estimate(&ModelRequest { model: "openai-compatible/m".into(), ..request });
     assert_eq!((unknown.cost_nanos, unknown.output_tokens), (0, 1000));
-    assert_eq!(models.window(""), Some(1_000_000));
-    assert_eq!(models.window("qwen/qwen-max"), Some(32_768));
-    assert_eq!(models.window("nobody/m"), None);
+    assert_eq!(models.description("").window, Some(1_000_000));
+    assert_eq!(models.description("qwen/qwen-max").window, Some(32_768));
+    assert_eq!(models.description("nobody/m").window, None);
 }
 
 #[tokio::test]

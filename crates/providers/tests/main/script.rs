@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use polis_domain::Finish;
-use polis_ports::{Delta, DeltaStream, Model, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest};
 
 /// What the model does with one request.
 pub(crate) enum Part {
@@ -45,8 +45,8 @@ impl Model for Script {
         }
     }
 
-    fn window(&self, _model: &str) -> Option<u64> {
-        Some(2_048)
+    fn description(&self, _model: &str) -> ModelDescription {
+        ModelDescription::of_window(Some(2_048))
     }
 }
 
