@@ -4,6 +4,7 @@
 mod answer_rules;
 mod conversation;
 mod media;
+mod memory;
 mod past_steps;
 mod properties;
 mod reviewer;

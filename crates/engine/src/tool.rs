@@ -17,6 +17,11 @@ pub trait TurnTool: Send + Sync + 'static {
     /// The description for models.
     fn spec(&self) -> ToolSpec;
 
+    /// Whether it only reads: it has no effects, so a second run takes its result from the log and does not run it.
+    fn is_query(&self) -> bool {
+        false
+    }
+
     /// Runs the tool. A failure is an error result.
     fn call(&self, turn: &mut Turn, arguments: &str) -> impl Future<Output = CallResult> + Send;
 }
@@ -26,12 +31,17 @@ type Results<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
 /// [`TurnTool`] behind a pointer.
 pub(crate) trait AnyTurnTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
+    fn is_query(&self) -> bool;
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a>;
 }
 
 impl<T: TurnTool> AnyTurnTool for T {
     fn spec(&self) -> ToolSpec {
         TurnTool::spec(self)
+    }
+
+    fn is_query(&self) -> bool {
+        TurnTool::is_query(self)
     }
 
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a> {
