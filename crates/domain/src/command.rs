@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, ConversationChange, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId,
-    Limits, MemoryCommand, MemoryId, Message, MessagePatch, Meta, MetaPath, NewConversation, NewMemory, Org, Outcome, PersonId, Phase, Plan, Request, Role, RoleId,
-    Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Limits, MemoryCommand, MemoryId, Message, MessagePatch, Meta, MetaPath, NewConversation, NewMemory, Org, Outcome, PersonId,
+    Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A request to change the society. [`crate::decide`] turns it into events or refuses it.

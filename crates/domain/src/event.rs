@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, BudgetScope, Budgets, ConversationChange, ConversationSettings, Effect, EffectId,
-    Envelope, Failure, Inquiry, InquiryId, Level, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase,
-    Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Envelope, Failure, Inquiry, InquiryId, Level, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome,
+    PersonId, Phase, Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp,
+    TurnId,
 };
 
 /// An event with its position, time and thread.

@@ -227,7 +227,8 @@ impl Memories {
         let first_role = MemoryScope::Role { person: person.clone(), role: "".into() };
         let roles = self.kept.range(first_role..).map(|(scope, _)| scope);
         let theirs = roles.take_while(|scope| scope.person() == Some(person)).cloned();
-        let scopes: Vec<_> = [MemoryScope::Person(person.clone())].into_iter().chain(theirs).chain([MemoryScope::Society]).collect();
+        let scopes: Vec<_> =
+            [MemoryScope::Person(person.clone())].into_iter().chain(theirs).chain([MemoryScope::Society]).collect();
         scopes.into_iter().filter_map(|scope| self.kept.get(&scope)).flat_map(BTreeMap::values)
     }
 

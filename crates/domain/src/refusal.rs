@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MemoryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{
+    AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MemoryId, MessageId, RoleId, TaskId, ThreadId, TurnId,
+};
 
 /// Why a command was refused. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Cause, Conversation, Conversations, Digest, Effect,
-    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, Memories, MetaPath, OpenInquiry, Origin, PersonId, Phase,
-    ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
+    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, Memories, MetaPath, OpenInquiry, Origin, PersonId,
+    Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
     Timestamp, Trails, TurnId, Wanted,
 };
 

@@ -64,14 +64,12 @@ fn a_person_finds_their_own_memories_and_those_of_the_society() {
     ] {
         society.command(Command::ChangeMemories { change: MemoryCommand::Keep(new) }, NOON).unwrap();
     }
-    let of = |person: &str| {
-        society.spine.memories.of_person(&person.into()).map(|memory| memory.id.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!((of("ann"), of("bob"), of("cat")), (
-        ["a", "c", "d"].map(String::from).to_vec(),
-        ["b", "e", "d"].map(String::from).to_vec(),
-        vec!["d".to_owned()],
-    ));
+    let of =
+        |person: &str| society.spine.memories.of_person(&person.into()).map(|memory| memory.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(
+        (of("ann"), of("bob"), of("cat")),
+        (["a", "c", "d"].map(String::from).to_vec(), ["b", "e", "d"].map(String::from).to_vec(), vec!["d".to_owned()],)
+    );
     let edit = MemoryCommand::Edit { id: "a".into(), text: "9".into(), bytes: 3 };
     assert_eq!(society.command(by("bob", edit), NOON).unwrap_err(), Refusal::UnknownMemory("a".into()));
     let erase = MemoryCommand::Erase { ids: vec!["a".into()] };

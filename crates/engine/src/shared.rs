@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, SocietyId, Spine, ThreadId, TurnId};
-use polis_ports::{Artifacts, Clock, Embedder, Live, Log, LogError, MemoryTexts, Model, NoArtifacts, NoMemoryTexts, ThreadRange, Toolbox};
+use polis_ports::{
+    Artifacts, Clock, Embedder, Live, Log, LogError, MemoryTexts, Model, NoArtifacts, NoMemoryTexts, ThreadRange, Toolbox,
+};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 

@@ -27,9 +27,7 @@ pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
-pub use memory::{
-    Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText,
-};
+pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
 };

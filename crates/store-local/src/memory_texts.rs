@@ -45,7 +45,8 @@ impl LocalMemoryTexts {
             }
             VERSION => {}
             newer => {
-                let message = format!("{FILE} was written by a newer polis (tables {newer}; this one knows {VERSION}). Use that polis");
+                let message =
+                    format!("{FILE} was written by a newer polis (tables {newer}; this one knows {VERSION}). Use that polis");
                 return Err(LogError::TooNew(message));
             }
         }

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{MemoryTextId, Usage};
-use polis_ports::{
-    Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, ModelError, StoredText,
-};
+use polis_ports::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, ModelError, StoredText};
 
 /// Keeps texts as long as it lives. Clones are the same one.
 #[derive(Debug, Clone, Default)]

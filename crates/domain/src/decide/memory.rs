@@ -4,8 +4,8 @@
 use super::draft::Draft;
 use crate::spine::Turn;
 use crate::{
-    EffectId, Event, MAX_MEMORY_BYTES, Memory, MemoryChange, MemoryCommand, MemoryId, MemoryScope, NewMemory, PersonId, Refusal,
-    ThreadId,
+    EffectId, Event, MAX_MEMORY_BYTES, Memory, MemoryChange, MemoryCommand, MemoryId, MemoryScope, NewMemory, PersonId,
+    Refusal, ThreadId,
 };
 
 pub(super) fn change(draft: &mut Draft<'_>, command: MemoryCommand) -> Result<(), Refusal> {

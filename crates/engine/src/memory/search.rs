@@ -53,9 +53,8 @@ pub(crate) async fn search(
         bill.book(shared, embedder.model(), agent).await;
     }
     let order = rank::merged(&rankings);
-    let found = order.into_iter().map(|index| {
-        FoundMemory { memory: memories[index].clone(), text: Some(stored[index].text.clone()) }
-    });
+    let found =
+        order.into_iter().map(|index| FoundMemory { memory: memories[index].clone(), text: Some(stored[index].text.clone()) });
     Ok(Searched { found: found.collect(), note })
 }
 

@@ -1,7 +1,8 @@
 //! Memories as a person handles them: their own, and those of the society.
 
 use polis_domain::{
-    Command, Event, Memory, MemoryChange, MemoryCommand, MemoryId, MemoryScope, MemoryTextId, NewMemory, Refusal, Visibility, unique_id,
+    Command, Event, Memory, MemoryChange, MemoryCommand, MemoryId, MemoryScope, MemoryTextId, NewMemory, Refusal, Visibility,
+    unique_id,
 };
 
 use super::{FoundMemory, failure, remove_erased, search};

@@ -79,7 +79,8 @@ impl Turn {
     /// comes from.
     pub(super) async fn show_memories(&self, request: &mut ModelRequest) {
         let agent = self.agent().clone();
-        let see = move |spine: &Spine| spine.memories_for(&agent).into_iter().map(|memory| memory.text.clone()).collect::<Vec<_>>();
+        let see =
+            move |spine: &Spine| spine.memories_for(&agent).into_iter().map(|memory| memory.text.clone()).collect::<Vec<_>>();
         let seen = self.look(see).await.unwrap_or_default();
         let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
         let wanted = wanted.filter(|key| seen.contains(key)).collect();
