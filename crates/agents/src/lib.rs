@@ -4,6 +4,7 @@ mod a2a_agent;
 mod answer_check;
 mod conversation;
 mod converse;
+pub mod memory;
 mod plan;
 pub mod role;
 mod role_file;

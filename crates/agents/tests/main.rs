@@ -5,6 +5,7 @@ mod answer_rules;
 mod conversation;
 mod find_tools;
 mod media;
+mod memory;
 mod past_steps;
 mod properties;
 mod reviewer;

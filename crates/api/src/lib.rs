@@ -15,6 +15,7 @@ mod health;
 #[cfg(feature = "local")]
 pub mod local;
 mod log;
+mod memories;
 mod messages;
 mod models;
 mod operations;
@@ -45,6 +46,7 @@ pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]
 pub use local::Local;
 pub use log::{LogPage, LogPaging};
+pub use memories::{ChangedMemory, EditMemory, EraseMemory, KeepMemory, Memories, MemoryFilter, MemoryRecord};
 pub use messages::{Direction, MessagePaging, Messages, UserMessage, UserMessageKind};
 pub use models::{ModelVendor, Models, Spending, UsageReport};
 pub use operations::Api;

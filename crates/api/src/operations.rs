@@ -1,16 +1,16 @@
 //! The operations as one trait: a society in this process and one behind HTTP are called alike.
 
 use async_trait::async_trait;
-use polis_domain::{AgentId, Artifact, ArtifactId, Org, TaskId, Thread, ThreadId};
+use polis_domain::{AgentId, Artifact, ArtifactId, MemoryId, Org, TaskId, Thread, ThreadId};
 use serde_json::Value;
 
 use crate::{
     Accepted, Acted, AgentDetail, Agents, ApiError, Approvals, ArtifactName, ArtifactPaging, Artifacts, BeginSociety,
-    BegunSociety, Cancel, Cancelled, ChangeConversation, ComponentAction, Compress, Compressing, Content, Conversation,
-    ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Fork, Health, ImportRequest, Imported, LogPage,
-    LogPaging, MadeSociety, MessagePaging, Messages, Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind,
-    Roles, Send, SocietyList, StartConversation, Submit, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools,
-    UsageReport, Version,
+    BegunSociety, Cancel, Cancelled, ChangeConversation, ChangedMemory, ComponentAction, Compress, Compressing, Content,
+    Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, EditMemory, Fork, Health,
+    ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories, MemoryFilter, MessagePaging, Messages,
+    Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList, StartConversation, Submit,
+    TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport, Version,
 };
 
 /// The operations of a society.
@@ -108,6 +108,18 @@ pub trait Api: Sync {
 
     /// Stores a content, for a message to name.
     async fn store_artifact(&self, name: ArtifactName, media_type: &str, content: Content) -> Result<Artifact, ApiError>;
+
+    /// The memories of the caller and of the society: newest first, or best first if words are searched.
+    async fn memories(&self, filter: MemoryFilter) -> Result<Memories, ApiError>;
+
+    /// Stores a memory for the caller, or for the society.
+    async fn keep_memory(&self, request: KeepMemory) -> Result<ChangedMemory, ApiError>;
+
+    /// Gives a memory another text.
+    async fn edit_memory(&self, id: &MemoryId, request: EditMemory) -> Result<ChangedMemory, ApiError>;
+
+    /// Erases a memory and its text.
+    async fn erase_memory(&self, id: &MemoryId) -> Result<ChangedMemory, ApiError>;
 
     /// The available models.
     async fn models(&self) -> Result<Models, ApiError>;

@@ -46,6 +46,8 @@ async fn live(dir: PathBuf) -> anyhow::Result<()> {
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
+        memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+        embedder: None,
     };
     let society = Society::open(name(), ports, cast(), options()).await?;
     for program in programs() {
@@ -97,6 +99,8 @@ async fn wait_deep(dir: &Path) -> anyhow::Result<()> {
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(LocalArtifacts::open(&dir.join("data"), ArtifactLimits::default())?),
+        memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+        embedder: None,
     };
     let society = Society::open("main".into(), ports, cast(), options()).await?;
     let marks = Program(vec![Op::Call(vec![("mark".to_owned(), r#"{"text":"planned"}"#.to_owned())])]);

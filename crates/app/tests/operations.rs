@@ -37,6 +37,8 @@ impl Both {
             live: Arc::new(LocalLive::remembering()),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(MemoryArtifacts::limited(1 << 20)),
+            memory_texts: Arc::new(polis_testkit::InMemoryTexts::default()),
+            embedder: None,
         };
         let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use polis_api::*;
-use polis_domain::{AgentId, Artifact, ArtifactId, Org, TaskId, Thread, ThreadId};
+use polis_domain::{AgentId, Artifact, ArtifactId, MemoryId, Org, TaskId, Thread, ThreadId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -172,6 +172,22 @@ impl Api for Client {
             body.extend_from_slice(&chunk.map_err(broken)?);
         }
         Ok(read(self.call(&with_query("/api/artifacts", &name)?, Some((media_type, body))).await?).await?)
+    }
+
+    async fn memories(&self, filter: MemoryFilter) -> Result<Memories, ApiError> {
+        self.query("/api/memories", &filter).await
+    }
+
+    async fn keep_memory(&self, request: KeepMemory) -> Result<ChangedMemory, ApiError> {
+        self.post("/api/memories", &request).await
+    }
+
+    async fn edit_memory(&self, id: &MemoryId, request: EditMemory) -> Result<ChangedMemory, ApiError> {
+        self.post(&path("memories", id.as_str(), ""), &request).await
+    }
+
+    async fn erase_memory(&self, id: &MemoryId) -> Result<ChangedMemory, ApiError> {
+        self.post(&path("memories", id.as_str(), "/erase"), &EraseMemory {}).await
     }
 
     async fn models(&self) -> Result<Models, ApiError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::{
     AgentId, Answer, Attempt, Budgets, Children, ConversationChange, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId,
-    Limits, Message, MessagePatch, Meta, MetaPath, NewConversation, Org, Outcome, PersonId, Phase, Plan, Request, Role, RoleId,
-    Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Limits, MemoryCommand, MemoryId, Message, MessagePatch, Meta, MetaPath, NewConversation, NewMemory, Org, Outcome, PersonId,
+    Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// A request to change the society. [`crate::decide`] turns it into events or refuses it.
@@ -104,6 +104,11 @@ pub enum Command {
         agent: AgentId,
         /// What changes.
         change: ConversationChange,
+    },
+    /// Change memories, from outside any turn.
+    ChangeMemories {
+        /// What changes.
+        change: MemoryCommand,
     },
     /// Deliver a message from outside.
     Send {
@@ -362,5 +367,15 @@ pub enum Act {
         agent: AgentId,
         /// The role of the new agent.
         role: RoleId,
+    },
+    /// Store a memory whose text is in the store.
+    KeepMemory {
+        /// The memory.
+        memory: NewMemory,
+    },
+    /// Erase a memory that the agent sees.
+    EraseMemory {
+        /// The memory.
+        id: MemoryId,
     },
 }

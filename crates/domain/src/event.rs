@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, Allowed, Answer, Behaviour, BudgetScope, Budgets, ConversationChange, ConversationSettings, Effect, EffectId,
-    Envelope, Failure, Inquiry, InquiryId, Level, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase,
-    Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    Envelope, Failure, Inquiry, InquiryId, Level, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome,
+    PersonId, Phase, Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp,
+    TurnId,
 };
 
 /// An event with its position, time and thread.
@@ -137,6 +138,14 @@ pub enum Event {
         agent: AgentId,
         /// What changed.
         change: ConversationChange,
+    },
+    /// Memories changed.
+    MemoryChanged {
+        /// What changed.
+        change: MemoryChange,
+        /// The effect that changed it; none when a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<EffectId>,
     },
     /// An agent is to be terminated: it accepts nothing new, finishes its inbox, and then terminates.
     AgentDismissed {
@@ -580,6 +589,8 @@ pub struct Limits {
     pub messages_per_pair: u32,
     /// Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it.
     pub turns_per_task: u32,
+    /// Most memories of one scope.
+    pub memories: usize,
 }
 
 impl Default for Limits {
@@ -599,6 +610,7 @@ impl Default for Limits {
             hops: 16,
             messages_per_pair: 10,
             turns_per_task: 1_000,
+            memories: 1_000,
         }
     }
 }
@@ -629,6 +641,7 @@ impl Event {
             | Self::ThreadLinked { by, .. } => Some(*by),
             Self::RoleCreated { by, .. }
             | Self::AgentSpawned { by, .. }
+            | Self::MemoryChanged { by, .. }
             | Self::MessageSent { by, .. }
             | Self::ContextRestored { by, .. } => *by,
             Self::SocietyFounded { .. }

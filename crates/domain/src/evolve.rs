@@ -1,6 +1,7 @@
 //! How an event changes the spine. It never fails: what is in the log has happened.
 
 mod agents;
+mod memory;
 
 use std::sync::Arc;
 
@@ -59,6 +60,7 @@ impl Spine {
             Event::AgentSpawned { agent, role, parent, by } => self.spawn(agent, role, parent.as_ref(), *by, recorded),
             Event::ConversationStarted { .. } => self.start_conversation(recorded),
             Event::ConversationChanged { agent, change } => self.change_conversation(agent, change),
+            Event::MemoryChanged { change, .. } => self.change_memories(change),
             Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
                 let (caller, reason) = (caller.clone(), reason.clone());
                 if let Some(agent) = self.agents.get_mut(agent) {

@@ -113,6 +113,10 @@ text_ids! {
     Behaviour,
     /// Names a person.
     PersonId,
+    /// Names a memory.
+    MemoryId,
+    /// Names a text of a memory in the store; not used again for another text.
+    MemoryTextId,
 }
 
 impl AgentId {

@@ -22,6 +22,7 @@ mod id;
 mod inbox;
 mod inquiry;
 pub mod iso;
+mod memory;
 mod meta;
 mod model_settings;
 mod one_or_many;
@@ -69,11 +70,12 @@ pub use flow::{Flow, Trail, Trails, names};
 pub use grant::{Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
 pub use id::{
-    AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MessageId, PersonId, RoleId, Seq, SocietyId, TaskId,
-    ThreadId, Timestamp, TurnId, mix, unique, unique_id,
+    AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MemoryId, MemoryTextId, MessageId, PersonId, RoleId, Seq,
+    SocietyId, TaskId, ThreadId, Timestamp, TurnId, mix, unique, unique_id,
 };
 pub use inbox::{Cause, Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
+pub use memory::{MAX_MEMORY_BYTES, Memories, Memory, MemoryChange, MemoryCommand, MemoryScope, MemoryScopeKind, NewMemory};
 pub use meta::{Meta, value_weight};
 pub use model_settings::{BadSetting, CacheMode, Effort, ModelSettings, ToolChoice};
 pub use org::{Role, RoleLimits};

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MessageId, RoleId, TaskId, ThreadId, TurnId};
+use crate::{
+    AgentId, BadOrg, Counted, DoneRequest, EffectId, Failure, InquiryId, MemoryId, MessageId, RoleId, TaskId, ThreadId, TurnId,
+};
 
 /// Why a command was refused. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +30,15 @@ pub enum Refusal {
     /// There is no such conversation.
     #[error("there is no conversation `{0}`; GET /api/conversations or `polis conversations` lists them")]
     UnknownConversation(AgentId),
+    /// There is no such memory.
+    #[error("there is no memory `{0}`; GET /api/memories or `polis memory list` lists them")]
+    UnknownMemory(MemoryId),
+    /// The scope has as many memories as it may have.
+    #[error("no more can be remembered here: {limit} memories are allowed; edit one that exists, or erase some")]
+    TooManyMemories {
+        /// How many there may be.
+        limit: usize,
+    },
     /// The agent is being terminated or was terminated.
     #[error("`{0}` is being terminated and accepts nothing more")]
     Terminating(AgentId),
@@ -246,6 +257,8 @@ impl Refusal {
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownConversation(_) => "unknown_conversation",
+            Self::UnknownMemory(_) => "unknown_memory",
+            Self::TooManyMemories { .. } => "too_many_memories",
             Self::Terminating(_) => "leaving",
             Self::NotYourChild(_) => "not_your_child",
             Self::BadOrg(_) => "bad_org",

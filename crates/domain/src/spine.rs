@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::id::names;
 use crate::{
     Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Cause, Conversation, Conversations, Digest, Effect,
-    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, MetaPath, OpenInquiry, Origin, PersonId, Phase,
-    ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
+    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, Memories, MetaPath, OpenInquiry, Origin, PersonId,
+    Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
     Timestamp, Trails, TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 15;
+pub const SPINE_VERSION: u32 = 16;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -69,6 +69,8 @@ pub struct Spine {
     pub requests: Requests,
     /// The artifacts that the log names.
     pub artifacts: Catalogue,
+    /// What agents remember across conversations.
+    pub memories: Memories,
     /// The open questions of running calls.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
     /// The newest dead-lettered messages, newest last.

@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::Event;
 
 /// The version that this code writes. Raise it, and add a step, with every change of the event format.
-pub const EVENT_VERSION: u32 = 5;
+pub const EVENT_VERSION: u32 = 6;
 
 /// One step per version: the first turns a body of version 1 into one of version 2, and so on.
-const STEPS: &[fn(Value) -> Value] = &[to_version_2, to_version_3, to_version_4, to_version_5];
+const STEPS: &[fn(Value) -> Value] = &[to_version_2, to_version_3, to_version_4, to_version_5, to_version_6];
 
 /// Why a stored event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +42,11 @@ fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Resul
     let old: Value = serde_json::from_slice(body)?;
     let new = steps.iter().skip(version as usize - 1).fold(old, |body, step| step(body));
     Ok(serde_json::from_value(new)?)
+}
+
+/// Version 6 added memories.
+fn to_version_6(body: Value) -> Value {
+    body
 }
 
 /// Version 5 added model settings to roles and conversations.

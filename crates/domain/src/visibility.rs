@@ -88,6 +88,7 @@ impl Spine {
             | Event::MessagesTaken { agent, .. }
             | Event::MessageDeadLettered { agent, .. }
             | Event::ThreadOpened { agent, .. } => self.person(agent),
+            Event::MemoryChanged { change, .. } => change.person(self),
             Event::ToolAllowed { allowed } => allowed.person.as_ref(),
             event => match (event.envelope(), &recorded.thread) {
                 (Some(envelope), _) => about(envelope),

@@ -64,6 +64,17 @@ impl Books {
                 law!(used_up, "a person is asked although something is left everywhere");
             }
             Event::EffectRetried { id, spent, .. } => self.book(*id, *spent),
+            Event::MemoryChanged { change: MemoryChange::Embedded { agent, spent, .. }, .. } => {
+                add(&mut self.spent, &BudgetScope::Society, *spent);
+                let mut above = agent.clone();
+                if let Some((role, _)) = above.as_ref().and_then(|agent| self.members.get(agent)) {
+                    add(&mut self.spent, &BudgetScope::Role(role.clone()), *spent);
+                }
+                while let Some(agent) = above {
+                    add(&mut self.spent, &BudgetScope::Agent(agent.clone()), *spent);
+                    above = self.members.get(&agent).and_then(|(_, parent)| parent.clone());
+                }
+            }
             Event::CallInquired { id, inquiry: Inquiry::Model { reserve, .. }, .. } => {
                 let scopes = self.scopes(id.turn);
                 for scope in &scopes {

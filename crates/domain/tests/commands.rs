@@ -35,6 +35,7 @@ pub(crate) enum CommandKind {
     Answer,
     Crash,
     Revive,
+    Memory,
 }
 
 pub(crate) fn commands() -> impl Strategy<Value = CommandKind> {
@@ -62,6 +63,7 @@ pub(crate) fn commands() -> impl Strategy<Value = CommandKind> {
         6 => Just(CommandKind::Answer),
         4 => Just(CommandKind::Crash),
         4 => Just(CommandKind::Revive),
+        4 => Just(CommandKind::Memory),
     ]
 }
 
@@ -76,6 +78,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
         children: 2,
         agents: 5,
         spawns_a_minute: 2,
+        memories: 1,
         ..Limits::default()
     };
     let patient = Limits { hops: 1, messages_per_pair: 1, turns_per_task: 5, ..Limits::default() };
@@ -93,6 +96,10 @@ pub(crate) struct Chooser<'a> {
 impl<'a> Chooser<'a> {
     pub(crate) fn new(spine: &'a Spine, now: Timestamp, seed: u64) -> Self {
         Self { spine, now, seed, rolls: 0 }
+    }
+
+    pub(crate) fn spine(&self) -> &'a Spine {
+        self.spine
     }
 
     /// A turn that was told of some of its waits.
@@ -140,6 +147,7 @@ impl<'a> Chooser<'a> {
             CommandKind::Nonsense => Some(self.nonsense()),
             CommandKind::Inquire => self.inquire(),
             CommandKind::Answer => self.answer(),
+            CommandKind::Memory => Some(self.change_memories()),
         };
         let command = command.unwrap_or_else(|| self.submit());
         let command = if self.one_in(8) { self.with_key(command) } else { command };
@@ -450,6 +458,8 @@ impl<'a> Chooser<'a> {
         let length = lengths.get(&thread).copied().unwrap_or_default();
         let index = if self.one_in(25) { length } else { self.roll(length.max(1) as usize) as u32 };
         match self.roll(23) {
+            18 if self.one_in(2) => Act::KeepMemory { memory: self.new_memory(&turn.agent) },
+            18 if self.one_in(3) => Act::EraseMemory { id: self.memory_id() },
             16 => {
                 let summaries = vec![self.text()];
                 Act::CompressContext { thread, from: index + u32::from(self.one_in(2)), summaries }

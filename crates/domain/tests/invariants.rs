@@ -464,6 +464,7 @@ fn is_act(event: &Event) -> bool {
         | Event::ThreadLinked { .. }
         | Event::MessageSent { .. }
         | Event::RoleCreated { .. }
+        | Event::MemoryChanged { .. }
         | Event::AgentSpawned { .. } => true,
         Event::SocietyFounded { .. }
         | Event::SocietyForked { .. }

@@ -17,6 +17,7 @@ mod forks;
 mod inquiries;
 mod invariants;
 mod laws;
+mod memory;
 mod messages;
 mod org;
 mod phases;

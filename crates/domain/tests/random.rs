@@ -47,6 +47,15 @@ fn names(event: &Event) -> Vec<String> {
         Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.is_some() => {
             vec![name, "answeredFromLog".to_owned()]
         }
+        Event::MemoryChanged { change, .. } => {
+            let kind = match change {
+                MemoryChange::Kept { .. } => "kept",
+                MemoryChange::Erased { .. } => "erased",
+                MemoryChange::TextsRemoved { .. } => "textsRemoved",
+                MemoryChange::Embedded { .. } => "embedded",
+            };
+            vec![name, kind.to_owned()]
+        }
         Event::MessageDeadLettered { crashed, .. } => {
             vec![name, if *crashed { "crashedLetter" } else { "failedLetter" }.to_owned()]
         }
@@ -90,6 +99,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
         "turnCrashed turnRevived messageDeadLettered crashedLetter failedLetter noticeToAgent noticeToTop noticeToPerson",
         "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone conversationStarted conversationChanged",
+        "memoryChanged kept erased textsRemoved embedded",
     ];
     let refusals = [
         "already_founded to_user unknown_agent unknown_role name_taken bad_name unknown_task turn_not_open not_parked not_open",
@@ -98,6 +108,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "bad_answer budget_exhausted",
         "too_many_hops message_loop too_many_turns same_role done_before key_reused",
         "leaving not_your_child has_children root_stays no_parent unknown_conversation too_many_agents nothing_to_compress nothing_to_restore",
+        "unknown_memory too_many_memories",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);
     let missing: Vec<_> = expected.filter(|name| !seen.borrow().contains(*name) && *name != "societyFounded").collect();

@@ -587,6 +587,7 @@ fn turn_of(command: &Command) -> Option<TurnId> {
         | Command::RestoreContext { .. }
         | Command::StartConversation { .. }
         | Command::ChangeConversation { .. }
+        | Command::ChangeMemories { .. }
         | Command::Send { .. }
         | Command::Resolve { .. }
         | Command::Expire { .. }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, SocietyId, Spine, ThreadId, TurnId};
-use polis_ports::{Artifacts, Clock, Live, Log, LogError, Model, NoArtifacts, ThreadRange, Toolbox};
+use polis_ports::{
+    Artifacts, Clock, Embedder, Live, Log, LogError, MemoryTexts, Model, NoArtifacts, NoMemoryTexts, ThreadRange, Toolbox,
+};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,6 +35,10 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Stores contents that are too long for the log.
     pub artifacts: Arc<dyn Artifacts>,
+    /// Stores the texts of memories.
+    pub memory_texts: Arc<dyn MemoryTexts>,
+    /// Makes vectors of texts, so that memories are found by meaning too.
+    pub embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Ports {
@@ -45,6 +51,8 @@ impl Ports {
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(NoArtifacts),
+            memory_texts: Arc::new(NoMemoryTexts),
+            embedder: None,
         }
     }
 

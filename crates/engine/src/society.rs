@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::actor::{Actor, Standby};
 use crate::fold::{fold, fold_through};
 use crate::listing::{Viewer, VisibleArtifacts};
+use crate::memory::remove_erased;
 use crate::own_thread::run_on_own_thread;
 use crate::person_log::PersonLog;
 use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
@@ -150,6 +151,9 @@ impl Society {
             tokio::spawn(life);
         }
         open.await.unwrap_or_else(|_| Err(LogError::Failed("the society ended while it was opened".into())))?;
+        // A process may have ended between the erasure of a memory and the removal of its text. What cannot be removed now is
+        // removed with the next erasure or at the next opening.
+        let _ = remove_erased(&shared).await;
         Ok(Self::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }))
     }
 
@@ -534,6 +538,10 @@ impl Society {
 
     pub(crate) fn approvers(&self) -> &[PersonId] {
         &self.handle.shared.approvers
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.handle.shared
     }
 
     pub(crate) fn ports(&self) -> &Ports {

@@ -22,6 +22,11 @@ pub trait TurnTool: Send + Sync + 'static {
         false
     }
 
+    /// Whether it only reads: it has no effects, so a second run takes its result from the log and does not run it.
+    fn is_query(&self) -> bool {
+        false
+    }
+
     /// Runs the tool. A failure is an error result.
     fn call(&self, turn: &mut Turn, arguments: &str) -> impl Future<Output = CallResult> + Send;
 }
@@ -32,6 +37,7 @@ type Results<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
 pub(crate) trait AnyTurnTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
     fn is_deferred(&self) -> bool;
+    fn is_query(&self) -> bool;
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a>;
 }
 
@@ -42,6 +48,10 @@ impl<T: TurnTool> AnyTurnTool for T {
 
     fn is_deferred(&self) -> bool {
         TurnTool::is_deferred(self)
+    }
+
+    fn is_query(&self) -> bool {
+        TurnTool::is_query(self)
     }
 
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a> {

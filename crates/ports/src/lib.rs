@@ -1,7 +1,8 @@
 //! The ports: what Polis needs from the world, as small object-safe traits. Each has a real implementation and one in testkit.
 //!
 //! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells
-//! the time, [`Artifacts`] stores contents that are too long for the log. [`Host`] and [`Listing`] go the other way: the
+//! the time, [`Artifacts`] stores contents that are too long for the log, [`MemoryTexts`] those that can be erased, and
+//! [`Embedder`] makes vectors of them. [`Host`] and [`Listing`] go the other way: the
 //! engine implements them for running tool calls. Nothing here contains a rule of the domain or names a vendor, a database or
 //! a protocol.
 
@@ -13,6 +14,7 @@ mod host;
 mod live;
 mod log;
 mod media;
+mod memory;
 mod model;
 mod schema;
 mod toolbox;
@@ -25,6 +27,7 @@ pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
 pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
+pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText};
 pub use model::{
     ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
 };

@@ -25,6 +25,7 @@ mod idempotency;
 mod listener;
 mod live;
 mod mcp;
+mod memories;
 mod metrics;
 mod node;
 mod openai;

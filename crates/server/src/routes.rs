@@ -16,8 +16,8 @@ use crate::problem::Problem;
 use crate::route_doc::RouteDoc;
 use crate::state::SocietyState;
 use crate::{
-    a2a, agui, artifacts, components, conversations, events, live, mcp, metrics, node, openai, openapi, organisation, page,
-    requests, sandbox, societies, views,
+    a2a, agui, artifacts, components, conversations, events, live, mcp, memories, metrics, node, openai, openapi, organisation,
+    page, requests, sandbox, societies, views,
 };
 
 /// Who may come in.
@@ -97,6 +97,24 @@ const CONVERSE: Problems = &[
     (404, "unknown_role"),
     (409, "name_taken"),
 ];
+const MEMORIES: Problems = &[(503, "memory_failed"), (503, "memory_off")];
+const KEEP_MEMORY: Problems = &[
+    (400, "empty_text"),
+    (409, "policy_denied"),
+    (409, "too_many_memories"),
+    (413, "text_too_long"),
+    (503, "memory_failed"),
+    (503, "memory_off"),
+];
+const EDIT_MEMORY: Problems = &[
+    (400, "empty_text"),
+    (404, "unknown_memory"),
+    (409, "policy_denied"),
+    (413, "text_too_long"),
+    (503, "memory_failed"),
+    (503, "memory_off"),
+];
+const ERASE_MEMORY: Problems = &[(404, "unknown_memory"), (409, "policy_denied"), (503, "memory_failed"), (503, "memory_off")];
 const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
@@ -196,6 +214,14 @@ const ROUTES: &[Route] = &[
             doc: RouteDoc::new("Renames, pins or archives a conversation, or changes its model, strategy or model settings.").takes::<polis_api::ChangeConversation>().gives::<polis_api::Conversation>().once().fails(&[(400, "bad_model"), (400, "bad_name"), (400, "bad_setting"), (404, "unknown_conversation")]) },
     Route { method: Method::POST, path: "/api/conversations/{id}/delete", gate: SEND, handler: || post(conversations::delete),
             doc: RouteDoc::new("Deletes a conversation: its agent is terminated with all below it. The log keeps what was said.").takes::<polis_api::DeleteConversation>().gives::<polis_api::Deleted>().once().fails(&[(404, "unknown_conversation"), (409, "leaving"), (409, "root_stays")]) },
+    Route { method: Method::GET, path: "/api/memories", gate: READ, handler: || get(memories::list),
+            doc: RouteDoc::new("What agents remember for the caller and for the society: newest first, or best first if words are searched.").asks::<polis_api::MemoryFilter>().gives::<polis_api::Memories>().fails(MEMORIES) },
+    Route { method: Method::POST, path: "/api/memories", gate: SEND, handler: || post(memories::keep),
+            doc: RouteDoc::new("Stores a memory for the caller, or for the society.").takes::<polis_api::KeepMemory>().gives::<polis_api::ChangedMemory>().once().fails(KEEP_MEMORY) },
+    Route { method: Method::POST, path: "/api/memories/{id}", gate: SEND, handler: || post(memories::edit),
+            doc: RouteDoc::new("Gives a memory another text. The old text is erased.").takes::<polis_api::EditMemory>().gives::<polis_api::ChangedMemory>().once().fails(EDIT_MEMORY) },
+    Route { method: Method::POST, path: "/api/memories/{id}/erase", gate: SEND, handler: || post(memories::erase),
+            doc: RouteDoc::new("Erases a memory and its text.").takes::<polis_api::EraseMemory>().gives::<polis_api::ChangedMemory>().once().fails(ERASE_MEMORY) },
     Route { method: Method::POST, path: "/api/send", gate: SEND, handler: || post(requests::send),
             doc: RouteDoc::new("Sends a message to an agent, within a request or as a new one.").takes::<polis_api::Send>().gives::<Accepted>().once().fails(MESSAGE) },
     Route { method: Method::GET, path: "/api/messages/{taskId}", gate: READ, handler: || get(requests::messages),

@@ -125,6 +125,7 @@ struct Anns {
     turns: Vec<String>,
     approvals: Vec<String>,
     artifacts: Vec<String>,
+    memories: Vec<String>,
     responses: Vec<String>,
 }
 
@@ -181,19 +182,22 @@ impl Anns {
         agents.dedup();
         let mut artifacts = list(&ann.get("/api/artifacts").await["artifacts"], "id");
         artifacts.push(text(&upload, "id"));
+        ann.post("/api/memories", json!({ "text": format!("{SECRET} remembered") })).await;
+        let memories = list(&ann.get("/api/memories?search=remembered").await["memories"], "id");
+        assert_eq!(memories.len(), 1);
         let approvals = list(&ann.get("/api/approvals").await["approvals"], "id");
         assert!(
             approvals.len() == 1 && agents.len() >= 8 && tasks.len() >= 6 && artifacts.len() >= 2,
             "{agents:?} {tasks:?} {artifacts:?}"
         );
-        Self { agents, tasks, turns: turns.collect(), approvals, artifacts, responses: vec![text(&response, "id")] }
+        Self { agents, tasks, turns: turns.collect(), approvals, artifacts, memories, responses: vec![text(&response, "id")] }
     }
 
     fn all(&self) -> impl Iterator<Item = &String> {
-        let Self { agents, tasks, turns: _, approvals, artifacts, responses } = self;
+        let Self { agents, tasks, turns: _, approvals, artifacts, memories, responses } = self;
         // A turn is a number, and so may be anything; names that clients choose may be chosen by others too.
         let is_drawn = |name: &&String| !["anns-thread", "anns-context"].contains(&name.as_str());
-        agents.iter().chain(tasks).chain(approvals).chain(artifacts).chain(responses).filter(is_drawn)
+        agents.iter().chain(tasks).chain(approvals).chain(artifacts).chain(memories).chain(responses).filter(is_drawn)
     }
 
     /// Everything of hers that a route can be asked for: targets and bodies.
@@ -221,6 +225,10 @@ impl Anns {
             }
             ("GET", "/api/plans") => with(&["", &format!("?taskId={task}")]),
             ("GET", "/api/conversations") => with(&["", "?search=secret", "?archived=true"]),
+            ("GET", "/api/memories") => with(&["", "?search=secret", "?search=remembered"]),
+            ("POST", "/api/memories") => bodies(vec![json!({ "text": BOBS }), json!({ "text": BOBS, "forSociety": true })]),
+            ("POST", "/api/memories/{id}") => at(&self.memories, json!({ "text": BOBS })),
+            ("POST", "/api/memories/{id}/erase") => at(&self.memories, json!({})),
             ("GET", "/api/log") => with(&["?after=0", "?after=3&limit=1"]),
             ("GET", "/api/views/organisation") => with(&["", "?at=30"]),
             ("GET", "/api/views/requests" | "/api/views/trace") => with(&["", "?find=secret"]),

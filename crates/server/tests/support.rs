@@ -128,6 +128,8 @@ impl Rig {
             live: live.clone(),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(artifacts.clone()),
+            memory_texts: Arc::new(polis_testkit::InMemoryTexts::default()),
+            embedder: None,
         };
         let society = Society::open(society(), ports, cast, options).await.unwrap();
         let access = Access { token: Token::new(TOKEN), insecure_listen: false };

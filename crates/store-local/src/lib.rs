@@ -17,6 +17,7 @@
 //! | `polis.db` and its `-wal` and `-shm` | the events, in SQLite (WAL, `synchronous=FULL`) |
 //! | `witness` | the last acknowledged commit and checksums of the indexes, so that a loss is noticed (`last_ack.rs`) |
 //! | `artifacts/ab/cdef…` | artifacts by their SHA-256; `artifacts/drafts/` has those that are being written |
+//! | `memory.db` | the texts of memories, and their embeddings (`memory_texts.rs`) |
 //! | `snapshots/` | folded states: a cache, safe to delete |
 //! | `lock` | locked by the process that has the directory open; its text says which |
 //! | `DAMAGED`, `damaged-…/` | what was wrong, and the files as they were found (D14) |
@@ -44,6 +45,7 @@ mod last_ack;
 mod lineage;
 mod local_log;
 mod lock;
+mod memory_texts;
 mod options;
 mod queue;
 mod reader;
@@ -56,4 +58,5 @@ mod writer;
 pub use artifacts::{ArtifactLimits, LocalArtifacts, SweepReport};
 pub use local_log::LocalLog;
 pub use lock::read_note;
+pub use memory_texts::LocalMemoryTexts;
 pub use options::Options;

@@ -46,7 +46,16 @@ pub(crate) fn role(behaviour: &str) -> Role {
 
 pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn Toolbox>) -> Ports {
     let (live, clock) = (Arc::new(LocalLive::default()), Arc::new(SystemClock));
-    Ports { log, model, toolbox, live, clock, artifacts: Arc::new(NoArtifacts) }
+    Ports {
+        log,
+        model,
+        toolbox,
+        live,
+        clock,
+        artifacts: Arc::new(NoArtifacts),
+        memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+        embedder: None,
+    }
 }
 
 /// A society that needs neither a model nor tools.

@@ -38,7 +38,7 @@ pub fn with_society_tools(cast: Cast, behaviour: &str) -> Cast {
 }
 
 /// What models are told of a tool.
-fn spec(name: &str, description: &str, properties: Value, required: &[&str], class: EffectClass) -> ToolSpec {
+pub(crate) fn spec(name: &str, description: &str, properties: Value, required: &[&str], class: EffectClass) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: description.to_owned(),
@@ -54,13 +54,13 @@ fn spec(name: &str, description: &str, properties: Value, required: &[&str], cla
     }
 }
 
-fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, Failure> {
+pub(crate) fn arguments<T: DeserializeOwned>(arguments: &str) -> Result<T, Failure> {
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     serde_json::from_str(text).map_err(|error| Failure::new("bad_arguments", format!("the arguments cannot be used: {error}")))
 }
 
 /// The result of a tool as JSON: `{ok: true, …}`, or `{error: …, code: …}` (R177, R181).
-fn to_call_result(result: Result<Value, Failure>) -> CallResult {
+pub(crate) fn to_call_result(result: Result<Value, Failure>) -> CallResult {
     match result {
         Ok(Value::Object(fields)) => {
             let ok = Map::from_iter([("ok".to_owned(), Value::Bool(true))]);

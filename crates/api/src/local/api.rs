@@ -4,7 +4,7 @@ use std::io;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
-use polis_domain::{AgentId, Artifact, ArtifactId, Org, TaskId, Thread, ThreadId};
+use polis_domain::{AgentId, Artifact, ArtifactId, MemoryId, Org, TaskId, Thread, ThreadId};
 use serde_json::Value;
 
 use super::Local;
@@ -132,6 +132,22 @@ impl Api for Local {
     async fn store_artifact(&self, name: ArtifactName, media_type: &str, content: Content) -> Result<Artifact, ApiError> {
         let broken = |error: io::Error| ApiError::bad_request("bad_body", format!("the content broke off: {error}"));
         Local::store_artifact(self, name, media_type, content.map_err(broken)).await
+    }
+
+    async fn memories(&self, filter: MemoryFilter) -> Result<Memories, ApiError> {
+        Local::memories(self, filter).await
+    }
+
+    async fn keep_memory(&self, request: KeepMemory) -> Result<ChangedMemory, ApiError> {
+        Local::keep_memory(self, request).await
+    }
+
+    async fn edit_memory(&self, id: &MemoryId, request: EditMemory) -> Result<ChangedMemory, ApiError> {
+        Local::edit_memory(self, id, request).await
+    }
+
+    async fn erase_memory(&self, id: &MemoryId) -> Result<ChangedMemory, ApiError> {
+        Local::erase_memory(self, id).await
     }
 
     async fn models(&self) -> Result<Models, ApiError> {

@@ -51,6 +51,7 @@ fn status_of(refusal: &Refusal) -> u16 {
         Refusal::UnknownAgent(_)
         | Refusal::UnknownConversation(_)
         | Refusal::UnknownRole(_)
+        | Refusal::UnknownMemory(_)
         | Refusal::UnknownTask(_)
         | Refusal::UnknownThread(_)
         | Refusal::NoSuchMessage { .. } => 404,
@@ -73,6 +74,7 @@ fn status_of(refusal: &Refusal) -> u16 {
         | Refusal::RootStays
         | Refusal::NoParent(_)
         | Refusal::TooManyAgents { .. }
+        | Refusal::TooManyMemories { .. }
         | Refusal::NoRoomAbove { .. }
         | Refusal::TurnNotOpen(_)
         | Refusal::NotParked(_)

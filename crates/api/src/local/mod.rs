@@ -10,6 +10,7 @@ mod error;
 mod health;
 mod host_settings;
 mod log;
+mod memories;
 mod messages;
 mod org;
 mod plans;

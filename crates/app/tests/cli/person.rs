@@ -22,6 +22,8 @@ fn begun(data: &Path) -> (String, String) {
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(SystemClock),
             artifacts: Arc::new(NoArtifacts),
+            memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+            embedder: None,
         };
         let cast = Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent);
         let society = Society::open("main".into(), ports, cast, Options::new(1, worker_role())).await.unwrap();

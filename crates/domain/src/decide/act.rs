@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::Draft;
-use super::{message, org};
+use super::{memory, message, org};
 use crate::spine::{Compressions, Turn};
 use crate::{Act, EffectId, Envelope, Event, Refusal, Settings, ThreadId};
 
@@ -96,6 +96,8 @@ fn one(draft: &mut Draft<'_>, turn: &Turn, by: EffectId, act: Act) -> Result<(),
         Act::Send { envelope } => send(draft, turn, by, envelope)?,
         Act::CreateRole { role } => org::create_role(draft, role, Some(by))?,
         Act::Spawn { agent, role } => org::spawn(draft, agent, role, turn.agent.clone(), Some(by))?,
+        Act::KeepMemory { memory } => memory::keep(draft, Some((turn, by)), memory)?,
+        Act::EraseMemory { id } => memory::erase_seen(draft, turn, by, id)?,
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all. Files
 //! call only what is below them: act, conversation, crash, inquiry → effect, turn → terminate → cancel, report → pending, message,
-//! budget, org → draft.
+//! budget, memory, org → draft.
 
 mod act;
 mod budget;
@@ -12,6 +12,7 @@ mod crash;
 mod draft;
 mod effect;
 mod inquiry;
+mod memory;
 mod message;
 mod org;
 mod overlay;
@@ -67,6 +68,7 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
             conversation::start(&mut draft, *conversation, envelope)?;
         }
         (true, Command::ChangeConversation { agent, change }) => conversation::change(&mut draft, agent, change)?,
+        (true, Command::ChangeMemories { change }) => memory::change(&mut draft, change)?,
         (true, Command::Send { envelope }) => message::send(&mut draft, envelope)?,
         (true, Command::DeclareEffects { turn, n, effects }) => effect::declare(&mut draft, turn, n, effects)?,
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),

@@ -210,6 +210,7 @@ impl Overlay {
             | Event::PhaseSuggested { .. }
             | Event::PhaseApplied { .. }
             | Event::SuggestionDropped
+            | Event::MemoryChanged { .. }
             | Event::ContextKept { .. } => {}
         }
     }

@@ -16,6 +16,7 @@ use polis_ports::{Capabilities, Collector, Delta, Frame, ModelError, ModelReques
 use super::Turn;
 use super::journal::Entry;
 use super::media::ReadMedia;
+use super::memory::has_memories;
 use super::retry::Attempts;
 use crate::offer::list;
 use crate::shared::Shared;
@@ -176,6 +177,9 @@ impl Turn {
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Outcome, Failure> {
         request.effect = Some(entry.id);
+        if has_memories(&request) {
+            Box::pin(self.show_memories(&mut request)).await;
+        }
         let permit = entry.declared().and_then(|(_, permit)| permit.cloned());
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.settings.max_tokens.get_or_insert(REPLY_TOKENS);

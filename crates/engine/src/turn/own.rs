@@ -24,6 +24,12 @@ impl Turn {
                 return self.annotate(&entry, &call, result);
             }
         }
+        if tool.is_query()
+            && entry.end().is_some()
+            && let Some(logged) = self.result(&entry)
+        {
+            return self.annotate(&entry, &call, result_of(logged));
+        }
         let result = tool.call(self, &call.arguments).await;
         let result = match self.result(&entry) {
             Some(logged) => result_of(logged),

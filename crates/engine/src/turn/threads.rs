@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, Command, EffectId, Event, Failure, History, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep, Phase,
-    Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
+    Act, Command, EffectId, Event, Failure, History, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep,
+    Phase, Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
 };
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
@@ -467,6 +467,7 @@ impl Turn {
             Act::OpenSubThread { parent, .. } => parent.clone(),
             Act::Send { envelope } if envelope.to.is_user() => envelope.task_id.thread(),
             Act::Send { .. } | Act::CreateRole { .. } | Act::Spawn { .. } | Act::TakeMessages => return None,
+            Act::KeepMemory { .. } | Act::EraseMemory { .. } => return None,
         };
         Some(thread).filter(|thread| *thread != self.start.thread)
     }
@@ -505,6 +506,10 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
             index.is_none_or(|index| index == *at) && (slot, child) == (place, logged)
         }
         (Act::TakeMessages, Event::MessagesTaken { .. }) => true,
+        (Act::KeepMemory { memory }, Event::MemoryChanged { change: MemoryChange::Kept { memory: logged }, .. }) => {
+            (&memory.id, &memory.text) == (&logged.id, &logged.text)
+        }
+        (Act::EraseMemory { id }, Event::MemoryChanged { change: MemoryChange::Erased { id: logged, .. }, .. }) => id == logged,
         (Act::Send { envelope }, Event::MessageSent { envelope: logged, .. }) => envelope == logged,
         (Act::CreateRole { role }, Event::RoleCreated { role: logged, .. }) => role == logged,
         (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),

@@ -57,6 +57,8 @@ impl Bed {
             live: Arc::new(LocalLive::default()),
             clock: Arc::new(ManualClock::at(Timestamp(1_700_000_000_000))),
             artifacts: self.artifacts.clone(),
+            memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+            embedder: None,
         }
     }
 

@@ -118,6 +118,8 @@ async fn society() -> SocietyState {
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(MemoryArtifacts::limited(1 << 20)),
+        memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+        embedder: None,
     };
     let cast = Cast::new().with(ProgrammedAgent::NAME, Talker);
     let society = Society::open("main".into(), ports, cast, Options::new(7, worker_role())).await.unwrap();

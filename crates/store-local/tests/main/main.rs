@@ -7,6 +7,7 @@ mod damage;
 mod disk_full;
 mod forks;
 mod kill;
+mod memory_texts;
 
 mod opening;
 mod support;

@@ -128,6 +128,8 @@ impl World {
             live: Arc::new(LocalLive::default()),
             clock,
             artifacts: self.artifacts.clone(),
+            memory_texts: Arc::new(polis_ports::NoMemoryTexts),
+            embedder: None,
         }
     }
 

@@ -1,0 +1,61 @@
+//! Memories of the caller.
+
+use polis_domain::{MemoryId, MemoryScope};
+use polis_engine::FoundMemory;
+
+use super::Local;
+use crate::{ApiError, ChangedMemory, EditMemory, KeepMemory, Memories, MemoryFilter, MemoryRecord, Scope};
+
+/// How many are listed where nobody says.
+const USUAL: usize = 100;
+
+impl Local {
+    /// The memories of the caller and of the society: newest first, or best first if words are searched.
+    pub async fn memories(&self, filter: MemoryFilter) -> Result<Memories, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let limit = filter.limit.map_or(USUAL, |limit| (limit as usize).min(crate::paging::MOST));
+        let (found, note) = self.society.memories(filter.search.as_deref().unwrap_or_default()).await?;
+        let total = found.len();
+        let page = found.into_iter().skip(filter.after.unwrap_or_default() as usize).take(limit);
+        Ok(Memories { memories: page.map(record).collect(), total, note })
+    }
+
+    /// Stores a memory for the caller, or for the society.
+    pub async fn keep_memory(&self, request: KeepMemory) -> Result<ChangedMemory, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        Ok(ChangedMemory { id: self.society.keep_memory(request.for_society, request.text.trim()).await? })
+    }
+
+    /// Gives a memory another text.
+    pub async fn edit_memory(&self, id: &MemoryId, request: EditMemory) -> Result<ChangedMemory, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        self.society.edit_memory(id.clone(), request.text.trim()).await?;
+        Ok(ChangedMemory { id: id.clone() })
+    }
+
+    /// Erases a memory and its text.
+    pub async fn erase_memory(&self, id: &MemoryId) -> Result<ChangedMemory, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        self.society.erase_memories(vec![id.clone()]).await?;
+        Ok(ChangedMemory { id: id.clone() })
+    }
+}
+
+fn record(found: FoundMemory) -> MemoryRecord {
+    let FoundMemory { memory, text } = found;
+    let scope = memory.scope.kind();
+    let role_id = match memory.scope {
+        MemoryScope::Role { role, .. } => Some(role),
+        MemoryScope::Person(_) | MemoryScope::Society => None,
+    };
+    MemoryRecord {
+        id: memory.id,
+        text: text.map(|text| text.to_string()),
+        scope,
+        role_id,
+        agent_id: memory.agent,
+        conversation: memory.conversation,
+        kept_at: memory.kept_at,
+        edited_at: memory.edited_at,
+    }
+}

@@ -1,0 +1,120 @@
+//! Memories as agents use them. A text goes into the store before the log names it, and the log never has it: what agents are
+//! shown is a mark in the place of the text, and the text is put there when a request is sent to a model. So a text that is
+//! erased later cannot be read in the log, and a replay needs no text.
+
+use std::sync::Arc;
+
+use polis_domain::{Act, Failure, Memory, MemoryId, MemoryScope, MemoryScopeKind, MemoryTextId, NewMemory, Spine};
+use polis_ports::{ChatMessage, ModelRequest};
+use serde_json::Value;
+
+use super::Turn;
+use crate::memory::{failure, remove_erased, search};
+
+/// How a mark begins and ends.
+const BEGIN: &str = "⟦memory ";
+const END: char = '⟧';
+
+/// What stands in the place of a text that is gone, or that the agent may not see.
+const ERASED: &str = "(erased)";
+
+/// Memories that an agent found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recalled {
+    /// The memories, best first. Show [`Recalled::mark`] for their texts.
+    pub memories: Vec<Memory>,
+    /// What the agent should know about the search.
+    pub note: Option<String>,
+}
+
+impl Recalled {
+    /// What stands for the text of a memory in results and messages.
+    pub fn mark(memory: &Memory) -> String {
+        format!("{BEGIN}{}{END}", memory.text)
+    }
+}
+
+impl Turn {
+    /// Stores a memory for the person, the role or the society.
+    pub async fn remember(&mut self, kind: MemoryScopeKind, text: &str) -> Result<MemoryId, Failure> {
+        let (id, key): (String, String) = (self.new_id("memory"), self.new_id("memory-text"));
+        let (id, key) = (MemoryId::from(id), MemoryTextId::from(key));
+        // A second run must not store the text again: it may have been erased since.
+        let is_new = !self.journal.has(self.n);
+        let mut scope = MemoryScope::Society;
+        let texts = self.start.shared.ports.memory_texts.clone();
+        if is_new {
+            let agent = self.agent().clone();
+            let found = self.look(move |spine| spine.memory_scope(&agent, kind)).await;
+            scope = found.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
+            texts.put(&key, text).await.map_err(failure)?;
+        }
+        let memory = NewMemory { id: id.clone(), scope, text: key.clone(), bytes: text.len() };
+        let done = self.act(vec![Act::KeepMemory { memory }]).await;
+        if done.is_err() && is_new {
+            let _ = texts.remove(vec![key]).await;
+        }
+        done.map(|_| id)
+    }
+
+    /// Erases a memory that the agent sees.
+    pub async fn forget(&mut self, id: MemoryId) -> Result<(), Failure> {
+        let is_new = !self.journal.has(self.n);
+        self.act(vec![Act::EraseMemory { id }]).await?;
+        if is_new { remove_erased(&self.start.shared).await } else { Ok(()) }
+    }
+
+    /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Only the
+    /// result of a [`crate::TurnTool`] without effects may depend on it.
+    pub async fn search_memories(&self, query: &str, limit: usize) -> Result<Recalled, Failure> {
+        let agent = self.agent().clone();
+        let see = move |spine: &Spine| spine.memories_for(&agent).into_iter().cloned().collect::<Vec<_>>();
+        let memories = self.look(see).await.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
+        let searched = search(&self.start.shared, memories, query, Some(self.agent())).await?;
+        let there = searched.found.into_iter().filter(|found| found.text.is_some());
+        Ok(Recalled { memories: there.map(|found| found.memory).take(limit).collect(), note: searched.note })
+    }
+
+    /// Puts the texts of memories in the place of their marks. Only those that the agent sees now are shown, wherever a mark
+    /// comes from.
+    pub(super) async fn show_memories(&self, request: &mut ModelRequest) {
+        let agent = self.agent().clone();
+        let see =
+            move |spine: &Spine| spine.memories_for(&agent).into_iter().map(|memory| memory.text.clone()).collect::<Vec<_>>();
+        let seen = self.look(see).await.unwrap_or_default();
+        let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
+        let wanted = wanted.filter(|key| seen.contains(key)).collect();
+        let texts = self.start.shared.ports.memory_texts.read(wanted).await.unwrap_or_default();
+        for message in &mut request.messages {
+            let (ChatMessage::User { text, .. } | ChatMessage::Tool { content: text, .. }) = message else { continue };
+            if !text.contains(BEGIN) {
+                continue;
+            }
+            let mut shown = text.to_string();
+            for key in marks(text) {
+                let found = texts.get(&MemoryTextId::from(key)).map_or(ERASED, |stored| &stored.text);
+                // Marks stand inside JSON.
+                let quoted = Value::from(found).to_string();
+                shown = shown.replace(&format!("{BEGIN}{key}{END}"), &quoted[1..quoted.len() - 1]);
+            }
+            *text = Arc::from(shown);
+        }
+    }
+}
+
+/// Whether a request has marks of memories.
+pub(super) fn has_memories(request: &ModelRequest) -> bool {
+    request.messages.iter().filter_map(text_of).any(|text| text.contains(BEGIN))
+}
+
+fn text_of(message: &ChatMessage) -> Option<&Arc<str>> {
+    match message {
+        ChatMessage::User { text, .. } | ChatMessage::Tool { content: text, .. } => Some(text),
+        ChatMessage::Assistant { .. } => None,
+    }
+}
+
+/// The keys in the marks of a text.
+fn marks(text: &str) -> impl Iterator<Item = &str> {
+    text.split(BEGIN).skip(1).filter_map(|rest| Some(rest.split_once(END)?.0))
+}
