@@ -18,7 +18,7 @@ fn anybody_can_add_a_type_of_agent() {
     assert_eq!(&*prompt.text, TEMPLATE.replace("{{businessContext}}", "We write short sentences."));
     assert_eq!(prompt.context, ContextSource::File(folder.path().join("reviewer.md")));
     let names: Vec<&str> = prompts.agents().into_iter().map(AgentType::name).collect();
-    assert_eq!(names, ["executor", "planner", "reviewer", "verifier"]);
+    assert_eq!(names, ["executor", "fallback", "planner", "reviewer", "verifier"]);
 
     prompts.set_business_context(reviewer.clone(), "We write long ones.");
     assert!(prompts.get_prompt(&reviewer).unwrap().text.contains("We write long ones."));

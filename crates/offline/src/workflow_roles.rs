@@ -25,8 +25,11 @@ pub(super) fn role(request: &ModelRequest) -> Option<Role> {
         [("planner_response", Role::Planner), ("executor_response", Role::Executor), ("verifier_response", Role::Verifier)];
     match &request.format {
         Some(format) => roles.into_iter().find(|(name, _)| format.name == *name).map(|(_, role)| role),
-        // With tools no shape is demanded; the executor's is described.
-        None => request.system.contains("`\"executor-response\"`").then_some(Role::Executor),
+        // With tools no shape is demanded; it is described.
+        None => {
+            let describes = |name: &str| request.system.contains(&format!("`\"{}\"`", name.replace('_', "-")));
+            roles.into_iter().find(|(name, _)| describes(name)).map(|(_, role)| role)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use polis_ports::ChatMessage;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::engine::SUMMED_UP;
+use super::request_text::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
@@ -50,7 +50,7 @@ struct WorkflowUnit(Workflow);
 
 impl InteractionUnit for WorkflowUnit {
     fn sub_threads(&self) -> SubThreads {
-        let own = [AgentType::PLANNER, AgentType::EXECUTOR, AgentType::VERIFIER];
+        let own = [AgentType::PLANNER, AgentType::EXECUTOR, AgentType::VERIFIER, AgentType::FALLBACK];
         let engine = &self.0.engine;
         let roles = own.into_iter().chain(engine.roles.iter().map(|role| role.agent()));
         roles.fold(SubThreads::new(), |all, role| all.with(role.name(), RoleAgent(engine.clone())))
@@ -113,11 +113,14 @@ fn answer_meta(result: &WorkflowResult) -> Meta {
         duration_ms: u64,
         cycles: usize,
         evidence: BTreeMap<&'a str, &'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unfinished: Option<&'a Failure>,
     }
     let component = result.answer.to_component();
     let WorkflowResult { usage, duration_ms, cycles, .. } = *result;
     let evidence = result.evidence.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
-    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence })
+    let unfinished = result.unfinished.as_ref();
+    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence, unfinished })
 }
 
 /// Carries out one order in its sub-thread.

@@ -23,6 +23,9 @@ impl AgentType {
     /// Judges what was done and answers.
     pub const VERIFIER: Self = Self(Cow::Borrowed("verifier"));
 
+    /// Answers a request for which no plan can be read.
+    pub const FALLBACK: Self = Self(Cow::Borrowed("fallback"));
+
     /// A type with this name. Files are named after it, so it is a plain word.
     pub fn new(name: impl Into<String>) -> Result<Self, BadAgentType> {
         let name = name.into();

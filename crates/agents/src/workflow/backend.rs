@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Text, Timestamp, ToolCall, Usage, Verdict};
+use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Text, Timestamp, ToolCall, ToolChoice, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentChunk, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -143,6 +143,8 @@ pub struct ChatOptions {
     pub messages: Vec<ChatMessage>,
     /// The tools that it may ask for.
     pub tools: Arc<[ToolSpec]>,
+    /// Whether it may ask for them now. Vendors want tools that were used to be listed until the end.
+    pub tool_choice: ToolChoice,
     /// The shape that the reply must have.
     pub format: Option<Arc<Format>>,
 }

@@ -1,10 +1,13 @@
-//! Parses a plan that a person has changed, as strictly as a planner's.
+//! A plan that a person has changed: parsed as strictly as a planner's, and told to the roles as what the person wants.
 
 use serde_json::{Map, Value};
 
+use super::engine::open;
 use super::fields::Reading;
+use super::phrases::phrases;
 use super::response::planned;
-use super::{Component, Todo, TodoList};
+use super::truncate::{clipped, one_line};
+use super::{Component, Language, Plan, Todo, TodoList};
 
 /// What a todo may say. What is done with it is not the person's to write; it stands there all the same when they change what
 /// they were shown.
@@ -34,6 +37,35 @@ pub(super) fn parse_changed_plan(arguments: &str) -> Result<Vec<Todo>, String> {
     }
     let todos = planned(&mut reading, list);
     reading.end(Some(todos)).map(|read| read.response).map_err(|unreadable| unreadable.problems.join("; "))
+}
+
+/// Most bytes of a todo in the list of changes.
+const CHANGE_BYTES: usize = 2_000;
+
+/// What a person has changed in a plan, in their name; none if nothing is different.
+pub(super) fn describe_changes(before: &Plan, after: &Plan, language: Language) -> Option<String> {
+    let words = phrases(language);
+    let text = |todo: &Todo| one_line(&clipped(&todo.description, CHANGE_BYTES)).into_owned();
+    let what =
+        |todo: &Todo| (todo.title.clone(), todo.description.clone(), todo.priority, todo.dependencies.clone(), todo.writes);
+    let mut lines = Vec::new();
+    for todo in open(after) {
+        match open(before).find(|old| old.id == todo.id) {
+            None => lines.push(format!("- {} {}: {}", words.added, todo.id, text(todo))),
+            Some(old) if what(old) == what(todo) => {}
+            Some(old) if old.description == todo.description => {
+                let order =
+                    if todo.dependencies.is_empty() { String::new() } else { format!(", {}", todo.dependencies.join(", ")) };
+                lines.push(format!("- {} {} ({}{order}): {}", words.changed, todo.id, todo.priority, text(todo)));
+            }
+            Some(old) => {
+                lines.push(format!("- {} {}: {} ({} {})", words.changed, todo.id, text(todo), words.before_it_said, text(old)));
+            }
+        }
+    }
+    let removed = open(before).filter(|old| after.todo(&old.id).is_none());
+    lines.extend(removed.map(|old| format!("- {} {}: {}", words.removed, old.id, text(old))));
+    (!lines.is_empty()).then(|| format!("{}\n{}", words.changed_plan, lines.join("\n")))
 }
 
 fn unknown(reading: &mut Reading, object: &Map<String, Value>, at: &str, known: &[&str]) {

@@ -3,23 +3,27 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectClass, Failure, FailureCode, ToolCall, Usage, Verdict};
+use polis_domain::{EffectClass, Failure, FailureCode, Usage, Verdict};
 use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::answer::{listed, partial, unverified};
-use super::backend::{AgentBackend, AiMessage, Speaker};
-use super::changed_plan::parse_changed_plan;
+use super::answer::{listed, partial};
+use super::backend::{AgentBackend, AiMessage};
+use super::changed_plan::{describe_changes, parse_changed_plan};
 use super::phrases::phrases;
-use super::truncate::{clipped, one_line, quoted};
-use super::work::stopped;
+use super::request_text::request_text;
+use super::transcript::{called, last_words};
+use super::work::{is_unreadable, stopped};
 use super::{
     AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlanApproval, PlannerResponse,
-    PromptManager, PromptOptions, Refused, RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable,
-    VerifierResponse, WorkflowRole, WorkflowState, check_proof, executor_message, planner_message, tool_lines,
-    verifier_message,
+    PromptManager, PromptOptions, Refused, RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, WorkflowRole,
+    executor_message, planner_message, tool_lines,
 };
+
+mod verify;
+
+use verify::Verified;
 
 /// How far the workflow goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +67,9 @@ impl WorkflowLimits {
         }
     }
 }
+
+/// The code of an answer that lacks something of what was asked.
+const UNFINISHED_CODE: &str = "partial_answer";
 
 /// How often a person may refuse a plan before nothing more is planned.
 const MOST_DENIALS: usize = 10;
@@ -120,6 +127,8 @@ pub struct WorkflowResult {
     pub duration_ms: u64,
     /// Plans that it took.
     pub cycles: usize,
+    /// Why not everything that was asked is in the answer, if that is so.
+    pub unfinished: Option<Failure>,
 }
 
 /// Coordinates planner, executors and verifier (the documents' AgentWorkflowEngine).
@@ -155,7 +164,8 @@ impl AgentWorkflowEngine {
         self
     }
 
-    /// Works on a request to its end. It is an error only if nothing could be planned at all, or if it was stopped.
+    /// Works on a request to its end. Where no plan can be read, one role answers without a plan. It is an error only if models
+    /// fail before anything was planned, or if it was stopped.
     pub async fn run<B: AgentBackend>(&self, backend: &mut B, options: RunOptions) -> Result<WorkflowResult, Failure> {
         let began = backend.now();
         backend.begin_chat(&options.chat_id);
@@ -163,7 +173,7 @@ impl AgentWorkflowEngine {
         let mut run = Run {
             engine: self,
             backend,
-            request: request(&options, language),
+            request: request_text(&options, language),
             language,
             settings: RunSettings { limits: self.limits.bounded(), approval: self.approval.stricter(options.approval) },
             options,
@@ -174,11 +184,13 @@ impl AgentWorkflowEngine {
             cited: Vec::new(),
             usage: Usage::default(),
             cycles: 0,
+            unfinished: None,
         };
+        run.evidence = Evidence::about(&run.request, run.tools().iter().map(|tool| tool.name.to_string()));
         let answer = run.answer().await?;
-        let Run { plan, cited: evidence, usage, cycles, .. } = run;
+        let Run { plan, cited: evidence, usage, cycles, unfinished, .. } = run;
         let duration_ms = backend.now().0.saturating_sub(began.0);
-        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles })
+        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles, unfinished })
     }
 }
 
@@ -198,6 +210,7 @@ struct Run<'a, B> {
     cited: Vec<(String, String)>,
     usage: Usage,
     cycles: usize,
+    unfinished: Option<Failure>,
 }
 
 /// What came of planning.
@@ -207,14 +220,6 @@ enum Planned {
     Answer(SummaryResponse),
     /// There is none that the person wants; they said why.
     Unwanted,
-}
-
-/// What came of verifying.
-enum Verified {
-    Answer(SummaryResponse),
-    Improvements(Vec<String>),
-    /// Nobody could judge.
-    Nothing(String),
 }
 
 impl<B: AgentBackend> Run<'_, B> {
@@ -232,10 +237,12 @@ impl<B: AgentBackend> Run<'_, B> {
                     self.cycles -= 1;
                     continue;
                 }
-                Err(failure) if failure.code == FailureCode::Stopped || self.plan.is_none() => return Err(failure),
+                Err(failure) if failure.code == FailureCode::Stopped => return Err(failure),
+                Err(failure) if self.plan.is_none() && is_unreadable(&failure) => return self.answer_directly(failure).await,
+                Err(failure) if self.plan.is_none() => return Err(failure),
                 Err(failure) => {
                     let missing = std::iter::once(format!("{}: {}", words.not_planned, failure.message)).chain(improvements);
-                    return Ok(partial(self.language, self.plan.as_ref(), missing.collect(), false));
+                    return Ok(self.partial(missing.collect(), false));
                 }
             };
             let plan = self.execute(plan).await?;
@@ -251,13 +258,42 @@ impl<B: AgentBackend> Run<'_, B> {
                 Verified::Improvements(wanted) => improvements = wanted,
                 Verified::Nothing(why) => {
                     let missing = vec![format!("{}: {why}", words.no_judgement)];
-                    return Ok(partial(self.language, self.plan.as_ref(), missing, true));
+                    return Ok(self.partial(missing, true));
                 }
             }
         }
         let mut missing = improvements;
         missing.insert(0, (words.out_of_cycles)(self.cycles));
-        Ok(partial(self.language, self.plan.as_ref(), missing, false))
+        Ok(self.partial(missing, false))
+    }
+
+    /// Answers with what there is, and notes why that is not all.
+    fn partial(&mut self, missing: Vec<String>, is_unchecked: bool) -> SummaryResponse {
+        let answer = partial(self.language, self.plan.as_ref(), missing, is_unchecked);
+        let is_over = |todo: &Todo| matches!(todo.status, TodoStatus::Completed | TodoStatus::Skipped);
+        let is_done = is_unchecked && self.plan.as_ref().is_some_and(|plan| plan.todos().iter().all(is_over));
+        if !is_done {
+            self.unfinished = Some(Failure::new(UNFINISHED_CODE, answer.missing.join("; ")));
+        }
+        answer
+    }
+
+    /// Has one role answer without a plan, because none can be read. Where plans need a person's approval, it may only read.
+    async fn answer_directly(&mut self, why: Failure) -> Result<SummaryResponse, Failure> {
+        let words = phrases(self.language);
+        self.log(|| format!("no plan can be read, so the request is answered without one: {}", why.message));
+        self.hear().await?;
+        let mut order = self.order(AgentType::FALLBACK, self.told(self.request.clone()), words.answering_directly);
+        order.rounds = self.settings.limits.executor_rounds;
+        order.reads_only = self.settings.approval != PlanApproval::Never;
+        let done = self.one(order).await?;
+        let RoleOutcome::Answered { text, is_finished } = &done.outcome else { return Err(why) };
+        if !is_finished {
+            self.unfinished = Some(Failure::new(UNFINISHED_CODE, (words.out_of_rounds)(self.settings.limits.executor_rounds)));
+        }
+        let summary = format!("{}\n\n{}", text.trim_end(), words.without_plan);
+        self.note("", &done);
+        Ok(SummaryResponse { summary, verified: false, missing: Vec::new() })
     }
 
     /// Takes in what the person has said meanwhile. Whoever is asked from now on is told.
@@ -296,7 +332,7 @@ impl<B: AgentBackend> Run<'_, B> {
         };
         if response.todos.is_empty() && self.plan.is_some() {
             let missing = std::iter::once(response.summary).chain(improvements.iter().cloned()).collect();
-            return Ok(Planned::Answer(partial(self.language, self.plan.as_ref(), missing, false)));
+            return Ok(Planned::Answer(self.partial(missing, false)));
         }
         if response.todos.is_empty() {
             let summary = format!("{}: {}", words.needs_more, response.summary);
@@ -334,7 +370,11 @@ impl<B: AgentBackend> Run<'_, B> {
                 Verdict { arguments: Some(arguments), .. } => match parse_changed_plan(&arguments)
                     .and_then(|todos| self.merged(todos).map_err(|unreadable| unreadable.problems.join("; ")))
                 {
-                    Ok(plan) => return Ok(Planned::Plan(plan)),
+                    Ok(changed) => {
+                        // Nothing else says that the change is the person's own, and a later plan might drop it.
+                        self.said.extend(describe_changes(&plan, &changed, self.language));
+                        return Ok(Planned::Plan(changed));
+                    }
                     Err(why) => question = format!("{} ({why})\n\n{plain}", words.bad_edit),
                 },
             }
@@ -351,7 +391,7 @@ impl<B: AgentBackend> Run<'_, B> {
         }
         let count = (words.denied)(self.refused.remarks.len());
         if self.plan.is_some() {
-            return Planned::Answer(partial(self.language, self.plan.as_ref(), vec![count], false));
+            return Planned::Answer(self.partial(vec![count], false));
         }
         let summary = format!("{}: {count}.", words.not_agreed);
         Planned::Answer(SummaryResponse { summary, verified: false, missing: self.refused.remarks.clone() })
@@ -428,108 +468,15 @@ impl<B: AgentBackend> Run<'_, B> {
                 }
             }
             _ => {
-                let called = called(&done.transcript, phrases(self.language).called_before);
-                plan.settle(todo, TodoStatus::Failed, &format!("{}{called}", done.text()));
+                let words = phrases(self.language);
+                let called = called(&done.transcript, words.called_before);
+                let said = last_words(&done.transcript);
+                let said = if said.is_empty() { said } else { format!("\n{} {said}", words.said_last) };
+                plan.settle(todo, TodoStatus::Failed, &format!("{}{called}{said}", done.text()));
             }
         }
         let status = plan.todo(todo).map_or("gone", |todo| todo.status.name());
         self.log(|| format!("todo {todo}: {status}"));
-    }
-
-    /// What the verifier may cite of a todo.
-    fn note(&mut self, todo: &str, done: &Done) {
-        let place = |index: usize| {
-            if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }
-        };
-        for (at, call, result) in results(&done.transcript) {
-            let came = if result.is_error { Err(&*result.content) } else { Ok(&*result.content) };
-            let name = match &result.changed {
-                Some(made) => self.evidence.changed_call(&place(at), todo, &call.name, made, came),
-                None => self.evidence.call(&place(at), todo, &call.name, &call.arguments, came),
-            };
-            self.cited.push((name, place(at)));
-        }
-        if matches!(done.outcome, RoleOutcome::Executed { .. }) {
-            let at = place(done.transcript.len());
-            let name = self.evidence.message(&at, todo, done.text());
-            self.cited.push((name, at));
-        }
-    }
-
-    /// Asks the roles that others have added; gives what they want better.
-    async fn heard_of_others(&mut self, plan: &Plan) -> Result<Vec<String>, Failure> {
-        let mut wanted = Vec::new();
-        for role in &self.engine.roles {
-            if self.backend.is_stopped() {
-                return Err(stopped());
-            }
-            let (language, request) = (self.language, self.request.as_str());
-            let state = WorkflowState { language, request, plan, evidence: &self.evidence };
-            let Some(text) = role.message(&state) else { continue };
-            let agent = role.agent();
-            let mut order = self.order(agent.clone(), vec![AiMessage::user(text)], agent.name());
-            order.rounds = role.rounds();
-            let done = self.one(order).await?;
-            if let RoleOutcome::Said { improvements, tasks, .. } = &done.outcome {
-                let open = tasks.iter().filter(|task| !task.completed && improvements.is_empty());
-                wanted.extend(improvements.iter().cloned());
-                wanted.extend(open.map(|task| format!("{}: {}", task.id, task.feedback)));
-                self.plan.get_or_insert_default().take_judgements(tasks);
-            }
-            let at = if done.address.is_empty() { agent.name().to_owned() } else { done.address.clone() };
-            let name = self.evidence.word(&at, &agent, done.text());
-            self.cited.push((name, at));
-        }
-        Ok(wanted)
-    }
-
-    /// Has the results judged. What is called done without proof is refused once (D27).
-    async fn verify(&mut self, plan: &Plan) -> Result<Verified, Failure> {
-        let words = phrases(self.language);
-        self.hear().await?;
-        let mut messages = self.told(verifier_message(self.language, &self.request, plan, &self.evidence));
-        let mut is_refused = false;
-        let mut rounds = self.settings.limits.verifier_rounds.max(1);
-        let mut why = String::new();
-        while rounds > 0 {
-            if self.backend.is_stopped() {
-                return Err(stopped());
-            }
-            let order = self.order(AgentType::VERIFIER, messages.clone(), words.verifying);
-            let done = self.one(order).await?;
-            let response = match done.outcome {
-                RoleOutcome::Verified { response } => response,
-                _ => {
-                    done.text().clone_into(&mut why);
-                    rounds -= 1;
-                    continue;
-                }
-            };
-            let problems = match check_proof(&response, plan, &self.evidence) {
-                Ok(()) => return Ok(self.accepted(plan, response)),
-                Err(unreadable) => unreadable,
-            };
-            if is_refused {
-                return Ok(match response.is_final() {
-                    true => Verified::Answer(unverified(self.language, response.summary, problems.problems)),
-                    false => self.accepted(plan, response),
-                });
-            }
-            is_refused = true;
-            messages.push(AiMessage::assistant(response.to_component().to_string()));
-            messages.push(AiMessage::user(format!("{} {problems}", words.refused_proof)));
-        }
-        Ok(Verified::Nothing(why))
-    }
-
-    fn accepted(&mut self, plan: &Plan, response: VerifierResponse) -> Verified {
-        if response.is_final() {
-            return Verified::Answer(SummaryResponse { summary: response.summary, verified: true, missing: Vec::new() });
-        }
-        let mut judged = plan.clone();
-        judged.take_judgements(&response.tasks);
-        self.plan = Some(judged);
-        Verified::Improvements(response.improvements)
     }
 
     async fn one(&mut self, order: Order) -> Result<Done, Failure> {
@@ -579,6 +526,7 @@ impl<B: AgentBackend> Run<'_, B> {
             plan: None,
             settings: None,
             writers: Vec::new(),
+            reads_only: false,
             tools: self.options.tools.clone(),
         }
     }
@@ -603,70 +551,4 @@ impl<B: AgentBackend> Run<'_, B> {
 /// What has not been done yet.
 pub(super) fn open(plan: &Plan) -> impl Iterator<Item = &Todo> {
     plan.todos().iter().filter(|todo| todo.status == TodoStatus::Pending)
-}
-
-/// The calls of a transcript with their results and where these stand. One result follows for each call of a round, in order;
-/// the ids say nothing, since models use them twice.
-fn results(transcript: &[AiMessage]) -> impl Iterator<Item = (usize, &ToolCall, &AiMessage)> {
-    transcript.iter().enumerate().flat_map(|(round, message)| {
-        let results = transcript[round + 1..].iter().take_while(|next| next.role == Speaker::Tool);
-        message.tool_calls.iter().zip(results).enumerate().map(move |(n, (call, result))| (round + 1 + n, call, result))
-    })
-}
-
-/// What was called before a failure, for whoever plans what is left.
-fn called(transcript: &[AiMessage], words: &str) -> String {
-    let lines = results(transcript).take(MOST_CALLED).map(|(_, call, result)| {
-        let failed = if result.is_error { " FAILED" } else { "" };
-        let arguments = result.changed.as_ref().unwrap_or(&call.arguments);
-        format!("\n- {} {}{failed}", one_line(&call.name), one_line(&clipped(arguments, CALLED_BYTES)))
-    });
-    let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { format!("\n{words}{lines}") }
-}
-
-/// Most calls, and most bytes of the arguments of each, that a planner is told of.
-const MOST_CALLED: usize = 20;
-const CALLED_BYTES: usize = 200;
-
-/// The name of a message that stands for older ones. It is shown however long the others are.
-pub(super) const SUMMED_UP: &str = "summary";
-
-/// Most bytes of what was said before, and of one message of it.
-const BEFORE_BYTES: usize = 16 * 1024;
-const MESSAGE_BYTES: usize = 4 * 1024;
-
-/// What is cut to less than this is left out.
-const LEAST_BYTES: usize = 200;
-
-/// What is asked, with what was said before and what the person has before them.
-fn request(options: &RunOptions, language: Language) -> String {
-    let words = phrases(language);
-    let mut text = options.user_message.trim().to_owned();
-    if !options.context.is_empty() {
-        let lines: Vec<String> = options.context.iter().map(|(key, value)| format!("- {key}: {value}")).collect();
-        text += &format!("\n\n### {}\n\n{}", words.context, lines.join("\n"));
-    }
-    let before = options.initial_messages.iter().filter(|message| message.role != Speaker::Tool && !message.content.is_empty());
-    let line = |message: &AiMessage, most: usize| {
-        let speaker = if message.role == Speaker::User { "user" } else { "assistant" };
-        format!("{speaker}:{}", quoted(&clipped(&message.content, most)))
-    };
-    let (summed_up, before): (Vec<_>, Vec<_>) = before.partition(|message| message.id == SUMMED_UP);
-    let mut room = BEFORE_BYTES;
-    let mut said: Vec<String> = Vec::new();
-    for message in before.into_iter().rev() {
-        let most = MESSAGE_BYTES.min(room);
-        said.push(line(message, most));
-        room = room.saturating_sub(message.content.len().min(most));
-        if room < LEAST_BYTES {
-            break;
-        }
-    }
-    said.extend(summed_up.iter().rev().take(1).map(|message| line(message, MESSAGE_BYTES)));
-    said.reverse();
-    if !said.is_empty() {
-        text += &format!("\n\n### {}\n\n{}", words.before, said.join("\n\n"));
-    }
-    text
 }

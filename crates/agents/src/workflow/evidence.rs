@@ -1,40 +1,47 @@
-//! The evidence that the verifier may cite, and the check that every task it calls done is backed by some of it.
+//! The evidence that the verifier may cite: what was called and said while the todos were worked on.
 
-use super::empty_summary::says_nothing;
 use super::truncate::{head, one_line, quoted, share};
-use super::{AgentType, Component, TaskJudgement};
-use super::{Plan, Todo, TodoStatus, Unreadable, VerifierResponse};
+use super::{AgentType, TaskJudgement};
 
 /// What happened while the todos were worked on, each with a short name that the verifier cites.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evidence {
-    items: Vec<Item>,
+    pub(super) items: Vec<Item>,
     calls: usize,
     messages: usize,
+    looks: usize,
+    /// The request, whose figures nobody has to prove.
+    pub(super) request: String,
+    /// The names of the tools that executors may use.
+    pub(super) tools: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
-    name: String,
+pub(super) struct Item {
+    pub(super) name: String,
     /// Where it is found, such as a path of the conversation or the id of a call.
     source: String,
     /// The todo that it belongs to; none if it is about the whole.
-    todo: Option<String>,
+    pub(super) todo: Option<String>,
     /// What happened, and the word for how it ended.
     what: String,
     word: &'static str,
     /// The beginning of what came of it, and how long that is.
     text: String,
     bytes: usize,
-    is_call: bool,
-    is_failure: bool,
+    pub(super) is_call: bool,
+    pub(super) is_failure: bool,
+    /// The verifier has looked this up itself.
+    pub(super) is_look: bool,
+    /// It belongs to an attempt that was not accepted, so it proves nothing any more.
+    pub(super) is_refused: bool,
 }
 
 /// Most bytes of what came of something that are kept here. The whole is where its source says.
 const EXCERPT_BYTES: usize = 6_000;
 
 /// Most bytes of a call's arguments that are shown.
-const ARGUMENTS_BYTES: usize = 600;
+const ARGUMENTS_BYTES: usize = 2_000;
 
 /// Most bytes of what came of everything, as the verifier is shown it.
 const LIST_BYTES: usize = 64 * 1024;
@@ -46,6 +53,11 @@ const WHAT_BYTES: usize = 48 * 1024;
 const MOST_ENTRIES: usize = 400;
 
 impl Evidence {
+    /// The evidence of a run about this request, whose executors may use these tools.
+    pub fn about(request: &str, tools: impl IntoIterator<Item = String>) -> Self {
+        Self { request: request.to_owned(), tools: tools.into_iter().collect(), ..Self::default() }
+    }
+
     /// Notes a call of a tool and what came of it. Returns its name: `c1`, `c2` …
     pub fn call(&mut self, source: &str, todo: &str, tool: &str, arguments: &str, result: Result<&str, &str>) -> String {
         self.called(source, todo, tool, arguments, "", result)
@@ -80,6 +92,31 @@ impl Evidence {
         name
     }
 
+    /// Notes what the verifier has looked up itself. Returns its name: `v1`, `v2` …
+    pub fn look(&mut self, source: &str, tool: &str, arguments: &str, result: Result<&str, &str>) -> String {
+        self.looks += 1;
+        let name = format!("v{}", self.looks);
+        let (word, text) = match result {
+            Ok(text) => ("returned", text),
+            Err(text) => ("FAILED", text),
+        };
+        let arguments = head(arguments, arguments.len(), ARGUMENTS_BYTES, "");
+        let what = format!("you called {} {}", one_line(tool), one_line(&arguments));
+        self.add(&name, source, None, what, word, text);
+        if let Some(item) = self.items.last_mut() {
+            (item.is_call, item.is_look, item.is_failure) = (true, true, result.is_err());
+        }
+        name
+    }
+
+    /// Marks what was done for the tasks that are not accepted: it proves nothing any more.
+    pub fn refuse(&mut self, judgements: &[TaskJudgement]) {
+        for judgement in judgements.iter().filter(|judgement| !judgement.completed) {
+            let items = self.items.iter_mut().filter(|item| item.todo.as_ref() == Some(&judgement.id));
+            items.for_each(|item| item.is_refused = true);
+        }
+    }
+
     /// Notes what an executor said about a todo. Returns its name: `m1`, `m2` …
     pub fn message(&mut self, source: &str, todo: &str, text: &str) -> String {
         self.messages += 1;
@@ -107,6 +144,8 @@ impl Evidence {
             bytes: text.len(),
             is_call: false,
             is_failure: false,
+            is_look: false,
+            is_refused: false,
         });
     }
 
@@ -131,7 +170,8 @@ impl Evidence {
         let line = |item: &&Item| {
             let text = head(&item.text, item.bytes, most, &item.source);
             let what = head(&item.what, item.what.len(), most_what, "");
-            format!("[{}] {what} {}:{}", item.name, item.word, quoted(&text))
+            let refused = if item.is_refused { " (refused earlier; no proof)" } else { "" };
+            format!("[{}]{refused} {what} {}:{}", item.name, item.word, quoted(&text))
         };
         let mut lines: Vec<String> = shown.iter().map(line).collect();
         if skipped > 0 {
@@ -141,99 +181,20 @@ impl Evidence {
     }
 
     /// Models write `c1`, `[c1]`, `C1` or `call c1`.
-    fn find(&self, cited: &str) -> Option<&Item> {
+    pub(super) fn find(&self, cited: &str) -> Option<&Item> {
         let bare = cited.trim().trim_matches(['[', ']', '(', ')', '`', '"', '#']);
         let bare = bare.rsplit([' ', ':']).next().unwrap_or(bare);
         self.items.iter().find(|item| item.name.eq_ignore_ascii_case(bare))
     }
 
-    fn of<'a>(&'a self, todo: &'a str) -> impl Iterator<Item = &'a Item> {
+    pub(super) fn of<'a>(&'a self, todo: &'a str) -> impl Iterator<Item = &'a Item> {
         self.items.iter().filter(move |item| item.todo.as_deref() == Some(todo))
     }
-}
-
-/// Whether what a verifier calls done is shown by what happened. The error is meant for the verifier.
-///
-/// Each todo of the plan must be judged. Each that is called completed must cite something of its own that happened, not only
-/// calls that failed, and not only words where all its calls failed. If everything is called done, each todo must be completed or
-/// skipped, and the summary must say something.
-pub fn check_proof(response: &VerifierResponse, plan: &Plan, evidence: &Evidence) -> Result<(), Unreadable> {
-    let mut problems = Vec::new();
-    for todo in plan.todos() {
-        let judgement = response.tasks.iter().find(|task| task.id == todo.id);
-        let is_skipped = todo.status == TodoStatus::Skipped;
-        match judgement {
-            None if !is_skipped => problems.push(format!("tasks: \"{}\" is not judged", todo.id)),
-            Some(task) if task.completed => problems.extend(unproved(task, todo, evidence)),
-            Some(task) if response.all_completed && !is_skipped => problems.push(format!(
-                "allCompleted: is true, but task \"{}\" has completed: false and was not skipped; make them agree",
-                task.id
-            )),
-            _ => {}
-        }
-    }
-    for task in response.tasks.iter().filter(|task| plan.todo(&task.id).is_none()) {
-        problems.push(format!("tasks: there is no task \"{}\" in the plan", task.id));
-    }
-    let is_shown = plan.todos().iter().any(|todo| todo.status == TodoStatus::Completed)
-        || evidence.items.iter().any(|item| item.is_call && !item.is_failure)
-        || response.tasks.iter().flat_map(|task| &task.evidence).any(|cited| evidence.find(cited).is_some());
-    if response.is_final() && !is_shown {
-        problems
-            .push("allCompleted: is true, but every task was skipped; cite what shows that nothing was to be done".to_owned());
-    }
-    if response.is_final() && says_nothing(&response.summary) {
-        problems.push("summary: must be the whole answer for the user, with the results".to_owned());
-    }
-    if problems.is_empty() { Ok(()) } else { Err(Unreadable { component: VerifierResponse::NAME, problems }) }
-}
-
-fn unproved(task: &TaskJudgement, todo: &Todo, evidence: &Evidence) -> Vec<String> {
-    let id = &task.id;
-    if todo.status == TodoStatus::Failed {
-        return vec![format!("tasks: \"{id}\" failed, so it cannot have completed: true")];
-    }
-    let is_skipped = todo.status == TodoStatus::Skipped;
-    if task.evidence.is_empty() && is_skipped {
-        return vec![];
-    }
-    if task.evidence.is_empty() {
-        return vec![format!("tasks: \"{id}\" has completed: true without evidence; cite the calls or messages that show it")];
-    }
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        task.evidence.iter().map(|cited| (cited, evidence.find(cited))).partition(|(_, item)| item.is_some());
-    let mut problems: Vec<String> =
-        unknown.iter().map(|(cited, _)| format!("tasks: \"{id}\" cites \"{cited}\", which does not exist")).collect();
-    let known: Vec<&Item> = known.into_iter().filter_map(|(_, item)| item).collect();
-    if known.is_empty() || is_skipped {
-        return problems;
-    }
-    let is_own = |item: &&Item| item.todo.as_ref() == Some(id);
-    let calls: Vec<&Item> = evidence.of(id).filter(|item| item.is_call).collect();
-    if known.iter().all(|item| item.is_failure) {
-        problems.push(format!("tasks: \"{id}\" cites only calls that failed; they do not show that it is done"));
-    } else if evidence.of(id).next().is_some() && !known.iter().any(is_own) {
-        problems.push(format!("tasks: \"{id}\" cites only what belongs to other tasks; cite what was done for it"));
-    } else if !calls.is_empty()
-        && calls.iter().all(|call| call.is_failure)
-        && !known.iter().any(|item| item.is_call && !item.is_failure)
-    {
-        problems.push(format!("tasks: every call of \"{id}\" failed; what the executor says does not show that it is done"));
-    }
-    problems
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::Todo;
-
-    fn plan(todos: &[(&str, TodoStatus)]) -> Plan {
-        let todo = |id: &str| Todo { id: id.to_owned(), description: "x".into(), priority: 1, ..Todo::default() };
-        let mut plan = Plan::new(todos.iter().map(|(id, _)| todo(id)).collect()).unwrap();
-        todos.iter().for_each(|(id, status)| plan.settle(id, *status, ""));
-        plan
-    }
 
     fn evidence() -> Evidence {
         let mut evidence = Evidence::default();
@@ -243,81 +204,6 @@ mod tests {
         assert_eq!(evidence.call("12.5", "f", "read_file", "{}", Err("no such file")), "c3");
         assert_eq!(evidence.message("12.6", "f", "It is there."), "m2");
         evidence
-    }
-
-    fn response(summary: &str, tasks: &[(&str, bool, &[&str])]) -> VerifierResponse {
-        let judged = |(id, completed, cited): &(&str, bool, &[&str])| TaskJudgement {
-            id: (*id).to_owned(),
-            completed: *completed,
-            feedback: "seen".into(),
-            evidence: cited.iter().map(|&cited| cited.to_owned()).collect(),
-        };
-        VerifierResponse {
-            all_completed: !summary.is_empty(),
-            user_needs_satisfied: true,
-            overall_feedback: String::new(),
-            summary: summary.to_owned(),
-            improvements: vec![],
-            tasks: tasks.iter().map(judged).collect(),
-        }
-    }
-
-    const DONE: TodoStatus = TodoStatus::Completed;
-
-    #[test]
-    fn done_is_what_something_shows() {
-        let two = plan(&[("a", DONE), ("b", DONE), ("s", TodoStatus::Skipped)]);
-        for cited in [&["c1"][..], &["[C1]", "c2"], &["call c1"], &["`c1`", "m1"]] {
-            let good = response("There are 3 lines.", &[("a", true, cited), ("b", true, &["m1"])]);
-            assert_eq!(check_proof(&good, &two, &evidence()), Ok(()), "{cited:?}");
-        }
-        let open = response("", &[("a", false, &[]), ("b", true, &["m1"]), ("s", true, &[])]);
-        assert_eq!(check_proof(&open, &two, &evidence()), Ok(()), "what is not called done needs no proof");
-        let skipped = response("3 lines.", &[("a", true, &["c1"]), ("b", true, &["m1"]), ("s", false, &[])]);
-        assert_eq!(check_proof(&skipped, &two, &evidence()), Ok(()), "what was rightly skipped is not completed");
-    }
-
-    #[test]
-    fn what_was_skipped_proves_nothing() {
-        let skipped = plan(&[("s", TodoStatus::Skipped)]);
-        let told = |answer: &VerifierResponse, evidence: &Evidence| check_proof(answer, &skipped, evidence).err();
-        let final_word = response("It is 42.", &[("s", false, &[])]);
-        assert_eq!(told(&final_word, &evidence()), None, "a call shows why");
-        let why = told(&final_word, &Evidence::default()).unwrap().problems.join("; ");
-        assert!(why.starts_with("allCompleted: is true, but every task was skipped"), "{why}");
-        let mut words = Evidence::default();
-        words.message("12.6", "s", "nobody needs it");
-        assert_eq!(told(&response("Not needed.", &[("s", false, &["m1"])]), &words), None);
-        let invented = response("It is 42.", &[("s", true, &["m9"])]);
-        let why = told(&invented, &evidence()).unwrap().problems.join("; ");
-        assert_eq!(why, "tasks: \"s\" cites \"m9\", which does not exist");
-    }
-
-    #[test]
-    fn done_without_proof_is_refused_with_the_reason() {
-        let one = plan(&[("a", DONE)]);
-        let failed = plan(&[("a", TodoStatus::Failed)]);
-        let only_failed = plan(&[("f", DONE)]);
-        let proved: &[(&str, bool, &[&str])] = &[("a", true, &["c1"])];
-        for (plan, response, said) in [
-            (&one, response("3 lines.", &[("a", true, &[])]), "\"a\" has completed: true without evidence"),
-            (&one, response("3 lines.", &[("a", true, &["c9"])]), "\"a\" cites \"c9\", which does not exist"),
-            (&one, response("3 lines.", &[("a", true, &["c1", "x"])]), "\"a\" cites \"x\", which does not exist"),
-            (&one, response("3 lines.", &[("a", true, &["c2"])]), "\"a\" cites only calls that failed"),
-            (&one, response("3 lines.", &[("a", true, &["m1"])]), "\"a\" cites only what belongs to other tasks"),
-            (&one, response("3 lines.", &[("a", false, &[])]), "allCompleted: is true, but task \"a\" has completed: false"),
-            (&only_failed, response("3 lines.", &[("f", true, &["m2"])]), "every call of \"f\" failed"),
-            (&one, response("3 lines.", &[]), "\"a\" is not judged"),
-            (&one, response("3 lines.", &[("a", true, &["c1"]), ("z", true, &["c1"])]), "there is no task \"z\" in the plan"),
-            (&failed, response("3 lines.", proved), "\"a\" failed, so it cannot have completed: true"),
-            (&one, response(" ", proved), "summary: must be the whole answer"),
-            (&one, response("任务已完成。", proved), "summary: must be the whole answer"),
-            (&one, response("**Done!**", proved), "summary: must be the whole answer"),
-        ] {
-            let refused = check_proof(&response, plan, &evidence()).unwrap_err();
-            assert!(refused.to_string().contains(said), "{refused}");
-            assert_eq!(refused.problems.len(), 1, "{refused}");
-        }
     }
 
     #[test]

@@ -24,13 +24,16 @@ mod plain_backend;
 mod plan;
 mod plan_approval;
 mod prompts;
+mod proof;
 mod repair;
 mod reply;
 mod reply_listener;
+mod request_text;
 mod response;
 mod role;
 mod template;
 mod todo;
+mod transcript;
 mod truncate;
 mod turn_backend;
 mod work;
@@ -43,7 +46,7 @@ pub use application::{
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
 pub use engine::{AgentWorkflowEngine, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
-pub use evidence::{Evidence, check_proof};
+pub use evidence::Evidence;
 pub use fields::{Parsed, Unreadable};
 pub use format::{executor_format, planner_format, verifier_format};
 pub use json::{JsonError, JsonEvent, JsonLimits, JsonReader, Listener, Opened, Step};
@@ -54,9 +57,10 @@ pub use plain_backend::{CallTool, PlainBackend, StopHandle};
 pub use plan::{MOST_TODOS, Plan, PlanError};
 pub use plan_approval::PlanApproval;
 pub use prompts::{
-    ContextSource, EXECUTOR_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager, PromptOptions,
-    VERIFIER_CORE_TEMPLATE,
+    ContextSource, EXECUTOR_CORE_TEMPLATE, FALLBACK_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager,
+    PromptOptions, VERIFIER_CORE_TEMPLATE,
 };
+pub use proof::check_proof;
 pub use reply::{Chunk, ReplyReader};
 pub use response::{
     Component, ExecutorResponse, NextAction, PlannerResponse, SummaryResponse, TaskJudgement, TodoList, TodoState, Verdict,

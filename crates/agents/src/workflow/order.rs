@@ -47,6 +47,9 @@ pub struct Order {
     /// The tools that it may use, if not those of the backend. An application gives them; they are not kept.
     #[serde(skip)]
     pub tools: Option<Arc<[ToolSpec]>>,
+    /// Whether it may only use tools that read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_only: bool,
     /// Tools that write, which a plan may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
@@ -110,6 +113,13 @@ pub enum RoleOutcome {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<TaskJudgement>,
     },
+    /// The request was answered without a plan.
+    Answered {
+        /// The answer.
+        text: String,
+        /// Whether it was written before the rounds were used up.
+        is_finished: bool,
+    },
     /// It came to nothing.
     Failed {
         /// The failure of the order.
@@ -137,7 +147,7 @@ impl Done {
             RoleOutcome::Executed { result, .. } => result,
             RoleOutcome::Verified { response } if response.is_final() => &response.summary,
             RoleOutcome::Verified { response } => &response.overall_feedback,
-            RoleOutcome::Said { text, .. } => text,
+            RoleOutcome::Said { text, .. } | RoleOutcome::Answered { text, .. } => text,
             RoleOutcome::Failed { failure } => &failure.message,
         }
     }

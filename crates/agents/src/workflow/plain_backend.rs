@@ -80,8 +80,8 @@ impl PlainBackend {
 
 impl AgentBackend for PlainBackend {
     async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
-        let ChatOptions { event_id, model, system, messages, tools, format } = options;
-        let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
+        let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
+        let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let failed = |error: ModelError| Failure::new(error.code(), error.to_string());
         let mut collector = Collector::default();
         let heard = async {

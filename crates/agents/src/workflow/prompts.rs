@@ -27,6 +27,12 @@ pub const VERIFIER_CORE_TEMPLATE: [(Language, &str); 2] = [
     (Language::Zh, include_str!("../../prompts/verifier.zh.md")),
 ];
 
+/// The core template of the role that answers without a plan.
+pub const FALLBACK_CORE_TEMPLATE: [(Language, &str); 2] = [
+    (Language::En, include_str!("../../prompts/fallback.en.md")),
+    (Language::Zh, include_str!("../../prompts/fallback.zh.md")),
+];
+
 /// Makes the system messages of agents. The files of business contexts are looked at for each prompt, so a change counts at once;
 /// while nothing has changed, the text is the one that was made before.
 #[derive(Debug, Clone)]
@@ -140,6 +146,7 @@ impl PromptManager {
             (AgentType::PLANNER, PLANNER_CORE_TEMPLATE),
             (AgentType::EXECUTOR, EXECUTOR_CORE_TEMPLATE),
             (AgentType::VERIFIER, VERIFIER_CORE_TEMPLATE),
+            (AgentType::FALLBACK, FALLBACK_CORE_TEMPLATE),
         ];
         let cores = ours.into_iter().flat_map(|(agent, texts)| {
             texts.map(|(language, text)| {

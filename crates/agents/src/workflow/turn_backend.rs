@@ -164,8 +164,8 @@ impl AgentBackend for TurnBackend<'_> {
             self.flush().await?;
         }
         self.has_asked = true;
-        let ChatOptions { event_id, model, system, messages, tools, format } = options;
-        let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
+        let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
+        let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let Self { turn, listeners, .. } = self;
         turn.model_streaming(request, &mut |delta| listeners.tell(&event_id, delta)).await
     }

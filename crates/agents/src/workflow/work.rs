@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use polis_domain::{Failure, FailureCode, Finish, Reply, Text, Timestamp, Usage};
+use polis_domain::{
+    CallResult, EffectClass, Failure, FailureCode, Finish, Reply, Text, Timestamp, ToolCall, ToolChoice, Usage,
+};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
@@ -12,6 +14,7 @@ use super::fields::Reading;
 use super::phrases::phrases;
 use super::reply_listener::ReplyListener;
 use super::response::{read_executor_response, refuse_empty_word};
+use super::transcript::called;
 use super::truncate::clipped;
 use super::{
     AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleReply, Todo,
@@ -21,6 +24,15 @@ use super::{
 
 /// Most bytes of a reply that cannot be read, as the model that wrote it is shown it again.
 const ECHO_BYTES: usize = 32 * 1024;
+
+/// Rounds in which a planner or a verifier may use tools that read, for one plan or judgement.
+const LOOK_ROUNDS: usize = 4;
+
+/// Most tools that a planner or a verifier is offered. Their requests are large without them.
+const MOST_LOOK_TOOLS: usize = 12;
+
+/// So many rounds before the last one, an executor is told how many are left.
+const WARN_ROUNDS: usize = 3;
 
 /// Carries out an order, which may be for one of these roles. What goes wrong is told in what comes of it.
 pub async fn work<B: AgentBackend>(backend: &mut B, roles: &[Arc<dyn WorkflowRole>], order: &Order) -> Done {
@@ -56,8 +68,33 @@ struct Asking<'a> {
     component: &'static str,
     action: AgentAction,
     tools: Arc<[ToolSpec]>,
+    tool_choice: ToolChoice,
     format: Option<Arc<Format>>,
+    /// The shape that a reply must have where one could not be read. Several vendors take either tools or a shape, so a role
+    /// with tools is held to a shape only then, and loses its tools for it.
+    repair_format: Option<Arc<Format>>,
     system: &'a Text,
+}
+
+impl<'a> Asking<'a> {
+    /// A role that may use these tools to look things up, and then answers in this shape.
+    fn looking(
+        component: &'static str,
+        action: AgentAction,
+        tools: Arc<[ToolSpec]>,
+        shape: Arc<Format>,
+        system: &'a Text,
+    ) -> Self {
+        let format = tools.is_empty().then(|| shape.clone());
+        Self { component, action, tools, tool_choice: ToolChoice::Auto, format, repair_format: Some(shape), system }
+    }
+
+    /// The same role without tools, held to a shape.
+    fn shaped(&self, shape: &Arc<Format>) -> Self {
+        let Self { component, action, ref tool_choice, system, .. } = *self;
+        let format = Some(shape.clone());
+        Self { component, action, tools: Arc::default(), tool_choice: tool_choice.clone(), format, repair_format: None, system }
+    }
 }
 
 impl<B: AgentBackend> Rounds<'_, B> {
@@ -69,6 +106,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             "planner" => self.plan(system).await,
             "executor" => self.execute(system).await,
             "verifier" => self.verify(system).await,
+            "fallback" => self.answer(system).await,
             other => match role::find(self.roles, &order.agent) {
                 Some(role) => self.word(role, system).await,
                 None => Err(Failure::new("no_such_role", format!("nobody knows how a `{other}` works"))),
@@ -88,20 +126,12 @@ impl<B: AgentBackend> Rounds<'_, B> {
     /// The planner's rounds: until the plan is whole, or there are no more.
     async fn plan(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
         let order = self.order;
-        let asking = Asking {
-            component: PlannerResponse::NAME,
-            action: AgentAction::Planning,
-            tools: Arc::default(),
-            format: Some(planner_format()),
-            system,
-        };
+        let mut asking =
+            Asking::looking(PlannerResponse::NAME, AgentAction::Planning, self.reading_tools(), planner_format(), system);
         let mut last = None;
         for round in 1..=order.rounds.max(1) {
             self.take_person_messages().await?;
-            let RoundReply::Response(response, reply) = self.ask(&asking, |text| planned(text, order.plan.as_ref())).await?
-            else {
-                break;
-            };
+            let (response, reply) = self.ask_looking(&mut asking, |text| planned(text, order.plan.as_ref())).await?;
             let is_whole = !response.needs_more_planning;
             last = Some(response);
             if is_whole || round == order.rounds {
@@ -109,7 +139,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             }
             self.go_on(&reply, phrases(order.language).plan_on).await?;
         }
-        let response = last.ok_or_else(no_reply)?;
+        let response = last.ok_or_else(|| Failure::new("no_plan", "the planner did not plan"))?;
         let named = order.writers.iter().filter(|tool| names(&response.todos, tool)).cloned();
         let may_write = |todo: &&Todo| !order.writers.is_empty() && todo.writes.unwrap_or(true);
         let writes = named.chain(response.todos.iter().filter(may_write).map(|todo| todo.id.clone())).collect();
@@ -121,7 +151,15 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let (order, words) = (self.order, phrases(self.order.language));
         let tools = self.tools();
         let format = order.is_shaped.then(executor_format);
-        let asking = Asking { component: ExecutorResponse::NAME, action: AgentAction::Executing, tools, format, system };
+        let mut asking = Asking {
+            component: ExecutorResponse::NAME,
+            action: AgentAction::Executing,
+            tools,
+            tool_choice: ToolChoice::Auto,
+            format,
+            repair_format: None,
+            system,
+        };
         // Whoever says again that it is just done, although they were asked for a result, may have no other one.
         let was_told = AtomicBool::new(false);
         let read = |text: &str| {
@@ -137,12 +175,16 @@ impl<B: AgentBackend> Rounds<'_, B> {
         while left > 0 {
             left -= 1;
             self.take_person_messages().await?;
-            let (response, reply) = match self.ask(&asking, &read).await? {
-                RoundReply::Calls(reply) => {
+            self.tell_rounds(&mut asking, left).await?;
+            let (response, reply) = match self.ask(&asking, &read).await {
+                Ok(RoundReply::Calls(reply)) => {
                     self.call(reply).await?;
                     continue;
                 }
-                RoundReply::Response(response, reply) => (response, reply),
+                Ok(RoundReply::Response(response, reply)) => (response, reply),
+                // It was told to report with what it has, and did not.
+                Err(failure) if asking.tool_choice == ToolChoice::None && is_unreadable(&failure) => break,
+                Err(failure) => return Err(failure),
             };
             let status = match response.verdict(&order.todo) {
                 Verdict::Completed => TodoStatus::Completed,
@@ -178,16 +220,54 @@ impl<B: AgentBackend> Rounds<'_, B> {
     }
 
     async fn verify(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
-        let asking = Asking {
-            component: VerifierResponse::NAME,
-            action: AgentAction::Verifying,
-            tools: Arc::default(),
-            format: Some(verifier_format()),
+        let tools = self.reading_tools();
+        let mut asking = Asking::looking(VerifierResponse::NAME, AgentAction::Verifying, tools, verifier_format(), system);
+        let (response, _) = self.ask_looking(&mut asking, parse_verifier_response).await?;
+        Ok(RoleOutcome::Verified { response })
+    }
+
+    /// The rounds of the role that answers without a plan, in its own words.
+    async fn answer(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
+        let words = phrases(self.order.language);
+        let tools = if self.order.reads_only { self.reading_tools() } else { self.tools() };
+        let mut asking = Asking {
+            component: "",
+            action: AgentAction::Executing,
+            tools,
+            tool_choice: ToolChoice::Auto,
+            format: None,
+            repair_format: None,
             system,
         };
-        match self.ask(&asking, parse_verifier_response).await? {
-            RoundReply::Response(response, _) => Ok(RoleOutcome::Verified { response }),
-            RoundReply::Calls(_) => Err(no_reply()),
+        let mut was_empty = false;
+        let rounds = self.order.rounds.max(1);
+        for round in 0..=rounds {
+            let is_last = round == rounds;
+            if is_last {
+                asking.tool_choice = ToolChoice::None;
+                self.tell_model(words.last_round.to_owned()).await?;
+            }
+            self.take_person_messages().await?;
+            self.rounds += 1;
+            let reply = self.complete(&asking).await?;
+            if !reply.tool_calls.is_empty() && !asking.tools.is_empty() && !is_last {
+                self.call_some(reply, self.order.reads_only.then_some(&*asking.tools)).await?;
+                continue;
+            }
+            if !reply.text.trim().is_empty() {
+                return Ok(RoleOutcome::Answered { text: reply.text, is_finished: !is_last });
+            }
+            if was_empty {
+                break;
+            }
+            was_empty = true;
+            self.keep(AiMessage::said(&reply)).await?;
+            self.tell_model(words.empty_reply.to_owned()).await?;
+        }
+        let made = called(&self.transcript, words.called_before);
+        match made.trim() {
+            "" => Err(Failure::new("no_reply", "the model gave no answer")),
+            made => Ok(RoleOutcome::Answered { text: made.to_owned(), is_finished: false }),
         }
     }
 
@@ -195,7 +275,15 @@ impl<B: AgentBackend> Rounds<'_, B> {
     async fn word(&mut self, role: &dyn WorkflowRole, system: &Text) -> Result<RoleOutcome, Failure> {
         let tools = if role.has_tools() { self.tools() } else { Arc::default() };
         let format = role.format().filter(|_| tools.is_empty());
-        let asking = Asking { component: role.component(), action: role.action(), tools, format, system };
+        let asking = Asking {
+            component: role.component(),
+            action: role.action(),
+            tools,
+            tool_choice: ToolChoice::Auto,
+            format,
+            repair_format: None,
+            system,
+        };
         for _ in 0..self.order.rounds.max(1) {
             match self.ask(&asking, |text| read_reply(role, text)).await? {
                 RoundReply::Calls(reply) => self.call(reply).await?,
@@ -205,6 +293,40 @@ impl<B: AgentBackend> Rounds<'_, B> {
             }
         }
         Err(Failure::new("no_reply", (phrases(self.order.language).out_of_rounds)(self.order.rounds.max(1))))
+    }
+
+    /// Asks a role that may look things up first, for a reply that can be read.
+    async fn ask_looking<T>(
+        &mut self,
+        asking: &mut Asking<'_>,
+        parse: impl Fn(&str) -> Result<Parsed<T>, Unreadable> + Send + Sync,
+    ) -> Result<(T, Reply), Failure> {
+        let mut looks = LOOK_ROUNDS;
+        loop {
+            match self.ask(asking, &parse).await? {
+                RoundReply::Response(response, reply) => return Ok((response, reply)),
+                RoundReply::Calls(reply) => self.call_some(reply, Some(&asking.tools)).await?,
+            }
+            looks -= 1;
+            if looks == 0 {
+                asking.tool_choice = ToolChoice::None;
+                self.tell_model(phrases(self.order.language).no_more_looks.to_owned()).await?;
+            }
+        }
+    }
+
+    /// Tells an executor how many rounds it has left. In the last of several it can only report.
+    async fn tell_rounds(&mut self, asking: &mut Asking<'_>, left: usize) -> Result<(), Failure> {
+        let words = phrases(self.order.language);
+        asking.tool_choice = ToolChoice::Auto;
+        if left + 1 == WARN_ROUNDS && self.order.rounds > 2 * WARN_ROUNDS {
+            return self.tell_model((words.rounds_left)(WARN_ROUNDS)).await;
+        }
+        if left == 0 && self.order.rounds > 2 && !asking.tools.is_empty() {
+            asking.tool_choice = ToolChoice::None;
+            return self.tell_model(words.last_round.to_owned()).await;
+        }
+        Ok(())
     }
 
     /// One round: a reply that asks for tools, or one that can be read. One that cannot be is asked for again, with the
@@ -217,14 +339,20 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.rounds += 1;
         let mut repairs = self.order.repairs;
         loop {
-            let reply = self.complete(asking).await?;
-            if !reply.tool_calls.is_empty() && !asking.tools.is_empty() {
+            let is_repair = repairs < self.order.repairs;
+            let reply = match (&asking.repair_format, is_repair && !self.has_called()) {
+                (Some(shape), true) => self.complete(&asking.shaped(shape)).await?,
+                _ => self.complete(asking).await?,
+            };
+            if !reply.tool_calls.is_empty() && !asking.tools.is_empty() && asking.tool_choice != ToolChoice::None {
                 return Ok(RoundReply::Calls(reply));
             }
             let unreadable = match parse(&reply.text) {
                 Ok(parsed) => return Ok(RoundReply::Response(parsed.response, reply)),
                 Err(Unreadable { component, .. }) if !reply.tool_calls.is_empty() => {
-                    Unreadable { component, problems: vec![phrases(self.order.language).no_tools.to_owned()] }
+                    let words = phrases(self.order.language);
+                    let told = if asking.tools.is_empty() { words.no_tools } else { words.no_more_looks };
+                    Unreadable { component, problems: vec![told.to_owned()] }
                 }
                 Err(_) if reply.finish == Finish::Refusal => {
                     return Err(Failure::new("model_refused", format!("the model will not do this: {}", reply.text)));
@@ -265,6 +393,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             system: asking.system.clone(),
             messages: self.conversation.clone(),
             tools: asking.tools.clone(),
+            tool_choice: asking.tool_choice.clone(),
             format: asking.format.clone(),
         };
         let began = self.backend.now();
@@ -278,13 +407,32 @@ impl<B: AgentBackend> Rounds<'_, B> {
         Ok(reply)
     }
 
+    /// Makes the calls of a reply.
     async fn call(&mut self, reply: Reply) -> Result<(), Failure> {
+        self.call_some(reply, None).await
+    }
+
+    /// Makes the calls of a reply, of these tools only where the role has no others. The backend knows all tools, so what is
+    /// not offered has to be refused here.
+    async fn call_some(&mut self, reply: Reply, only: Option<&[ToolSpec]>) -> Result<(), Failure> {
         if self.backend.is_stopped() {
             return Err(stopped());
         }
         self.keep(AiMessage::said(&reply)).await?;
         let began = self.backend.now();
-        let results = self.backend.execute_tools(reply.tool_calls.clone()).await;
+        let may = |call: &ToolCall| only.is_none_or(|tools| tools.iter().any(|tool| tool.name == call.name));
+        let allowed: Vec<ToolCall> = reply.tool_calls.iter().filter(|call| may(call)).cloned().collect();
+        let mut made = match allowed.is_empty() {
+            true => Vec::new(),
+            false => self.backend.execute_tools(allowed).await,
+        }
+        .into_iter();
+        let refused = |call: &ToolCall| CallResult::failed(format!("{} was not called: it is not among your tools", call.name));
+        let results: Vec<CallResult> = reply
+            .tool_calls
+            .iter()
+            .map(|call| if may(call) { made.next().unwrap_or_else(|| refused(call)) } else { refused(call) })
+            .collect();
         let names: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();
         self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
         self.conversation.push(ChatMessage::said(&reply));
@@ -328,6 +476,17 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.order.tools.clone().unwrap_or_else(|| self.backend.tools())
     }
 
+    /// Those of the tools that only read, and read the same until something is written.
+    fn reading_tools(&self) -> Arc<[ToolSpec]> {
+        let tools = self.tools();
+        let reads = tools.iter().filter(|tool| tool.class == EffectClass::Read && !tool.volatile);
+        reads.take(MOST_LOOK_TOOLS).cloned().collect()
+    }
+
+    fn has_called(&self) -> bool {
+        self.conversation.iter().any(|message| matches!(message, ChatMessage::Tool { .. }))
+    }
+
     async fn keep(&mut self, message: AiMessage) -> Result<(), Failure> {
         let message = message.of(&self.order.agent);
         self.backend.listeners().said(&message);
@@ -359,8 +518,9 @@ fn names(todos: &[Todo], tool: &str) -> bool {
     todos.iter().any(|todo| todo.title.contains(tool) || todo.description.contains(tool))
 }
 
-fn no_reply() -> Failure {
-    Failure::new("no_reply", "the model asked for tools where there are none")
+/// Whether a model answered, but not so that the answer can be used.
+pub(super) fn is_unreadable(failure: &Failure) -> bool {
+    matches!(&*failure.code, "unreadable_reply" | "no_reply" | "no_plan" | "model_refused")
 }
 
 pub(super) fn stopped() -> Failure {

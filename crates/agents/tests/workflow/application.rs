@@ -26,8 +26,8 @@ struct Desk {
 impl AgentBackend for Desk {
     async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
         use polis_ports::{Collector, Model, ModelRequest};
-        let ChatOptions { event_id, model, system, messages, tools, format } = options;
-        let request = ModelRequest { model, system, messages, tools, format, ..ModelRequest::default() };
+        let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
+        let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let failed = |error: polis_ports::ModelError| Failure::new(error.code(), error.to_string());
         let mut stream = self.model.stream(request).await.map_err(failed)?;
         let mut collector = Collector::default();
@@ -178,10 +178,14 @@ async fn it_hears_of_what_goes_wrong_and_of_what_ends_the_run() {
     assert_eq!(told.0.lock().unwrap().failures, ["unreadable_reply"; 3], "one a plan; giving up is no failure of the machine");
 
     let told = Told::default();
-    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("no")), ..team() };
+    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("")), ..team() };
     let mut second = desk(&hopeless, &Asked::default());
     run_agent_workflow(&engine(), &mut second, "a?".into(), Box::new(told.clone())).await.unwrap_err();
-    assert_eq!(told.0.lock().unwrap().failures.last().map(String::as_str), Some("unreadable_reply"));
+    assert_eq!(told.0.lock().unwrap().failures, ["unreadable_reply", "no_reply", "unreadable_reply"]);
+    assert!(
+        told.0.lock().unwrap().lines.iter().any(|line| line.contains("answered without one")),
+        "it is told of the fallback"
+    );
 }
 
 /// Which of the six were called.

@@ -63,7 +63,8 @@ impl Team {
             asked.lock().unwrap().push(request.clone());
             let heard = Heard::new(request);
             match role(request) {
-                "planner" => (team.planner)(&heard),
+                // A model that cannot write a plan answers the same way where it is asked without one.
+                "planner" | "fallback" => (team.planner)(&heard),
                 "executor" => (team.executor)(&current(&heard.first), &heard),
                 _ => (team.verifier)(&heard),
             }
@@ -72,6 +73,9 @@ impl Team {
 }
 
 pub(super) fn role(request: &ModelRequest) -> &'static str {
+    if request.system.starts_with("# Assistant") || request.system.starts_with("# 助手") {
+        return "fallback";
+    }
     ["planner", "executor", "verifier"]
         .into_iter()
         .find(|role| request.system.contains(&format!("\"{role}-response\"")))
@@ -94,7 +98,7 @@ pub(super) fn unsure(todos: &[(&str, u32, &[&str])]) -> ScriptedReply {
     said("planner-response", fields)
 }
 
-fn todos_of(todos: &[(&str, u32, &[&str])]) -> Vec<Value> {
+pub(super) fn todos_of(todos: &[(&str, u32, &[&str])]) -> Vec<Value> {
     let todo = |(id, priority, dependencies): &(&str, u32, &[&str])| {
         json!({ "id": id, "title": format!("Do {id}"), "description": format!("Do {id}. Done when: it is seen."),
                 "priority": priority, "dependencies": dependencies, "writes": false, "status": "pending" })

@@ -69,17 +69,28 @@ async fn a_result_that_is_just_a_word_is_asked_for_again_once_and_then_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn asking_again_has_an_end() {
-    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("no")), ..team() };
+    let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("")), ..team() };
     let bed = open(&hopeless, engine()).await;
     let failure = polis_testkit::ask(&bed.society, "a?").await.unwrap_err();
     assert_eq!(&*failure.code, "unreadable_reply", "{failure}");
-    assert_eq!(bed.counts(), [3, 0, 0]);
+    assert_eq!((bed.counts(), bed.heard("fallback").len()), ([3, 0, 0], 2));
 
     let mumbling = Team { executor: Arc::new(|_, _| ScriptedReply::text("…")), ..team() };
     let bed = open(&mumbling, engine()).await;
     let answer = bed.ask("a and b?").await;
     assert!(answer.contains("a is 1 and b is 2.") || answer.contains("cannot be read after 3 tries"), "{answer}");
     assert_eq!(bed.counts()[1], 3, "one todo of two, since the other depends on it");
+
+    let rambling = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[])])),
+        executor: Arc::new(|_, _| ScriptedReply::text("I found that it is 7, roughly.")),
+        verifier: Arc::new(|_| ScriptedReply::text("Looks good to me!")),
+    };
+    let answer = open(&rambling, engine()).await.ask("a?").await;
+    assert!(
+        answer.contains("What it said last: I found that it is 7, roughly."),
+        "what was said in prose is not lost: {answer}"
+    );
 
     let speechless = Team { verifier: Arc::new(|_| ScriptedReply::text("")), ..team() };
     let bed = open(&speechless, engine()).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polis_agents::workflow::WorkflowLimits;
+use polis_domain::{Effect, Event, ToolChoice};
 use polis_testkit::ScriptedReply;
 
 use super::bed::{Team, acting, component, engine, executed, limited, open, plan, team, unsatisfied, unsure, verified};
@@ -50,7 +51,31 @@ async fn an_executor_has_ten_rounds_for_a_todo() {
     };
     let bed = open(&calling, limited(WorkflowLimits { executor_rounds: 4, ..one })).await;
     assert!(bed.ask("do it").await.contains("not done after 4 rounds"));
-    assert_eq!(bed.counts(), [1, 4, 1]);
+    assert_eq!(bed.counts(), [1, 6, 1], "in the last round it is asked for a report three times");
+    let looked = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Tool(_), .. });
+    assert_eq!(bed.count(looked), 3, "in the last round nothing is called");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_executor_is_told_of_its_last_rounds_and_reports_what_it_has() {
+    let busy = Team {
+        planner: Arc::new(|_| plan(&[("a", 1, &[])])),
+        executor: Arc::new(|todo, heard| match heard.request.tool_choice {
+            ToolChoice::None => acting(todo, "a is 1, the rest is open", false, "continue"),
+            _ => ScriptedReply::call("again", "look", &format!("{{\"at\":\"{}\"}}", "a".repeat(heard.replies + 1))),
+        }),
+        verifier: Arc::new(|_| unsatisfied("Do it", &[("a", false, &[])])),
+    };
+    let bed = open(&busy, limited(WorkflowLimits { cycles: 1, executor_rounds: 8, ..WorkflowLimits::default() })).await;
+    let answer = bed.ask("do it").await;
+    assert!(answer.contains("not done after 8 rounds: a is 1, the rest is open"), "{answer}");
+    let heard = bed.heard("executor");
+    let warned: Vec<usize> = (0..8).filter(|n| heard[*n].last.contains("You have 3 more rounds")).collect();
+    assert_eq!((warned, heard.len()), (vec![5], 8));
+    let last = &heard[7];
+    assert!(last.last.contains("This is the last round") && !last.request.tools.is_empty(), "{}", last.last);
+    let messages = bed.workflow().await;
+    assert_eq!(messages.last().unwrap().meta["unfinished"]["code"], "partial_answer");
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,11 +140,11 @@ async fn the_words_of_a_reply_decide_nothing() {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
         executor: Arc::new(|todo, heard| match heard.replies {
             0 => acting(todo, "The task is completed. Done. 任务已完成。", false, "continue"),
-            _ => executed(todo, "It failed and is not completed, but here is 3."),
+            _ => executed(todo, "It failed and is not completed, but here is a word."),
         }),
-        verifier: Arc::new(|_| verified("3.", &[("a", &["m1"])])),
+        verifier: Arc::new(|_| verified("A word.", &[("a", &["m1"])])),
     };
     let bed = open(&boasting, engine()).await;
-    assert_eq!(bed.ask("do it").await, "3.");
+    assert_eq!(bed.ask("do it").await, "A word.");
     assert_eq!(bed.counts(), [1, 2, 1]);
 }

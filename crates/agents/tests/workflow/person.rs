@@ -134,8 +134,11 @@ async fn which_plans_are_asked_about_is_the_policys_to_say() {
     };
     let writer = Team {
         planner: Arc::new(writing),
-        executor: Arc::new(|todo, _| executed(todo, "noted")),
-        verifier: Arc::new(|_| verified("Noted.", &[("a", &["m1"])])),
+        executor: Arc::new(|todo, heard| match heard.replies {
+            0 => ScriptedReply::call("w", "write_note", "{}"),
+            _ => executed(todo, "noted"),
+        }),
+        verifier: Arc::new(|_| verified("Noted.", &[("a", &["c1"])])),
     };
     let bed = open(&writer, asking(PlanApproval::ASK)).await;
     let (answer, _) = answered(&bed, vec![Verdict::yes()]).await;

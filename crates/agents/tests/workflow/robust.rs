@@ -7,11 +7,12 @@ use std::time::Duration;
 use polis_agents::workflow::{PlanApproval, WorkflowLimits};
 use polis_domain::{Effect, Event, Outcome, Verdict};
 use polis_ports::ModelError;
-use polis_testkit::ScriptedReply;
+use polis_testkit::{ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use super::bed::{
-    Heard, Team, acting, asking, component, engine, executed, given_up, limited, open, plan, said, team, unsatisfied, verified,
+    Heard, Team, acting, asking, component, engine, executed, given_up, limited, open, open_with, plan, said, team,
+    unsatisfied, verified,
 };
 use super::person::answered;
 
@@ -339,9 +340,10 @@ async fn a_role_without_tools_that_calls_one_is_told_so() {
             0 => look("a"),
             _ => plan(&[("a", 1, &[]), ("b", 1, &[])]),
         }),
-        ..team()
+        executor: Arc::new(|todo, _| executed(todo, "seen")),
+        verifier: Arc::new(|_| verified("Both are seen.", &[("a", &["m1"]), ("b", &["m2"])])),
     };
-    let bed = open(&calling, engine()).await;
-    assert_eq!(bed.ask("a and b?").await, "a is 1 and b is 2.");
+    let bed = open_with(&calling, engine(), ScriptedTools::new()).await;
+    assert_eq!(bed.ask("a and b?").await, "Both are seen.");
     assert!(bed.heard("planner")[1].last.contains("You called tools, and have none in your role."));
 }

@@ -15,9 +15,9 @@ async fn a_request_is_planned_done_and_verified_and_the_verifier_writes_the_answ
     assert_eq!(bed.ask("What are a and b?").await, "a is 1 and b is 2.");
     assert_eq!(bed.counts(), [1, 4, 1]);
     let offered = |role| bed.heard(role).iter().map(|heard| heard.request.tools.len()).max();
-    assert_eq!(["planner", "executor", "verifier"].map(offered), [Some(0), Some(2), Some(0)], "only executors have tools");
+    assert_eq!(["planner", "executor", "verifier"].map(offered), [Some(1), Some(2), Some(1)], "only executors may write");
     let shaped = |role| bed.heard(role).iter().all(|heard| heard.request.format.is_some());
-    assert_eq!(["planner", "executor", "verifier"].map(shaped), [true, false, true]);
+    assert_eq!(["planner", "executor", "verifier"].map(shaped), [false; 3], "several vendors take either tools or a shape");
     let main = bed.thread("").await;
     assert_eq!(main.messages.len(), 2, "the placeholder has become the answer");
     assert_eq!(main.messages[1].text, "a is 1 and b is 2.");
@@ -124,28 +124,28 @@ async fn what_an_executor_wants_next_is_what_happens() {
             match (skipped, failed) {
                 (true, _) => verified("It was not needed.", &[("a", &["m1"])]),
                 (_, true) => unsatisfied("Another way", &[("a", false, &[])]),
-                _ => verified("It is 3.", &[("a", &["m1"])]),
+                _ => verified("It is there.", &[("a", &["m1"])]),
             }
         }),
     };
     for (name, team, answer, executors) in [
-        ("complete", one(|todo, _| acting(todo, "found 3", true, "complete")), "It is 3.", 1),
+        ("complete", one(|todo, _| acting(todo, "found it", true, "complete")), "It is there.", 1),
         (
             "continue",
             one(|todo, heard| {
                 acting(todo, "half of it", heard.replies == 2, if heard.replies == 2 { "complete" } else { "continue" })
             }),
-            "It is 3.",
+            "It is there.",
             3,
         ),
         ("skip", one(|todo, _| acting(todo, "nobody needs it", false, "skip")), "It was not needed.", 1),
         (
             "retry",
             one(|todo, heard| match heard.last.contains("begin the task anew") {
-                true => acting(todo, "found 3", true, "complete"),
+                true => acting(todo, "found it", true, "complete"),
                 false => acting(todo, "wrong way", false, "retry"),
             }),
-            "It is 3.",
+            "It is there.",
             2,
         ),
     ] {
@@ -173,13 +173,13 @@ async fn what_an_executor_wants_next_is_what_happens() {
 async fn a_todo_that_fails_takes_those_that_depend_on_it_along_and_others_go_on() {
     let team = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[]), ("b", 2, &["a"]), ("c", 3, &[])])),
-        executor: Arc::new(|todo, _| if todo == "a" { given_up("no") } else { executed(todo, "c is 3") }),
+        executor: Arc::new(|todo, _| if todo == "a" { given_up("no") } else { executed(todo, "c is there") }),
         verifier: Arc::new(|_| unsatisfied("a must be done", &[("a", false, &[]), ("b", false, &[]), ("c", true, &["m2"])])),
     };
     let bed = open(&team, limited(WorkflowLimits { cycles: 1, at_once: 1, ..WorkflowLimits::default() })).await;
     let answer = bed.ask("三个").await;
     assert_eq!(bed.counts(), [1, 2, 1]);
-    assert!(answer.starts_with("没有能完成全部需求。\n\n已完成：\n- Do c: c is 3\n\n还缺少："), "{answer}");
+    assert!(answer.starts_with("没有能完成全部需求。\n\n已完成：\n- Do c: c is there\n\n还缺少："), "{answer}");
     assert!(answer.contains("- Do b: not begun: it depends on \"a\", which failed"), "{answer}");
     assert_eq!(component(&bed.workflow().await)["verified"], false);
 }
@@ -188,7 +188,7 @@ async fn a_todo_that_fails_takes_those_that_depend_on_it_along_and_others_go_on(
 async fn what_the_verifier_does_not_accept_is_done_again() {
     let team = Team {
         planner: Arc::new(|_| plan(&[("a", 1, &[])])),
-        executor: Arc::new(|todo, heard| executed(todo, if heard.first.contains("Do it") { "a is 1" } else { "a is 0" })),
+        executor: Arc::new(|todo, heard| executed(todo, if heard.first.contains("Do it") { "a is one" } else { "a is none" })),
         verifier: Arc::new(|heard| match heard.first.contains("[m2]") {
             true => verified("a is 1.", &[("a", &["m2"])]),
             false => unsatisfied("Look again", &[("a", false, &[])]),
