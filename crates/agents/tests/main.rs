@@ -3,6 +3,7 @@
 
 mod answer_rules;
 mod conversation;
+mod environment;
 mod media;
 mod past_steps;
 mod properties;
