@@ -1,11 +1,16 @@
 //! The conversation that the model sees, compressed before it is too long (D10, D11).
 
+use std::sync::Arc;
+
 use polis_domain::{
     Artifact, CallResult, Failure, FailureCode, Meta, PastStep, PastStepKind, RoleLimits, Sender, Task, ToolCall,
 };
 use polis_engine::{Context, Turn};
 use polis_ports::{ChatMessage, Hasher, ModelRequest, ModelSettings};
 use serde_json::Value;
+
+use crate::environment::{self, Environment, Facts};
+use crate::workflow::Language;
 
 /// What stands before a summary (R186).
 pub(crate) const SUMMARY: &str = "[历史摘要]";
@@ -99,56 +104,98 @@ impl ContextUsage {
         window.saturating_mul(FULL_PERCENT) / 100
     }
 
-    /// The notice for the agent while there is still room.
-    fn early_notice(&self) -> String {
-        let Self { current_count, max_count, tokens, .. } = self;
-        let most = self.window.map(|window| format!(" of {}", Self::most(window))).unwrap_or_default();
-        format!(
-            "[上下文 context] Used so far: {current_count} of {max_count} messages, about {tokens}{most} tokens. Beyond that the older \
-             messages are summarised for you; call compress_context first if you want to choose what is kept."
-        )
-    }
-
-    /// The notice for the agent when it is time to compress.
-    fn notice(&self) -> String {
-        let Self { current_count, max_count, tokens, .. } = self;
-        let window = self.window.map(|window| format!(" of {window}")).unwrap_or_default();
-        format!(
-            "[上下文 context] This conversation has {current_count} messages (at most {max_count} are wise) and about \
-             {tokens}{window} tokens. Compress it, or finish soon."
-        )
+    /// What the agent is told, if there is little room left. It names no counts, so that it changes seldom: what a conversation is
+    /// told stays in it.
+    fn notice(&self) -> Option<String> {
+        let limit = match self.window {
+            Some(window) => format!("{} messages or about {} tokens", self.max_count, Self::most(window)),
+            None => format!("{} messages", self.max_count),
+        };
+        match (self.warning(), self.is_near()) {
+            (true, _) => Some(format!(
+                "This conversation is longer than its limit ({limit}) and could not be summarised. Compress it with \
+                 `compress_context`, or finish soon."
+            )),
+            (false, true) => Some(format!(
+                "This conversation has reached {NEAR_PERCENT} % of its limit ({limit}). Beyond the limit the older messages are \
+                 summarised for you; call `compress_context` first if you want to choose what is kept."
+            )),
+            (false, false) => None,
+        }
     }
 }
 
-/// What the model sees: notes for its instructions, and the messages.
-pub(crate) struct Conversation {
-    pub(crate) notes: String,
-    pub(crate) messages: Vec<ChatMessage>,
+/// What a conversation is shown with.
+#[derive(Debug, Clone)]
+pub(crate) struct View<'a> {
+    pub(crate) limits: ContextLimits,
+    /// Rounds of tool use in a turn.
+    pub(crate) rounds: usize,
+    pub(crate) environment: &'a Environment,
 }
 
-/// The conversation of a turn's own thread. One that is too long is compressed first, unless that has come to nothing twice.
-pub(crate) async fn conversation(turn: &mut Turn, limits: &ContextLimits) -> Result<Conversation, Failure> {
+impl<'a> View<'a> {
+    /// The view of a turn, with the limits of its role.
+    pub(crate) fn of(turn: &Turn, limits: ContextLimits, rounds: usize, environment: &'a Environment) -> Self {
+        let role = turn.role().map(|role| role.limits).unwrap_or_default();
+        Self { limits: limits.within(&role), rounds: role.rounds.unwrap_or(rounds), environment }
+    }
+
+    /// Messages that are shown at most: more than are wise, so that nothing is left out unsaid where it could not be compressed.
+    fn most_messages(&self) -> usize {
+        self.limits.max_context_messages.saturating_mul(4)
+    }
+}
+
+/// The conversation of a turn's own thread, as the model sees it: a summary of what is left out, the messages with what happened
+/// between them, and what the model is told about its environment before the turn's own message. A conversation that is too long is
+/// compressed first, unless that has come to nothing twice.
+pub(crate) async fn conversation(turn: &mut Turn, view: &View<'_>) -> Result<Vec<ChatMessage>, Failure> {
     if turn.is_first_message() {
+        let told = tell(turn, view, &[], None).await;
         let task = turn.task();
-        let messages = vec![user_message(&task.message, &task.meta)];
-        return Ok(Conversation { notes: String::new(), messages });
+        let own = user_message(&task.message, &task.meta);
+        return Ok(told.iter().map(|told| environment::message(told)).chain([own]).collect());
     }
-    // More than are wise, so that nothing is left out unsaid where it could not be compressed.
-    let most = limits.max_context_messages.saturating_mul(4);
-    let mut context = turn.context(most).await?;
+    let limits = &view.limits;
+    let mut context = turn.context(view.most_messages()).await?;
     let mut context_usage = ContextUsage::of(&context, limits, turn.window());
     if context_usage.warning() && limits.compress && turn.may_compress() && compress(turn, &context, limits).await.is_ok() {
-        context = turn.context(most).await?;
+        context = turn.context(view.most_messages()).await?;
         context_usage = ContextUsage::of(&context, limits, turn.window());
     }
-    let mut notes: Vec<_> = context.summaries.iter().map(|summary| format!("{SUMMARY} {summary}")).collect();
-    notes.extend(match (context_usage.warning(), context_usage.is_near()) {
-        (true, _) => Some(context_usage.notice()),
-        (false, true) => Some(context_usage.early_notice()),
-        (false, false) => None,
-    });
+    environment::drop_outdated(&mut context);
+    if let Some(told) = tell(turn, view, &context.steps, context_usage.notice()).await {
+        context.steps.push(turn.environment_step(told));
+    }
     shorten(turn, &mut context.steps).await;
-    Ok(Conversation { notes: notes.join("\n\n"), messages: chat_messages(&context, StepForm::Calls) })
+    Ok(summary(&context).into_iter().chain(chat_messages(&context, StepForm::Calls)).collect())
+}
+
+/// What stands for the messages that are left out.
+fn summary(context: &Context) -> Option<ChatMessage> {
+    let summaries: Vec<_> = context.summaries.iter().map(|summary| format!("{SUMMARY} {summary}")).collect();
+    (!summaries.is_empty()).then(|| ChatMessage::user(summaries.join("\n\n")))
+}
+
+/// Logs what the model is to be told about its environment, for agents below this turn that are shown its thread.
+pub(crate) async fn tell_environment(turn: &mut Turn, view: &View<'_>) -> Result<(), Failure> {
+    let context = if turn.is_first_message() { Context::default() } else { turn.context(view.most_messages()).await? };
+    tell(turn, view, &context.steps, None).await;
+    Ok(())
+}
+
+async fn tell(turn: &mut Turn, view: &View<'_>, known: &[PastStep], usage: Option<String>) -> Option<Arc<str>> {
+    let facts = Facts::new(language(turn).await, view.rounds, usage);
+    // A client that prescribes the answer has given the whole conversation.
+    let nothing = Environment::default();
+    let environment = if turn.answer_rules().is_some() { &nothing } else { view.environment };
+    environment::tell(turn, environment, facts, known).await
+}
+
+/// The language of an agent's instructions: that of the first message of its thread, so that they never change.
+pub(crate) async fn language(turn: &mut Turn) -> Language {
+    Language::of(&turn.first_message().await)
 }
 
 /// Has the model summarise all but the newest messages, and puts that in their place. Gives how many it stands for.
@@ -157,12 +204,12 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     // The newest ones stay as they are; the last of them is what this turn is to answer.
     older.messages.truncate(context.messages.len().saturating_sub(limits.keep_recent_count + 1));
     let Some((last, _)) = older.messages.last() else { return Ok(0) };
-    older.steps.retain(|step| step.before <= *last);
-    let mut messages = chat_messages(&older, StepForm::Text);
-    let earlier = context.summaries.iter().map(|summary| format!("\n\n{SUMMARY} {summary}")).collect::<String>();
+    // What was told about the environment is told again.
+    older.steps.retain(|step| step.before <= *last && !matches!(step.kind, PastStepKind::Environment(_)));
+    let mut messages: Vec<_> = summary(context).into_iter().chain(chat_messages(&older, StepForm::Text)).collect();
     messages.push(ChatMessage::user("Now write the notes."));
     let request = ModelRequest {
-        system: format!("{SUMMARISE}{earlier}").into(),
+        system: SUMMARISE.into(),
         messages,
         settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
         aside: true,
@@ -194,6 +241,7 @@ pub(crate) fn chat_messages(context: &Context, form: StepForm) -> Vec<ChatMessag
             Sender::Bot => ChatMessage::assistant(message.text.clone()),
         });
     }
+    steps.for_each(|step| show_step(step, form, &mut shown));
     shown.into_iter().skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
 }
 
@@ -214,6 +262,7 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
             shown.push(ChatMessage::assistant(format!("{text}{}", calls.iter().map(line).collect::<String>()).trim()));
         }
         (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure))),
+        (PastStepKind::Environment(told), _) => shown.push(environment::message(told)),
     }
 }
 
@@ -227,7 +276,8 @@ fn end_note(failure: &Failure) -> String {
 /// that the beginning of the conversation stays the same from turn to turn and a vendor can cache it.
 async fn shorten(turn: &mut Turn, steps: &mut [PastStep]) {
     let sizes: Vec<usize> = steps.iter().map(size).collect();
-    let last_turn = steps.last().map(|step| step.turn);
+    let worked = |step: &&PastStep| !matches!(step.kind, PastStepKind::Environment(_));
+    let last_turn = steps.iter().rev().find(worked).map(|step| step.turn);
     let before = sizes.iter().zip(&*steps).take_while(|(_, step)| Some(step.turn) != last_turn).count();
     let (known, cut) = (first_whole(&sizes[..before]), first_whole(&sizes));
     let can_read = turn.has_tool(GET_ARTIFACT);
@@ -268,8 +318,22 @@ fn first_whole(sizes: &[usize]) -> usize {
 fn size(step: &PastStep) -> usize {
     match &step.kind {
         PastStepKind::Calls { calls, .. } => calls.iter().map(|(_, result)| result.content.len()).sum(),
-        PastStepKind::Ended(_) => 0,
+        PastStepKind::Ended(_) | PastStepKind::Environment(_) => 0,
     }
+}
+
+/// A text of other agents or of files, below a line of ours: each line with a mark, so that none can be taken for one of ours.
+pub(crate) fn as_data(text: &str) -> String {
+    text.replace("\r\n", "\n").trim_end().split(ends_line).map(|line| format!("\n| {line}")).collect()
+}
+
+/// A text in one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.trim().replace(|c: char| ends_line(c) || c.is_control(), " ")
+}
+
+fn ends_line(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// What was said, who said it where it was another agent, and what was sent along: its name, and itself where models take it.

@@ -1,14 +1,13 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
-use std::fmt::Write;
-
 use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall, ToolChoice};
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest};
 use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
-use crate::conversation::{ContextLimits, Conversation, compress, conversation};
+use crate::conversation::{ContextLimits, View, compress, conversation, language};
+use crate::environment::Environment;
 use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
@@ -31,11 +30,13 @@ pub struct Converse {
     pub context: ContextLimits,
     /// Rounds of tool use before it must answer.
     pub max_rounds: usize,
+    /// What it is told about where it works.
+    pub environment: Environment,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context: ContextLimits::default(), max_rounds: 25 }
+        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default() }
     }
 }
 
@@ -45,14 +46,13 @@ impl Agent for Converse {
     }
 
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let limits = turn.role().map(|role| role.limits).unwrap_or_default();
-        let (context, rounds) = (self.context.within(&limits), limits.rounds.unwrap_or(self.max_rounds));
+        let view = View::of(turn, self.context, self.max_rounds, &self.environment);
         if turn.task().wants_compression() {
-            return compress_now(turn, &context).await;
+            return compress_now(turn, &view.limits).await;
         }
-        let Conversation { notes, messages } = conversation(turn, &context).await?;
-        let request = ModelRequest { system: system_prompt(turn, &notes), messages, ..ModelRequest::default() };
-        work(turn, request, rounds, Some(&context)).await
+        let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
+        let request = ModelRequest { system, messages, ..ModelRequest::default() };
+        work(turn, request, view.rounds, Some(&view)).await
     }
 }
 
@@ -62,13 +62,13 @@ pub(crate) fn compress_operation() -> Operation {
     compress.with_meta("_ui_action", "compress").translated("zh", "压缩对话", "[compress]")
 }
 
-/// Asks the model and does the calls that it asks for, until it answers. Where the request is the turn's conversation within
-/// limits, it is shown anew when it was compressed.
+/// Asks the model and does the calls that it asks for, until it answers. A request that is the turn's conversation is shown anew
+/// when that was compressed.
 pub(crate) async fn work(
     turn: &mut Turn,
     mut request: ModelRequest,
     rounds: usize,
-    conversed: Option<&ContextLimits>,
+    conversed: Option<&View<'_>>,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -116,9 +116,8 @@ pub(crate) async fn work(
         request.messages.push(ChatMessage::said(&reply));
         request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
-        if let (Some(limits), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
-            let Conversation { notes, messages } = conversation(turn, limits).await?;
-            request.system = system_prompt(turn, &notes);
+        if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
+            let messages = conversation(turn, view).await?;
             let own = request.messages.split_off(shown);
             shown = messages.len();
             request.messages = messages;
@@ -201,20 +200,20 @@ async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Respons
     }))
 }
 
-/// What an agent is told about itself: its role's prompt, its own name where it is not the only one of its kind, and notes.
-pub(crate) fn system_prompt(turn: &Turn, notes: &str) -> Text {
-    let language = Language::of(&turn.task().message);
+/// What an agent is told about itself: its role's prompt, and its own name where it is not the only one of its kind. It is the same
+/// in all turns of a thread, so that a vendor can cache it.
+pub(crate) async fn system_prompt(turn: &mut Turn) -> Text {
+    let language = language(turn).await;
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
-    let mut text = String::with_capacity(prompt.len() + notes.len() + 64);
-    text.push_str(&prompt);
-    let gap = |text: &str| if text.is_empty() { "" } else { "\n\n" };
-    if !turn.is_conversation() {
-        let _ = write!(text, "{}Your name here is `{}`.", gap(&text), turn.agent());
+    if turn.is_conversation() {
+        return prompt.to_string().into();
     }
-    if !notes.is_empty() {
-        let _ = write!(text, "{}{notes}", gap(&text));
-    }
-    text.into()
+    let gap = if prompt.is_empty() { "" } else { "\n\n" };
+    let name = match language {
+        Language::En => format!("Your name here is `{}`.", turn.agent()),
+        Language::Zh => format!("你在这里的名字是 `{}`。", turn.agent()),
+    };
+    format!("{prompt}{gap}{name}").into()
 }
 
 /// What a reply without calls comes to. One that was stopped is not handed over as if it were whole.

@@ -9,7 +9,7 @@ use polis_domain::{ModelSettings, Role};
 pub const ROLES_FOLDER: &str = "roles";
 
 /// The keys that a role's front matter may have.
-const KEYS: &str = "id, name, model, tools, children, rounds, contextMessages";
+const KEYS: &str = "id, name, model, tools, skills, children, rounds, contextMessages";
 
 /// Whether a key of the front matter is a setting of model calls.
 fn is_setting(key: &str) -> bool {
@@ -62,6 +62,7 @@ pub fn read_role(stem: &str, text: &str, behaviour: &str) -> Result<Role, BadRol
             "name" => name = Some(value),
             "model" => role.models = list(value),
             "tools" => role.tools = Some(list(value).into()),
+            "skills" => role.skills = Some(list(value).into()),
             "children" => role.limits.children = Some(count(line, key, value, 0)?),
             "rounds" => role.limits.rounds = Some(count(line, key, value, 1)?),
             "contextMessages" => role.limits.context_messages = Some(count(line, key, value, 2)?),
@@ -182,7 +183,7 @@ mod tests {
                 "---\nid: a\ntools:\n  - read_file\n---\nx",
                 "line 4: `- read_file` is no `key: value`; write lists on one line, with commas",
             ),
-            ("---\nheat: 1\n---\nx", "line 2: `heat` is not known; write one of id, name, model, tools, children"),
+            ("---\nheat: 1\n---\nx", "line 2: `heat` is not known; write one of id, name, model, tools, skills, children"),
             ("---\neffort: much\n---\nx", "line 2: `much` cannot be `effort`; write none, minimal, low"),
             ("---\ntemperature: 3\n---\nx", "line 2: `temperature` is a number from 0 to 2; the settings of models are effort"),
             ("---\nid: a b\n---\nx", "line 2: `a b` cannot be a role's id"),

@@ -91,8 +91,8 @@ async fn a_long_conversation_is_compressed_and_prompt_summaries_and_newest_messa
     say(&society, "question 3").await;
     assert_eq!(bed.summaries(), 1);
     let shown = bed.last();
-    assert_eq!(&*shown.system, "Be kind.\n\n[历史摘要] notes");
-    assert_eq!(texts(&shown), ["question 2", "an answer of some length, so that it counts", "question 3"]);
+    assert_eq!(&*shown.system, "Be kind.");
+    assert_eq!(texts(&shown), ["[历史摘要] notes", "question 2", "an answer of some length, so that it counts", "question 3"]);
     // The thread itself has lost nothing.
     let whole = society.thread(&ThreadId::from("root"), &polis_domain::SubThreadPath::main()).await.unwrap();
     assert_eq!(whole.messages.len(), 8);
@@ -101,14 +101,14 @@ async fn a_long_conversation_is_compressed_and_prompt_summaries_and_newest_messa
         say(&society, &format!("question {n}")).await;
     }
     assert_eq!(bed.summaries(), 2);
-    let system = bed.last().system;
-    assert!(system.starts_with("Be kind.\n\n[历史摘要] notes\n\n[历史摘要] notes"), "summaries chain: {system}");
+    let shown = texts(&bed.last());
+    assert_eq!(shown[0], "[历史摘要] notes\n\n[历史摘要] notes", "summaries chain");
     let second = bed.asked.lock().unwrap().iter().filter(|request| is_summary(request)).nth(1).unwrap().clone();
-    assert!(second.system.ends_with("[历史摘要] notes"), "the second summary knows the first");
+    assert_eq!(texts(&second)[0], "[历史摘要] notes", "the second summary knows the first");
 
     society.restore_context("root".into()).await.unwrap();
     say(&society, "question 7").await;
-    let notes = bed.last().system.matches("[历史摘要]").count();
+    let notes = texts(&bed.last())[0].matches("[历史摘要]").count();
     assert!(bed.summaries() == 3 && notes == 2, "undone, and compressed again since it is too long");
     assert!(bed.asked.lock().unwrap().iter().all(|request| request.aside == is_summary(request)), "notes are told to nobody");
     let aside = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Model { aside: true, .. }, .. });
@@ -127,8 +127,10 @@ async fn a_summary_that_is_not_shorter_is_refused_and_after_two_the_agent_is_onl
     assert_eq!(bed.count(|event| matches!(event, Event::ContextKept { .. })), 2);
     assert_eq!(bed.count(|event| matches!(event, Event::ContextCompressed { .. })), 0);
     let shown = bed.last();
-    assert!(shown.system.contains("has 13 messages (at most 6 are wise)"), "{}", shown.system);
-    assert_eq!(shown.messages.len(), 13, "nothing is left out");
+    let told: Vec<_> = texts(&shown).into_iter().filter(|text| text.starts_with("[polis]")).collect();
+    assert_eq!(told.len(), 2, "near the limit and beyond it, each once: {told:?}");
+    assert!(told[1].contains("is longer than its limit (6 messages)"), "{told:?}");
+    assert_eq!(shown.messages.len(), 13 + told.len(), "nothing is left out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,8 +155,9 @@ async fn a_compressed_conversation_goes_on_after_a_restart() {
     first.stop(std::time::Duration::ZERO).await;
     let second = bed.open().await;
     say(&second, "question 4").await;
-    let system = bed.last().system;
-    assert!(system.starts_with("Be kind.\n\n[历史摘要] notes\n\n[上下文 context] Used so far: 5 of 6"), "{system}");
+    let shown = texts(&bed.last());
+    assert_eq!((&*bed.last().system, &*shown[0], shown.len()), ("Be kind.", "[历史摘要] notes", 7), "{shown:?}");
+    assert!(shown[5].contains("has reached 80 % of its limit (6 messages)"), "{shown:?}");
     assert_eq!(bed.summaries(), 1);
 }
 
@@ -167,12 +170,19 @@ async fn an_agent_is_told_how_full_its_conversation_is_before_it_is_compressed()
         assert_eq!(&*bed.last().system, "Be kind.", "there is room enough, and the prompt stays as it is");
     }
     say(&society, "question 2").await;
-    let system = bed.last().system;
-    assert!(system.contains("Used so far: 5 of 6 messages, about") && system.contains("compress_context"), "{system}");
+    let shown = texts(&bed.last());
+    assert!(shown[4].contains("80 % of its limit (6 messages)") && shown[4].contains("compress_context"), "{shown:?}");
+    assert_eq!((&*bed.last().system, &*shown[5]), ("Be kind.", "question 2"));
     assert_eq!(bed.summaries(), 0, "the agent comes first");
     let small = Bed { window: Some(100), context: ContextLimits { max_context_messages: 50, ..bed.context }, ..self::bed() };
     let society = small.open().await;
-    while !small.asked.lock().unwrap().iter().any(|request| request.system.contains(" of 60 tokens")) {
+    while !small
+        .asked
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|request| texts(request).iter().any(|text| text.contains("or about 60 tokens")))
+    {
         assert_eq!(small.summaries(), 0, "it is told first");
         say(&society, "a question").await;
     }

@@ -3,6 +3,7 @@
 
 mod answer_rules;
 mod conversation;
+mod environment;
 mod find_tools;
 mod media;
 mod memory;

@@ -420,7 +420,7 @@ async fn a_procedure_that_is_changed_under_way_counts_for_the_next_task_only() {
     assert_eq!(bed.ask("write").await.unwrap(), "model: new");
 }
 
-/// What the model is shown for a step: the task, what was done, and the step itself as the last word.
+/// What the model is shown for a step: the conversation with the task, what was done, and the step itself as the last word.
 #[tokio::test(start_paused = true)]
 async fn a_step_sees_the_task_and_what_came_before() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -433,8 +433,11 @@ async fn a_step_sees_the_task_and_what_came_before() {
     let society = open(cast(Founder(sop("1. outline {what}\n2. sum up"), COLLEAGUES)), ports).await;
     polis_testkit::ask(&society, "write about fish").await.unwrap();
     let last = seen.lock().unwrap().pop().unwrap();
-    assert!(last.system.contains("write about fish") && last.system.contains("- outline fish: model: outline fish"));
-    assert_eq!(last.messages, [ChatMessage::user("sum up")]);
+    let [task, done, step] = &last.messages[..] else { panic!("{:?}", last.messages) };
+    assert_eq!((task, step), (&ChatMessage::user("write about fish"), &ChatMessage::user("sum up")));
+    let ChatMessage::User { text, .. } = done else { panic!("{done:?}") };
+    assert!(text.starts_with("[polis]") && text.contains("\n\noutline fish:\n| model: outline fish\n\nDo the step"), "{text}");
+    assert!(!last.system.contains("fish"), "what agents answer is no instruction: {}", last.system);
 }
 
 #[tokio::test(start_paused = true)]

@@ -244,8 +244,13 @@ async fn an_agent_that_compresses_sees_its_summary_at_once() {
     }
     let seen = seen.lock().unwrap();
     let [before, after] = &seen[seen.len() - 2..] else { panic!("{}", seen.len()) };
-    assert!(!before.system.contains("历史摘要") && after.system.contains("[历史摘要] we talked"), "{}", after.system);
-    assert_eq!((before.messages.len(), after.messages.len()), (7, 5), "two older ones, the request, the call and its result");
+    assert_eq!(after.messages[0], ChatMessage::user("[历史摘要] we talked"));
+    assert_eq!(before.system, after.system, "the instructions stay as they are");
+    assert_eq!(
+        (before.messages.len(), after.messages.len()),
+        (7, 6),
+        "the summary, two older ones, the request, the call, its result"
+    );
 }
 
 /// Has agents of these names run with a model until nothing happens any more; gives the log, the model calls, and what the

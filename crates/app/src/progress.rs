@@ -22,8 +22,8 @@ pub(crate) struct Progress {
     names: HashMap<AgentId, AgentId>,
     tools: HashMap<EffectId, Arc<str>>,
     started_at: HashMap<EffectId, Timestamp>,
-    /// The units that run. Their failures are reported there.
-    units: HashSet<EffectId>,
+    /// The open effects whose ends are not reported: units, whose failures are reported there, and the environment.
+    silent: HashSet<EffectId>,
     workflow: WorkflowProgress,
     /// What was shown about tool servers.
     servers: HashSet<String>,
@@ -48,7 +48,7 @@ impl Progress {
             names: HashMap::new(),
             tools: HashMap::new(),
             started_at: HashMap::new(),
-            units: HashSet::new(),
+            silent: HashSet::new(),
             workflow: WorkflowProgress::default(),
             servers: HashSet::new(),
             approvals: HashSet::new(),
@@ -168,6 +168,10 @@ impl Progress {
         match effect {
             Effect::Model { model, .. } if model.is_empty() => Some(format!("{agent} asks the model")),
             Effect::Model { model, .. } => Some(format!("{agent} asks {model}")),
+            Effect::Tool(call) if call.is_environment() => {
+                self.silent.insert(id);
+                None
+            }
             Effect::Tool(call) => {
                 self.tools.insert(id, call.tool.clone());
                 let does = if call.from.is_some() { "knows" } else { "calls" };
@@ -184,7 +188,7 @@ impl Progress {
             Effect::Terminate { agent: child, .. } => Some(format!("{agent} terminates {child}")),
             Effect::Sleep { .. } => Some(format!("{agent} waits")),
             Effect::Unit { .. } => {
-                self.units.insert(id);
+                self.silent.insert(id);
                 None
             }
             Effect::Keep(_) => None,
@@ -193,12 +197,12 @@ impl Progress {
 
     fn ended(&mut self, id: EffectId, agent: &AgentId, outcome: &Outcome, duration_ms: u64) -> Option<String> {
         match outcome {
+            Outcome::Failed(_) | Outcome::Result(_) if self.silent.remove(&id) => None,
             Outcome::Reply(reply) => Some(format!("{agent} has its reply: {}{}", seconds(duration_ms), used(reply.usage))),
             Outcome::Result(result) if result.is_error => {
                 Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS)))
             }
             Outcome::Result(result) => Some(format!("{} gave {} characters", self.tool(id), result.content.chars().count())),
-            Outcome::Failed(_) if self.units.remove(&id) => None,
             Outcome::Failed(failure) => Some(format!("{agent}: {failure}")),
             Outcome::Kept(artifact) => {
                 Some(format!("{agent} keeps {} ({} bytes)", short(&artifact.name, CHARS), artifact.bytes))

@@ -255,6 +255,11 @@ impl Call {
         self.class != EffectClass::Read && !self.own
     }
 
+    /// Whether it logs what the model is told about its environment: no tool is called, and no user interface shows it.
+    pub fn is_environment(&self) -> bool {
+        self.own && &*self.tool == crate::ENVIRONMENT
+    }
+
     /// Whether this is the same call as another, ignoring policy, the class of the tool, and what the name resolves to: these
     /// may have changed since.
     pub fn is_same(&self, other: &Self) -> bool {

@@ -28,6 +28,9 @@ pub struct Role {
     /// The tools that its agents may use, by name; `*` matches any text. None for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Arc<[Arc<str>]>>,
+    /// The skills that its agents are told about, by name; `*` matches any text. None for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Arc<[Arc<str>]>>,
     /// The system prompt for requests in other languages, by language code such as `zh`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub translations: BTreeMap<Arc<str>, Arc<str>>,
@@ -73,6 +76,7 @@ impl Role {
             behaviour: behaviour.into(),
             models: Vec::new(),
             tools: None,
+            skills: None,
             translations: BTreeMap::new(),
             limits: RoleLimits::default(),
             settings: ModelSettings::default(),

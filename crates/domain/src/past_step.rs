@@ -1,9 +1,12 @@
 //! What an agent did in earlier turns of a thread, so that a model can be shown it again: the calls that it made with their
-//! results, and turns that ended without an answer.
+//! results, what it was told about its environment, and turns that ended without an answer.
 
 use std::sync::Arc;
 
 use crate::{CallResult, Effect, EffectId, Event, Failure, Messages, Outcome, Recorded, Settlement, ToolCall, TurnId, Verdict};
+
+/// The name under which a turn logs what it tells the model about its environment.
+pub const ENVIRONMENT: &str = "_environment";
 
 /// Something that happened in a turn between two messages of its thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,8 @@ pub enum PastStepKind {
     },
     /// The turn failed or was cancelled.
     Ended(Failure),
+    /// The model was told this about its environment.
+    Environment(Arc<str>),
 }
 
 /// The messages of a thread and the steps between them, folded from its events.
@@ -41,6 +46,10 @@ pub struct History {
     asked: Option<EffectId>,
     /// The calls of the last reply, until the next one is asked for.
     open: Option<OpenCalls>,
+    /// The index of the newest turn's own message, until that turn has done something.
+    own_index: Option<u32>,
+    /// The effect that logs the environment.
+    environment: Option<EffectId>,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +74,10 @@ impl History {
     /// Applies an event of the thread.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
-            Event::TurnStarted { .. } => self.close(),
+            Event::TurnStarted { index, .. } => {
+                self.close();
+                self.own_index = Some(*index);
+            }
             Event::EffectStarted { id, effect, .. } => self.start(*id, effect),
             Event::EffectEnded { id, outcome: Outcome::Reply(reply), .. } if self.asked == Some(*id) => {
                 let before = self.messages.next_index();
@@ -73,6 +85,14 @@ impl History {
                     let open = |call: &ToolCall| OpenCall { call: call.clone(), effect: None, changed: None, result: None };
                     let calls = reply.tool_calls.iter().map(open).collect();
                     self.open = Some(OpenCalls { turn: id.turn, before, text: reply.text.as_str().into(), calls });
+                }
+            }
+            Event::EffectEnded { id, outcome: Outcome::Result(result), .. } if self.environment == Some(*id) => {
+                self.environment = None;
+                // It stands before the turn's own message, unless the turn has already worked.
+                if let Some(before) = self.own_index.or_else(|| self.messages.next_index()) {
+                    let kind = PastStepKind::Environment(result.content.clone());
+                    self.steps.push(PastStep { turn: id.turn, before, kind });
                 }
             }
             Event::EffectEnded { id, outcome, .. } => self.end(*id, outcome),
@@ -99,7 +119,9 @@ impl History {
             Effect::Model { aside: false, .. } => {
                 self.close();
                 self.asked = Some(id);
+                self.own_index = None;
             }
+            Effect::Tool(call) if call.is_environment() => self.environment = Some(id),
             Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => {
                 let Some(open) = &mut self.open else { return };
                 let of_this = |open: &OpenCall| open.call.id == call.call_id && open.result.is_none();

@@ -10,8 +10,8 @@ use polis_domain::{
     ThreadId, Timestamp, TurnId, decide,
 };
 use polis_ports::{
-    CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelDescription, ModelError, ModelRequest, ToolError, ToolOrigin,
-    ToolSpec, Toolbox,
+    CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelDescription, ModelError, ModelRequest, ToolError,
+    ToolOrigin, ToolSpec, Toolbox,
 };
 use tokio::sync::{Notify, mpsc};
 

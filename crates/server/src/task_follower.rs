@@ -309,6 +309,7 @@ fn step(effect: &Effect) -> Option<String> {
     match effect {
         Effect::Model { model, .. } if model.is_empty() => Some("asks its model".to_owned()),
         Effect::Model { model, .. } => Some(format!("asks {model}")),
+        Effect::Tool(call) if call.is_environment() => None,
         Effect::Tool(call) => Some(format!("calls {}", call.tool)),
         Effect::Ask { envelope, .. } => Some(format!("asks {}", envelope.to)),
         Effect::Terminate { agent, .. } => Some(format!("sends {agent} away")),

@@ -2,7 +2,7 @@
 // them is passed over.
 
 import type { Artifact, ConversationSettings, Effect, EventName, Events, JsonObject, Message, Recorded, Spent, Wanted } from '../types'
-import { type Agent, type Chat, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, nothing } from './state'
+import { type Agent, type Chat, type EffectState, type Item, type Request, type State, type Thread, type Turn, type Waiting, isEnvironment, nothing } from './state'
 
 /** The name and the body of an event. */
 export function named(recorded: Recorded): [EventName, unknown] {
@@ -236,7 +236,7 @@ const steps: Steps = {
     }
     const turn = state.turns.get(effect.turn)
     if (turn && spent) state.costs.push({ task: turn.task.id, agent: turn.agent, name: spender(effect.effect), at, spent })
-    if (turn && 'tool' in effect.effect) for (const above of upwards(state, turn)) above.tools += 1
+    if (turn && 'tool' in effect.effect && !isEnvironment(effect.effect)) for (const above of upwards(state, turn)) above.tools += 1
     if (typeof outcome === 'object') {
       const kept = 'kept' in outcome ? [outcome.kept] : 'result' in outcome ? (outcome.result.artifacts ?? []) : []
       list(state, kept, at, turn)

@@ -258,3 +258,8 @@ export function empty(): State {
     costs: [],
   }
 }
+
+/** Whether an effect logs what the model is told about its environment: no tool is called, and no step is shown for it. */
+export function isEnvironment(effect: Effect): boolean {
+  return 'tool' in effect && effect.tool.own === true && effect.tool.tool === '_environment'
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use polis_domain::{Failure, Response, StepStatus, SubThreadRequest};
 use polis_engine::{Agent, Operation, SubThreads, Turn};
 
+use crate::conversation::tell_environment;
 use crate::converse::compress_operation;
 
 use super::message::{StructuredMessage, TaskInfo};
@@ -84,6 +85,8 @@ pub trait AgentBaseRole: Send + Sync + 'static {
             let choice = self.determine_planning_strategy(turn, &task).await?;
             let is_free = choice.strategy == PlanningStrategy::ComplexFreeform;
             if let (true, Some(_)) = (is_free, &self.parts().workflow) {
+                // The roles of the workflow are shown what this thread was told.
+                tell_environment(turn, &self.parts().view(turn)).await?;
                 return execute::in_workflow(turn, SubThreadRequest::new(WORKFLOW, &*task.description), &choice).await;
             }
             let record = execute::Record::new(turn, &choice);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_engine::{SubThreadAgent, SubThreads};
+use polis_engine::{SubThreadAgent, SubThreads, Turn};
 
 use super::action::{Action, Actions, PLAN_TOOL};
 use super::sop::Sops;
-use crate::ContextLimits;
+use crate::conversation::View;
+use crate::{ContextLimits, Environment};
 
 /// How long another agent's answer is waited for, unless a step says otherwise.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -26,6 +27,8 @@ pub struct RoleParts {
     pub llm_config: LlmConfig,
     /// Procedures that people have written.
     pub sops: Sops,
+    /// What its agents are told about where they work.
+    pub environment: Environment,
     /// Whom it may ask when it plans freely, and what for.
     pub collaborators: Vec<(Arc<str>, String)>,
     /// How long an answer is waited for.
@@ -60,6 +63,7 @@ impl Default for RoleParts {
             tools: BTreeMap::from([(PLAN_TOOL.into(), "plan".into())]),
             llm_config: LlmConfig::default(),
             sops: Sops::default(),
+            environment: Environment::default(),
             collaborators: Vec::new(),
             patience: PATIENCE,
             workflow: None,
@@ -88,10 +92,20 @@ impl RoleParts {
         Self { sops, ..self }
     }
 
+    /// The same role, told this about where it works.
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
+    }
+
     /// The same role, which may ask this agent for what is said.
     pub fn with_collaborator(mut self, agent: &str, what_for: impl Into<String>) -> Self {
         self.collaborators.push((agent.into(), what_for.into()));
         self
+    }
+
+    /// What an agent of the role is shown of its conversation.
+    pub(super) fn view(&self, turn: &Turn) -> View<'_> {
+        View::of(turn, self.llm_config.context, self.llm_config.max_rounds, &self.environment)
     }
 
     pub(super) fn tool(&self, name: &str) -> Arc<str> {

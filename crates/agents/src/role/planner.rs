@@ -13,7 +13,7 @@ use super::message::TaskInfo;
 use super::options::RoleParts;
 use super::plan::{InternalPlan, InternalStep, OnFailure, StepType};
 use super::strategy::language;
-use crate::conversation::{Conversation, conversation};
+use crate::conversation::conversation;
 use crate::converse::system_prompt;
 use crate::workflow::Language;
 
@@ -41,9 +41,8 @@ struct ProposedStep {
 
 /// Has the model plan. What cannot be read is said to it once; then the task is one step.
 pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Result<InternalPlan, Failure> {
-    let limits = turn.role().map(|role| role.limits).unwrap_or_default();
-    let Conversation { notes, messages } = conversation(turn, &parts.llm_config.context.within(&limits)).await?;
-    let prompt = system_prompt(turn, "");
+    let messages = conversation(turn, &parts.view(turn)).await?;
+    let prompt = system_prompt(turn).await;
     let template = match language(task) {
         Language::En => EN,
         Language::Zh => ZH,
@@ -53,7 +52,7 @@ pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) ->
     let listed = |lines: Vec<String>| if lines.is_empty() { "-".to_owned() } else { lines.join("\n") };
     let instructions = template.replace("{{collaborators}}", &listed(people)).replace("{{tools}}", &listed(tools));
     let mut request = ModelRequest {
-        system: format!("{prompt}\n\n{instructions}\n\n{notes}").trim().into(),
+        system: format!("{prompt}\n\n{instructions}").trim().into(),
         messages,
         format: Some(Arc::new(Format { name: "plan".to_owned(), schema: schema() })),
         aside: true,

@@ -147,10 +147,14 @@ impl AgentState {
         self.steps().iter().enumerate().find(|(_, step)| step.status == StepStatus::Failed)
     }
 
+    /// The steps that came to something, with that.
+    pub(super) fn results(&self) -> impl Iterator<Item = (&InternalStep, &str)> {
+        self.steps().iter().filter_map(|step| Some((step, step.result.as_deref()?)))
+    }
+
     /// What came of the steps, one line each.
     pub fn get_result_summary(&self) -> String {
-        let told = self.steps().iter().filter_map(|step| Some((step, step.result.as_deref()?)));
-        let lines: Vec<_> = told.map(|(step, result)| format!("- {}: {result}", step.description)).collect();
+        let lines: Vec<_> = self.results().map(|(step, result)| format!("- {}: {result}", step.description)).collect();
         lines.join("\n")
     }
 

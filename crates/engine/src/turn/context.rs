@@ -17,6 +17,8 @@ const MAX_FAILED: u32 = 2;
 pub struct Context {
     /// Summaries of the messages that are left out, oldest first.
     pub summaries: Vec<String>,
+    /// When the last of them was made.
+    pub compressed: Option<Seq>,
     /// The messages with their indices, oldest first.
     pub messages: Vec<(u32, Arc<Message>)>,
     /// What happened between them in earlier turns, oldest first.
@@ -32,6 +34,11 @@ impl Context {
     }
 }
 
+/// Whether a step belongs to the messages from an index on. What a turn was told about its environment stands before its message.
+fn is_after(step: &PastStep, first: u32) -> bool {
+    step.before > first || (step.before == first && matches!(step.kind, PastStepKind::Environment(_)))
+}
+
 fn tokens_of(step: &PastStep) -> u64 {
     match &step.kind {
         PastStepKind::Calls { text, calls } => {
@@ -40,6 +47,7 @@ fn tokens_of(step: &PastStep) -> u64 {
             estimate_tokens(text) + calls.iter().map(of_call).sum::<u64>()
         }
         PastStepKind::Ended(failure) => estimate_tokens(&failure.message),
+        PastStepKind::Environment(text) => estimate_tokens(text),
     }
 }
 
@@ -49,8 +57,8 @@ impl Turn {
         let (from, summaries) = self.compression().await?;
         let (mut messages, mut steps) = self.history(limit).await?;
         messages.retain(|(index, _)| *index >= from);
-        steps.retain(|step| step.before > from);
-        Ok(Context { summaries, messages, steps })
+        steps.retain(|step| is_after(step, from));
+        Ok(Context { summaries, compressed: self.context_state.compression, messages, steps })
     }
 
     /// The context of the main thread up to the message that this turn's sub-thread hangs in, with at most `limit` of its
@@ -85,8 +93,8 @@ impl Turn {
             before.retain(|(index, _)| *index >= from);
             before.drain(..before.len().saturating_sub(limit));
             let first = before.first().map_or(u32::MAX, |(index, _)| *index);
-            steps.retain(|step| step.before > first && step.before <= holder);
-            return Ok(Context { summaries, messages: before, steps });
+            steps.retain(|step| is_after(step, first) && step.before <= holder);
+            return Ok(Context { summaries, compressed: compression.flatten(), messages: before, steps });
         }
     }
 
@@ -108,7 +116,8 @@ impl Turn {
             return Ok(0);
         }
         let messages = all.iter().filter(|(index, _)| (shown_from..cut).contains(index));
-        let steps = steps.iter().filter(|step| step.before > shown_from && step.before <= cut);
+        let is_told = |step: &PastStep| matches!(step.kind, PastStepKind::Environment(_));
+        let steps = steps.iter().filter(|step| step.before > shown_from && step.before <= cut && !is_told(step));
         let gone = messages.map(|(_, message)| estimate_tokens(&message.text)).sum::<u64>() + steps.map(tokens_of).sum::<u64>();
         let thread = self.start.thread.clone();
         if summary.trim().is_empty() || estimate_tokens(summary) >= gone {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polis_domain::{
     Act, Command, EffectId, Event, Failure, History, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep,
-    Phase, Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
+    PastStepKind, Phase, Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
 };
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
@@ -17,7 +17,11 @@ use super::Turn;
 pub(super) struct ThreadCache {
     threads: FxHashMap<SubThreadPath, ThreadId>,
     indices: FxHashMap<(ThreadId, MessageId), u32>,
+    first_message: Option<Arc<str>>,
 }
+
+/// Among so many of its oldest events, a thread has its first message.
+const FIRST_EVENTS: usize = 8;
 
 /// How many commands a turn may send ahead before it waits for their commits.
 const MAX_AHEAD: usize = 16;
@@ -295,9 +299,36 @@ impl Turn {
             self.thread_cache.indices.extend(indices);
             // A step before the first message that is shown belongs to a turn that is not shown.
             let first = recent.first().map_or(u32::MAX, |(index, _)| *index);
-            steps.retain(|step| step.before > first && step.turn != self.start.id);
+            let is_told = |step: &PastStep| matches!(step.kind, PastStepKind::Environment(_));
+            steps.retain(|step| match is_told(step) {
+                true => step.before >= first,
+                false => step.before > first && step.turn != self.start.id,
+            });
             return Ok((recent, steps));
         }
+    }
+
+    /// The text of the first message of the turn's own thread.
+    pub async fn first_message(&mut self) -> Arc<str> {
+        if self.is_first_message() {
+            return self.task.message.clone();
+        }
+        if let Some(first) = &self.thread_cache.first_message {
+            return first.clone();
+        }
+        let thread = self.start.thread.clone();
+        let range = ThreadRange { oldest: FIRST_EVENTS, ..ThreadRange::through(self.position.0) };
+        let mut history = History::default();
+        self.read(&thread, range).await.iter().for_each(|event| history.apply(event));
+        let first = history.messages.indexed().next().map(|(_, message)| message.text.as_str().into());
+        let first: Arc<str> = first.unwrap_or_else(|| self.task.message.clone());
+        self.thread_cache.first_message = Some(first.clone());
+        first
+    }
+
+    /// What the model was told about its environment in this turn, as a step before the turn's own message.
+    pub fn environment_step(&self, told: Arc<str>) -> PastStep {
+        PastStep { turn: self.start.id, before: self.own_index, kind: PastStepKind::Environment(told) }
     }
 
     /// Whether the turn's own message is the first of its thread.

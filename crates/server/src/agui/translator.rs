@@ -453,6 +453,7 @@ impl EventTranslator {
                 let is_unit = self.turns.get(&id.turn).is_some_and(|turn| turn.is_unit);
                 self.replies.insert(id, ReplyStream::new(id, is_unit, seq <= self.joined));
             }
+            Effect::Tool(call) if call.is_environment() => {}
             Effect::Tool(call) => self.name_call(id, call, None),
             Effect::Approval { call: Some(call), wanted, .. } => self.name_call(id, call, Some(wanted.clone())),
             Effect::Ask { envelope, .. } => self.delegate(id, envelope.to.as_str(), &envelope.payload.text),

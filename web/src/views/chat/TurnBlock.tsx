@@ -3,7 +3,7 @@
 import { memo, useState } from 'react'
 import { t, count } from '../../i18n'
 import { turnStatus } from '../../store/derive'
-import type { EffectState, Turn } from '../../store/state'
+import { type EffectState, type Turn, isEnvironment } from '../../store/state'
 import { store, useTurn, useView } from '../../store/store'
 import { Icon } from '../../ui/Icon'
 import { StatusIcon } from '../../ui/Badge'
@@ -84,6 +84,7 @@ function isAnswer(effect: EffectState, turn: Turn, effects: EffectState[]): bool
 }
 
 function isShown(effect: EffectState, turn: Turn, effects: EffectState[]): boolean {
+  if (isEnvironment(effect.effect)) return false
   if (!('model' in effect.effect)) return 'tool' in effect.effect || 'approval' in effect.effect || 'grant' in effect.effect
   const reply = replyOf(effect)
   if (effect.live || effect.retries.length > 0 || reply?.reasoning) return true

@@ -77,7 +77,7 @@ impl Records {
                 effect.outcome = Some(outcome.clone());
                 effect.ended_at = Some(*at);
                 effect.spent = *spent;
-                let is_tool = matches!(effect.effect, Effect::Tool(_));
+                let is_tool = matches!(&effect.effect, Effect::Tool(call) if !call.is_environment());
                 self.stop_waiting(*id);
                 self.spend(id.turn, spent.unwrap_or_default());
                 if is_tool {
@@ -348,6 +348,7 @@ impl EffectRecord {
     /// Whether a user interface shows it as a step. The last reply of a turn is its answer and no step.
     pub(super) fn is_step(&self, is_last_reply: bool) -> bool {
         match (&self.effect, &self.outcome) {
+            (Effect::Tool(call), _) if call.is_environment() => false,
             (Effect::Tool(_) | Effect::Approval { .. } | Effect::Grant { .. }, _) => true,
             (Effect::Model { .. }, Some(Outcome::Reply(reply))) => {
                 let says = !reply.text.trim().is_empty() && (!is_last_reply || !reply.tool_calls.is_empty());

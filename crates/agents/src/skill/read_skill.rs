@@ -1,0 +1,127 @@
+//! `read_skill`: the instructions of a skill, or a file that belongs to it.
+
+use std::path::{Component, Path, PathBuf};
+
+use polis_domain::{CallResult, EffectClass};
+use polis_engine::{Turn, TurnTool};
+use polis_ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{FoundSkill, MAX_BYTES, MAX_FILE_BYTES, SKILL_FILE, Skills};
+
+/// Reads skills.
+#[derive(Debug, Clone, Default)]
+pub struct ReadSkill {
+    skills: Skills,
+}
+
+impl ReadSkill {
+    /// Reads these skills.
+    pub fn new(skills: Skills) -> Self {
+        Self { skills }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: String,
+    file: Option<PathBuf>,
+}
+
+impl TurnTool for ReadSkill {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "read_skill".into(),
+            description:
+                "Returns the instructions of a skill, or a file of its folder. You are told which skills there are; read one \
+                          before you do what it is for."
+                    .to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "description": "The skill's name" },
+                    "file": { "type": "string", "description": "A file of its folder, such as references/forms.md" },
+                },
+                "required": ["name"],
+                "additionalProperties": false,
+            }),
+            class: EffectClass::Read,
+            volatile: true,
+        }
+    }
+
+    async fn call(&self, turn: &mut Turn, arguments: &str) -> CallResult {
+        let Arguments { name, file } = match serde_json::from_str(arguments) {
+            Ok(arguments) => arguments,
+            Err(error) => return CallResult::failed(format!("the arguments cannot be used: {error}")),
+        };
+        let role = turn.role();
+        let Some(found) = self.skills.find(role, name.trim()) else {
+            let known: Vec<_> = self.skills.list(role).into_iter().map(|(name, _)| name).collect();
+            let there = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
+            return CallResult::failed(format!("there is no skill `{name}`; {there}"));
+        };
+        let read = match file.filter(|file| *file != Path::new(SKILL_FILE)) {
+            None => self.instructions(&found),
+            Some(file) => self.file(&found, &file),
+        };
+        read.map_or_else(CallResult::failed, CallResult::good)
+    }
+}
+
+impl ReadSkill {
+    fn instructions(&self, found: &FoundSkill) -> Result<String, String> {
+        let FoundSkill { skill, folder } = found;
+        let parts = self.trusted_parts(found)?;
+        let others: Vec<_> =
+            parts.iter().filter(|path| *path != Path::new(SKILL_FILE)).map(|path| path.display().to_string()).collect();
+        let mut text = format!("Skill `{}`, in the folder {}.", skill.name, folder.display());
+        if !others.is_empty() {
+            text.push_str(&format!(
+                " It has these files, whose paths below are from that folder: {}. Read them with `read_skill` and `file`; run \
+                 scripts with `run_command`, if you have it.",
+                others.join(", ")
+            ));
+        }
+        if let Some(compatibility) = &skill.compatibility {
+            text.push_str(&format!(" Its author says what it needs: {compatibility}."));
+        }
+        Ok(format!("{text}\n\n{}", skill.instructions))
+    }
+
+    fn file(&self, found: &FoundSkill, file: &Path) -> Result<String, String> {
+        let FoundSkill { skill, folder } = found;
+        let parts = self.trusted_parts(found)?;
+        let named: PathBuf = file.components().filter(|part| *part != Component::CurDir).collect();
+        let is_there = parts.contains(&named);
+        if !is_there {
+            let known: Vec<_> = parts.iter().map(|path| path.display().to_string()).collect();
+            return Err(format!("`{}` is no file of the skill `{}`; it has {}", file.display(), skill.name, known.join(", ")));
+        }
+        let text = self.skills.text(&folder.join(named), MAX_BYTES);
+        text.ok_or_else(|| format!("`{}` is no text, or longer than {MAX_BYTES} bytes; a command can read it", file.display()))
+    }
+
+    /// The files of a skill, all of them as they were trusted: what one of them says may have another one run.
+    fn trusted_parts(&self, found: &FoundSkill) -> Result<Vec<PathBuf>, String> {
+        let FoundSkill { skill, folder } = found;
+        let parts = Skills::parts(folder)
+            .ok_or_else(|| format!("the skill `{}` has too many files, or too deep folders, and is not used", skill.name))?;
+        let real = folder.canonicalize().map_err(|error| format!("the skill `{}` cannot be read: {error}", skill.name))?;
+        for part in &parts {
+            let path = folder.join(part);
+            let is_inside = path.canonicalize().is_ok_and(|path| path.starts_with(&real));
+            if !is_inside || self.skills.bytes(&path, MAX_FILE_BYTES).is_none() {
+                return Err(format!(
+                    "the skill `{}` is not used: its file `{}` is not trusted, has changed since, or is too long; the person can type \
+                     polis trust",
+                    skill.name,
+                    part.display()
+                ));
+            }
+        }
+        Ok(parts)
+    }
+}
