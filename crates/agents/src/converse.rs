@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
 use crate::environment::Environment;
+use crate::long_turn::{halve, is_too_long, make_room};
 use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
@@ -86,7 +87,12 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let reply = match turn.model(check.request(turn, &request)).await {
+        make_room(turn, &mut request, shown).await?;
+        let mut asked = turn.model(check.request(turn, &request)).await;
+        if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed).await? {
+            asked = turn.model(check.request(turn, &request)).await;
+        }
+        let reply = match asked {
             Err(failure) if is_loop(&failure) => {
                 why_unfinished = Some(failure);
                 break;
@@ -117,16 +123,42 @@ pub(crate) async fn work(
         request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
-            let messages = conversation(turn, view).await?;
-            let own = request.messages.split_off(shown);
-            shown = messages.len();
-            request.messages = messages;
-            request.messages.extend(own);
+            show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
     let mut response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
+}
+
+/// Shows the conversation of a turn anew, followed by the turn's own rounds, which begin at `shown`.
+async fn show_anew(turn: &mut Turn, request: &mut ModelRequest, shown: &mut usize, view: &View<'_>) -> Result<(), Failure> {
+    let messages = conversation(turn, view).await?;
+    let own = request.messages.split_off(*shown);
+    *shown = messages.len();
+    request.messages = messages;
+    request.messages.extend(own);
+    Ok(())
+}
+
+/// Shortens a request that was longer than the model's window: the turn's own rounds, else the conversation before them. Gives
+/// whether it is shorter now.
+async fn shorten(
+    turn: &mut Turn,
+    request: &mut ModelRequest,
+    shown: &mut usize,
+    conversed: Option<&View<'_>>,
+) -> Result<bool, Failure> {
+    if halve(turn, request, *shown).await? {
+        return Ok(true);
+    }
+    let Some(view) = conversed.filter(|view| view.limits.compress && turn.may_compress()) else { return Ok(false) };
+    let context = turn.context(usize::MAX).await?;
+    let count = compress(turn, &context, &view.limits).await?;
+    if count > 0 {
+        show_anew(turn, request, shown, view).await?;
+    }
+    Ok(count > 0)
 }
 
 /// Has the model answer with what there is, without tools. If it does not, the turn fails for the reason that is given.

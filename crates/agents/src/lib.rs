@@ -5,6 +5,7 @@ mod answer_check;
 mod conversation;
 mod converse;
 mod environment;
+mod long_turn;
 pub mod memory;
 mod plan;
 pub mod role;
