@@ -41,7 +41,9 @@ impl Turn {
         if request.tool_choice != ToolChoice::None {
             self.check_for_loops()?;
         }
-        request.fit_media();
+        for (media, why) in request.fit_media() {
+            self.publish_not_shown(&media, &why);
+        }
         let models = self.models(&request);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
