@@ -346,6 +346,11 @@ fn ends_line(c: char) -> bool {
 pub(crate) fn user_message(text: &str, meta: &Meta) -> ChatMessage {
     let from = meta.get(Task::FROM).and_then(Value::as_str);
     let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
+    let context = meta.get(Task::CONTEXT).and_then(Value::as_object).filter(|context| !context.is_empty());
+    let text = match context {
+        Some(context) => format!("{text}\n[told by the application: {}]", Value::Object(context.clone())),
+        None => text,
+    };
     let attached = Artifact::attached(meta);
     ChatMessage::user_with(naming(text, &attached), &attached)
 }

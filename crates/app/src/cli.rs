@@ -3,6 +3,7 @@
 #[cfg(feature = "authoring")]
 mod authoring;
 mod conversations;
+mod run;
 mod settings;
 mod trust;
 
@@ -15,6 +16,7 @@ use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
 pub(crate) use conversations::{ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use run::Run;
 pub(crate) use settings::assign;
 pub(crate) use trust::{TrustAction, TrustFolder};
 
@@ -181,36 +183,6 @@ pub(crate) struct Serve {
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", env = "POLIS_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// The request; a `-` at its end appends standard input below it, and `-` alone reads all of it from there. Without
-    /// `-` standard input is not read
-    #[arg(required = true, value_name = "REQUEST")]
-    pub(crate) request: Vec<String>,
-
-    /// Attach a file, which is stored as an artifact; may be given several times
-    #[arg(long, value_name = "PATH")]
-    pub(crate) file: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) conversation: ConversationFlags,
-
-    /// Print events as JSON lines instead of the answer
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// How to handle the request
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) strategy: Strategy,
-
-    /// What to do when a call needs approval
-    #[arg(long, value_enum, default_value = "ask")]
-    pub(crate) approve: ApprovalMode,
 
     #[command(flatten)]
     pub(crate) with: RunOptions,

@@ -363,6 +363,7 @@ impl Turn {
                 task: self.task.id.clone(),
                 path: self.path(),
                 resource: self.task.resource(),
+                application: self.task.context(),
                 artifacts: self.artifact_store(),
                 host: Some(host),
             },
