@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use polis_domain::Digest;
 use polis_ports::{ChatMessage, Media, MediaKind, ModelRequest};
 
-use crate::Dialect;
+use crate::{Dialect, vertex};
 
 /// Beginnings of the names of models that take text alone.
 const TEXT_MODELS: &[&str] = &[
@@ -35,7 +35,8 @@ pub(crate) fn takes(dialect: Dialect, model: &str, kind: MediaKind) -> Option<bo
     let is_text_model = TEXT_MODELS.iter().any(|start| name.starts_with(start));
     let has_no_form = match (dialect, kind) {
         (Dialect::Ollama, MediaKind::Document | MediaKind::Audio) => true,
-        (Dialect::Anthropic | Dialect::OpenAiResponses, MediaKind::Audio) => true,
+        (Dialect::Anthropic | Dialect::OpenAiResponses | Dialect::Bedrock, MediaKind::Audio) => true,
+        (Dialect::Vertex, MediaKind::Audio) => vertex::is_claude(model),
         (_, MediaKind::Image | MediaKind::Document | MediaKind::Audio) => false,
     };
     (is_text_model || has_no_form).then_some(false)
