@@ -39,6 +39,32 @@ pub(crate) struct CloudAccess {
     pub(crate) credentials: Option<KeySource>,
 }
 
+/// The variables that tell whose account at a cloud counts.
+pub const ACCOUNT_VARIABLES: &[&str] = &[
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_PROJECT",
+    "GCLOUD_PROJECT",
+    "CLOUDSDK_CONFIG",
+    "GCE_METADATA_HOST",
+    "APPDATA",
+    "HOME",
+    "USERPROFILE",
+];
+
 impl Cloud {
     /// The settings that count in this cloud.
     pub fn settings(self) -> &'static [&'static str] {
@@ -103,7 +129,7 @@ impl Cloud {
                     what: "project",
                     advice: "set GOOGLE_CLOUD_PROJECT to the id of your project",
                 })?;
-                let location = endpoint.cloud.location.clone();
+                let location = endpoint.cloud.location.clone().or_else(|| address.and_then(location_in));
                 let location = location.or_else(|| variables(&["GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"]));
                 let location = checked(vendor, "location", location.as_deref().unwrap_or("global").trim())?;
                 let project = checked(vendor, "project", project.trim())?;
@@ -151,6 +177,13 @@ fn region_in(address: &str) -> Option<String> {
     let (_, rest) = address.split_once("://bedrock-runtime")?;
     let (region, _) = rest.trim_start_matches("-fips").strip_prefix('.')?.split_once(".amazonaws.com")?;
     Some(region.to_owned())
+}
+
+/// The location in an address of Vertex AI.
+fn location_in(address: &str) -> Option<String> {
+    let (_, host) = address.split_once("://")?;
+    let (location, _) = host.split_once("-aiplatform.googleapis.com")?;
+    Some(location.to_owned())
 }
 
 /// A name that becomes part of a host or a path.
@@ -205,6 +238,8 @@ mod tests {
         assert_eq!(ask(None, &at("us")), Ok(format!("https://aiplatform.us.rep.googleapis.com{}", path("us"))));
         assert_eq!(ask(Some("http://127.0.0.1:1/"), &[project]), Ok(format!("http://127.0.0.1:1{}", path("global"))));
         assert_eq!(ask(Some("https://g/vertex/v1"), &[project]), Ok(format!("https://g/vertex{}", path("global"))));
+        let own = "https://us-east5-aiplatform.googleapis.com";
+        assert_eq!(ask(Some(own), &at("europe-west4")), Ok(format!("{own}{}", path("us-east5"))));
         let whole = "https://h/v1/projects/p/locations/l";
         assert_eq!(ask(Some(whole), &[]), Ok(whole.to_owned()));
         let error = "vertex needs a project; set GOOGLE_CLOUD_PROJECT to the id of your project".to_owned();

@@ -47,7 +47,7 @@ pub use api_key::{ApiKey, BadKey};
 pub use aws::AwsCredentials;
 pub use call_ids::CallIds;
 pub use cassette::{CassetteError, Recorder, Replayer};
-pub use cloud::{Cloud, CloudSettings};
+pub use cloud::{ACCOUNT_VARIABLES, Cloud, CloudSettings};
 pub use emulated_tools::EmulatedTools;
 pub use endpoint::{Endpoint, EndpointTimeouts};
 pub use google::GoogleCredentials;

@@ -1,5 +1,6 @@
 //! How requests to one vendor are authenticated: by a key in a header, or by a signature. Secrets that expire are read again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
@@ -75,6 +76,10 @@ pub(crate) struct Login {
     headers: HeaderMap,
     signer: Option<(AwsKeys, String)>,
     expires: Option<SystemTime>,
+    /// Whether it took the place of one that was refused.
+    is_replacement: bool,
+    /// Whether the vendor has taken it.
+    is_proven: AtomicBool,
 }
 
 impl Login {
@@ -101,7 +106,7 @@ impl Login {
             headers.insert(name, value.clone());
         }
         let signer = keys.zip(options.region.clone()).filter(|_| !options.headers.contains_key(AUTHORIZATION));
-        Self { key, headers, signer, expires }
+        Self { key, headers, signer, expires, is_replacement: false, is_proven: AtomicBool::default() }
     }
 
     pub(crate) fn request(&self, method: Method, address: Uri, body: Bytes) -> Request<Bytes> {
@@ -123,6 +128,21 @@ impl Login {
     /// Whether it is still valid.
     pub(crate) fn is_valid(&self) -> bool {
         self.expires.is_none_or(|expires| expires > now())
+    }
+
+    /// The same, which takes the place of one that was refused.
+    pub(crate) fn in_place_of_refused(self) -> Self {
+        Self { is_replacement: true, ..self }
+    }
+
+    /// Notes that the vendor has taken it.
+    pub(crate) fn prove(&self) {
+        self.is_proven.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was refused although it had just been read.
+    pub(crate) fn is_refused_replacement(&self) -> bool {
+        self.is_replacement && !self.is_proven.load(Ordering::Relaxed)
     }
 
     /// Whether it has the same secret as another.

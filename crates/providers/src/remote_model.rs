@@ -106,7 +106,7 @@ pub enum Dialect {
     Ollama,
     /// Amazon Bedrock's Converse.
     Bedrock,
-    /// Google's Vertex AI: Gemini's and Anthropic's, by the name of the model.
+    /// Google's Vertex AI: Gemini's, Anthropic's or OpenAI's chat, by the name of the model.
     Vertex,
 }
 
@@ -271,8 +271,13 @@ impl RemoteModel {
         if login.as_ref().is_some_and(|login| !login.has_same_secret(refused)) {
             return true;
         }
+        if refused.is_refused_replacement() {
+            // A program may print another key each time. The next request begins anew.
+            *login = None;
+            return false;
+        }
         let Ok(secret) = source.read(&self.http).await else { return false };
-        let new = Login::new(&self.options, Some(secret));
+        let new = Login::new(&self.options, Some(secret)).in_place_of_refused();
         let is_new = !new.has_same_secret(refused);
         if is_new {
             *login = Some(Arc::new(new));
@@ -332,8 +337,13 @@ impl Model for RemoteModel {
         let login = self.login().await?;
         match self.send(&request, quirks, &login).await {
             // A token of a source expires; the next attempt uses the new one.
-            Err(ModelError::Rejected { reason }) if names_login(&reason) && self.has_new_key(&login).await => {
-                Err(ModelError::Adapted { reason })
+            Err(ModelError::Rejected { reason }) if names_login(&reason) && self.options.key_source.is_some() => {
+                match (self.has_new_key(&login).await, &self.options.key_source) {
+                    (false, Some(source)) => {
+                        Err(ModelError::Rejected { reason: format!("{reason}; what {source} gives is refused") })
+                    }
+                    (true, _) | (false, None) => Err(ModelError::Adapted { reason }),
+                }
             }
             // Some models of Bedrock answer a request with tools only as a whole.
             Err(ModelError::Rejected { reason }) if self.note_unstreamed(&model, &reason) => {
@@ -357,6 +367,10 @@ impl Model for RemoteModel {
                 if self.media_refusals.learn(&model, &request, &reason) =>
             {
                 Err(ModelError::Adapted { reason })
+            }
+            Ok(deltas) => {
+                login.prove();
+                Ok(deltas)
             }
             sent => sent,
         }

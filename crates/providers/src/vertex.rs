@@ -1,44 +1,65 @@
-//! Google's Vertex AI: models of Google in the dialect of Gemini and models of Anthropic in theirs, at addresses of its own.
+//! Google's Vertex AI: models of Google in the dialect of Gemini, models of Anthropic in theirs, and those of other makers
+//! (`maker/name`) in OpenAI's chat, each at an address of its own.
 
 use polis_ports::ModelRequest;
 
 use crate::request_parts::body_bytes;
 use crate::wire::Reader;
-use crate::{anthropic, gemini};
+use crate::{Quirks, anthropic, gemini, openai_chat};
 
 /// The version of Anthropic's interface that Vertex AI has.
 const ANTHROPIC_VERSION: &str = "vertex-2023-10-16";
+
+enum Maker {
+    Google,
+    Anthropic,
+    Other,
+}
+
+impl Maker {
+    fn of(model: &str) -> Self {
+        match model {
+            _ if is_claude(model) => Self::Anthropic,
+            _ if model.contains('/') => Self::Other,
+            _ => Self::Google,
+        }
+    }
+}
 
 /// Whether this is a model of Anthropic.
 pub(crate) fn is_claude(model: &str) -> bool {
     model.starts_with("claude")
 }
 
-/// Where a model is asked, below the project and its location. `maker/name` is a model of that maker in Gemini's dialect.
+/// Where a model is asked, below the project and its location.
 pub(crate) fn path(model: &str) -> String {
-    match model.split_once('/') {
-        _ if is_claude(model) => format!("/publishers/anthropic/models/{model}:streamRawPredict"),
-        Some((maker, name)) => format!("/publishers/{maker}/models/{name}:streamGenerateContent?alt=sse"),
-        None => format!("/publishers/google/models/{model}:streamGenerateContent?alt=sse"),
+    match Maker::of(model) {
+        Maker::Google => format!("/publishers/google/models/{model}:streamGenerateContent?alt=sse"),
+        Maker::Anthropic => format!("/publishers/anthropic/models/{model}:streamRawPredict"),
+        Maker::Other => "/endpoints/openapi/chat/completions".to_owned(),
     }
 }
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
-    if !is_claude(model) {
-        return gemini::body(request, model);
+    match Maker::of(model) {
+        Maker::Google => gemini::body(request, model),
+        Maker::Other => openai_chat::body(request, model, Quirks::PLAIN),
+        Maker::Anthropic => {
+            let mut fields = anthropic::fields(request, model);
+            // The address names the model, and there are no service tiers.
+            fields.remove("model");
+            fields.remove("service_tier");
+            fields.insert("anthropic_version".to_owned(), ANTHROPIC_VERSION.into());
+            body_bytes(request, &fields)
+        }
     }
-    let mut fields = anthropic::fields(request, model);
-    // The address names the model, and there are no service tiers.
-    fields.remove("model");
-    fields.remove("service_tier");
-    fields.insert("anthropic_version".to_owned(), ANTHROPIC_VERSION.into());
-    body_bytes(request, &fields)
 }
 
 pub(crate) fn reader(model: &str) -> Box<dyn Reader> {
-    match is_claude(model) {
-        true => Box::<anthropic::MessageReader>::default(),
-        false => Box::<gemini::ContentReader>::default(),
+    match Maker::of(model) {
+        Maker::Google => Box::<gemini::ContentReader>::default(),
+        Maker::Anthropic => Box::<anthropic::MessageReader>::default(),
+        Maker::Other => Box::<openai_chat::ChatReader>::default(),
     }
 }

@@ -27,6 +27,9 @@ const CLAUDE_PATH: &str =
 
 fn says_hi(asked: &Asked) -> Vec<u8> {
     let data: &[&str] = match asked.target.contains("/anthropic/") {
+        _ if asked.target.ends_with("/chat/completions") => {
+            &[r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, "[DONE]"]
+        }
         true => &[
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hi"}}"#,
             r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
@@ -101,9 +104,15 @@ async fn a_service_account_signs_for_a_token_that_is_kept() {
     let models = open(&set, Vec::new()).await.unwrap();
     assert_eq!(ask(&models, GEMINI).await.unwrap(), "hi");
     assert_eq!(ask(&models, "vertex/claude-sonnet-4-5@20250929").await.unwrap(), "hi");
+    assert_eq!(ask(&models, "vertex/meta/llama-4-scout-maas").await.unwrap(), "hi");
     let asked = server.asked();
     let targets: Vec<&str> = asked.iter().map(|asked| asked.target.as_str()).collect();
-    assert_eq!(targets, ["/token", GEMINI_PATH, CLAUDE_PATH], "the project is that of the account, and the token is kept");
+    let others = "/v1/projects/my-project/locations/global/endpoints/openapi/chat/completions";
+    assert_eq!(
+        targets,
+        ["/token", GEMINI_PATH, CLAUDE_PATH, others],
+        "the project is that of the account, and the token is kept"
+    );
     let [(_, grant), (_, assertion)] = &form(&asked[0])[..] else { panic!("{:?}", asked[0]) };
     assert_eq!(grant, "urn:ietf:params:oauth:grant-type:jwt-bearer");
     let claims = claims(assertion);
@@ -121,6 +130,7 @@ async fn a_service_account_signs_for_a_token_that_is_kept() {
         (None, &json!("vertex-2023-10-16"), &json!(true))
     );
     assert!(asked[1].json()["contents"].is_array());
+    assert_eq!(asked[3].json()["model"], "meta/llama-4-scout-maas");
 }
 
 #[tokio::test]
