@@ -13,12 +13,12 @@ use polis_ports::{
 };
 use tokio::time::Instant;
 
+use crate::cloud;
 use crate::endpoint::Endpoint;
 use crate::guarded_model::guarded;
 use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
-use crate::remote_model::Dialect;
 use crate::request_parts::thinking_budget;
 use crate::vendors::{self, OpenError};
 use crate::{EmulatedTools, ModelLine, Price, Prices, RemoteModel};
@@ -252,13 +252,17 @@ impl Models {
         if *known == *model { own } else { own.over(&self.table.capabilities(&known)) }
     }
 
-    /// The name under which the price and the capabilities of a model are known: an endpoint of a vendor has those of the vendor, unless
-    /// the table names it itself.
+    /// The name under which the price and the capabilities of a model are known: an endpoint of a vendor has those of the vendor, and
+    /// a model in a cloud those of its maker, unless the table names it itself.
     fn known_name<'a>(&self, full: &'a str) -> Cow<'a, str> {
-        let like = full.split_once('/').and_then(|(vendor, name)| Some((self.like.get(vendor)?, name)));
-        match like {
-            Some((vendor, name)) if self.prices.of(full).is_none() => format!("{vendor}/{name}").into(),
-            Some(_) | None => full.into(),
+        let Some((endpoint, name)) = full.split_once('/').filter(|_| self.prices.of(full).is_none()) else {
+            return full.into();
+        };
+        let vendor = self.like.get(endpoint).copied().unwrap_or(endpoint);
+        match cloud::makers_name(vendor, name) {
+            Some((maker, name)) => format!("{maker}/{name}").into(),
+            None if vendor != endpoint => format!("{vendor}/{name}").into(),
+            None => full.into(),
         }
     }
 
@@ -274,15 +278,15 @@ impl Models {
             request.settings.thinking_budget = None;
         }
         if let Some(most) = capabilities.max_output.and_then(|most| u32::try_from(most).ok()) {
-            limit(&mut request.settings, most, self.is_anthropic(&request.model));
+            limit(&mut request.settings, most, self.thinks_within_answer(&request.model));
         }
         capabilities
     }
 
-    /// Whether a model is asked in Anthropic's dialect, where what it thinks counts as a part of its answer.
-    fn is_anthropic(&self, model: &str) -> bool {
-        let remote = self.resolve(model).ok().and_then(|(vendor, _)| self.remotes.get(&vendor));
-        remote.is_some_and(|remote| remote.dialect() == Dialect::Anthropic)
+    /// Whether what a model thinks counts as a part of its answer.
+    fn thinks_within_answer(&self, model: &str) -> bool {
+        let Ok((vendor, model)) = self.resolve(model) else { return false };
+        self.remotes.get(&vendor).is_some_and(|remote| remote.thinks_within_answer(&model))
     }
 
     /// The vendor that a request means, and the whole name of its model.

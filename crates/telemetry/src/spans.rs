@@ -206,6 +206,7 @@ pub(crate) fn model_names(model: &str) -> (String, String) {
         "xai" => "x_ai",
         "azure" => "azure.ai.openai",
         "bedrock" => "aws.bedrock",
+        "vertex" => "gcp.vertex_ai",
         other => other,
     };
     (provider.to_owned(), name.to_owned())

@@ -1,10 +1,13 @@
 //! `polis doctor`: checks that everything the society needs is there, and says how to fix what is not.
 
 use std::path::Path;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
 use polis_http::{HttpClient, Trust};
+use polis_ports::ModelError;
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
@@ -170,6 +173,30 @@ async fn network(config: &Config) -> Option<Finding> {
     Some(Finding { what: "network", found })
 }
 
+/// How long an endpoint may take to answer.
+const MAX_ANSWER: Duration = Duration::from_secs(5);
+
+/// Each endpoint of `[providers]` with a key file, certificates or a proxy of its own: it is asked for its models, to see whether
+/// they can be used.
+async fn providers(config: &Config, models: &polis_providers::Models) -> Vec<Finding> {
+    let one = async |name: &String| {
+        let place = models.address(name).unwrap_or_default();
+        let found = match (models.vendor(name), tokio::time::timeout(MAX_ANSWER, models.list(name)).await) {
+            (Err(error), _) => Err(error.to_string()),
+            (Ok(()), Ok(Ok(listed))) => Ok(format!("{name} answers at {place}: {}", out::count(listed.len(), "model"))),
+            // Many gateways have no list.
+            (Ok(()), Ok(Err(ModelError::Rejected { reason }))) if reason.starts_with("404") || reason.starts_with("405") => {
+                Ok(format!("{name} answers at {place}, but has no list of models"))
+            }
+            (Ok(()), Ok(Err(error))) => Err(format!("{name} at {place}: {error}")),
+            (Ok(()), Err(_)) => Err(format!("{name} at {place}: nothing came within {} s", MAX_ANSWER.as_secs())),
+        };
+        Finding { what: "provider", found }
+    };
+    let tried = config.providers.iter().filter(|(_, section)| section.has_own_files());
+    join_all(tried.map(|(name, _)| one(name))).await
+}
+
 /// The models in the order in which they are called; each is really called only on request.
 async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let finding = |found| Finding { what: "model", found };
@@ -192,7 +219,7 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
     }
     let default = [models.default_name().to_string()];
     let names = if config.models.is_empty() { &default[..] } else { &config.models };
-    let mut findings = Vec::new();
+    let mut findings = providers(config, &models).await;
     for name in names {
         let found = match call {
             false => {

@@ -100,7 +100,32 @@ def check_ollama(body):
     ChatRequest.model_validate(body)
 
 
+def check_bedrock(body):
+    import botocore.session
+    from botocore.validate import ParamValidator
+
+    operation = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("ConverseStream")
+    report = ParamValidator().validate({"modelId": "m", **body}, operation.input_shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+def check_vertex_anthropic(body):
+    from anthropic._models import FinalRequestOptions
+    from anthropic.lib.vertex._client import _prepare_options
+
+    # The SDK takes the model out of the body and adds a version where there is none.
+    options = FinalRequestOptions(method="post", url="/v1/messages", json_data={"model": "m", **body})
+    sent = _prepare_options(options, project_id="p", region="global")
+    assert sent.json_data == body, "the SDK would send another body"
+    assert sent.url == "/projects/p/locations/global/publishers/anthropic/models/m:streamRawPredict", sent.url
+    check_typed_dict(TYPED_DICTS["Anthropic"], {"model": "m", **body}, {"anthropic_version"})
+
+
 def check(vendor, dialect, body):
+    if dialect == "Bedrock":
+        return check_bedrock(body)
+    if dialect == "VertexAnthropic":
+        return check_vertex_anthropic(body)
     if dialect == "Gemini":
         return check_gemini(body)
     if dialect == "Ollama":

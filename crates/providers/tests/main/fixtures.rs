@@ -98,7 +98,7 @@ impl Fixture {
                 { "type": "function_call", "call_id": "a" },
                 { "type": "function_call", "call_id": "b" },
             ] })),
-            Dialect::OpenAiChat | Dialect::Ollama => None,
+            Dialect::OpenAiChat | Dialect::Ollama | Dialect::Bedrock | Dialect::Vertex => None,
         }
     }
 

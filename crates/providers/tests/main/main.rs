@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod attempts;
+mod bedrock;
 mod cassette;
 mod dialects;
 mod emulated_tools;
@@ -15,7 +16,9 @@ mod models;
 mod parallel_streams;
 mod recordings;
 mod reused_connections;
+mod routes;
 mod script;
 mod server;
 mod streaming;
 mod tolerance;
+mod vertex;

@@ -200,6 +200,11 @@ pub fn variables(text: &str) -> Result<String, String> {
     expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
+/// The same with each value as `write` makes it.
+pub fn variables_written(text: &str, write: &dyn Fn(String) -> String) -> Result<String, String> {
+    expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()).map(write))
+}
+
 /// The names of the variables that [`variables`] would put into a text.
 pub fn variable_names(text: &str) -> Vec<String> {
     let names = std::cell::RefCell::default();
