@@ -9,6 +9,7 @@ pub mod role;
 mod role_file;
 mod root;
 pub mod society;
+mod sources;
 pub mod workflow;
 
 pub use a2a_agent::A2aAgent;

@@ -48,6 +48,9 @@ pub(crate) struct ProviderSection {
     proxy: Option<String>,
     pub(super) requests_per_minute: Option<u32>,
     tokens_per_minute: Option<u64>,
+    /// The stores at the vendor whose files its file search reads.
+    #[serde(default)]
+    file_stores: Vec<String>,
     /// The folder of the user's own file, where its program runs.
     #[serde(skip)]
     folder: Option<PathBuf>,
@@ -236,6 +239,7 @@ impl ProviderSection {
         endpoint.timeouts = timeouts.into();
         endpoint.retries = retries;
         endpoint.rate = self.rate();
+        endpoint.file_stores.clone_from(&self.file_stores);
         endpoint.key_source = match (&self.key_file, &self.key_command) {
             (Some(path), _) => Some(KeySource::File(KeyFile { path: path.clone(), guard: self.guard.clone() })),
             (None, Some(words)) => {

@@ -19,3 +19,4 @@ mod script;
 mod server;
 mod streaming;
 mod tolerance;
+mod vendor_tools;
