@@ -9,6 +9,7 @@ use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
+use crate::sources;
 use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
@@ -79,7 +80,8 @@ pub(crate) async fn work(
         let message = format!("no answer after {rounds} rounds of tool use; ask it to go on, or for less at once");
         Failure::new("too_many_rounds", message)
     };
-    let mut why_unfinished = None;
+    let (mut why_unfinished, mut sources) = (None, Vec::new());
+    let is_prescribed = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     for round in 0..rounds {
         let left = rounds - round;
         if left == WARN_ROUNDS && rounds > 2 * WARN_ROUNDS {
@@ -99,14 +101,15 @@ pub(crate) async fn work(
             }
             reply => reply?,
         };
-        if is_empty(&reply) && !was_empty {
+        sources::collect(&mut sources, &reply.citations);
+        if reply.is_empty() && !was_empty {
             was_empty = true;
             request.messages.push(ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool."));
             continue;
         }
         if reply.tool_calls.is_empty() {
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
-            let mut response = conclude(reply)?;
+            let mut response = sources::attach(conclude(reply)?, &sources, is_prescribed);
             Artifact::attach(&mut response.meta, &made);
             return Ok(response);
         }
@@ -126,7 +129,8 @@ pub(crate) async fn work(
             show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
-    let mut response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
 }
@@ -217,11 +221,6 @@ fn is_loop(failure: &Failure) -> bool {
     &*failure.code == "call_loop"
 }
 
-/// Whether a model said nothing, for no reason that it tells.
-fn is_empty(reply: &Reply) -> bool {
-    reply.tool_calls.is_empty() && reply.text.trim().is_empty() && reply.finish == Finish::Stop
-}
-
 /// Does what the person asks for with `polis compress`.
 async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Response, Failure> {
     let context = turn.context(usize::MAX).await?;
@@ -254,11 +253,19 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
         Finish::Stop | Finish::ToolCalls | Finish::Refusal => None,
         Finish::Length => Some("it reached the limit of tokens".to_owned()),
         Finish::ContentFilter => Some("the vendor held the rest back".to_owned()),
+        Finish::Paused => Some("the vendor paused it too often".to_owned()),
         Finish::Other(word) => Some(format!("the vendor says `{word}`")),
     };
+    let told = |text: String| {
+        let mut response = Response::new(text);
+        if !matches!(reply.finish, Finish::Stop | Finish::ToolCalls) {
+            response.meta.insert(Finish::META.to_owned(), json!(reply.finish));
+        }
+        Ok(response)
+    };
     match (reply.text.trim().is_empty(), stopped) {
-        (false, None) => Ok(Response::new(reply.text)),
-        (false, Some(why)) => Ok(Response::new(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end()))),
+        (false, None) => told(reply.text),
+        (false, Some(why)) => told(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end())),
         (true, None) if reply.finish == Finish::Refusal => Err(Failure::new("model_refused", "the model will not do this")),
         (true, None) => Err(Failure::new("empty_reply", "the model gave no answer; ask again, or ask another model")),
         (true, Some(why)) => Err(Failure::new("reply_stopped", format!("the model gave no answer: {why}"))),
@@ -285,6 +292,14 @@ mod tests {
         );
         assert!(concluded("half", Finish::ContentFilter).unwrap().contains("held the rest back"));
         assert!(concluded("half", held.clone()).unwrap().contains("`odd`"));
+        let meta = |finish: Finish| {
+            let reply = Reply { text: "half".to_owned(), finish, ..Reply::default() };
+            conclude(reply).unwrap().meta.get(Finish::META).cloned()
+        };
+        assert_eq!(meta(Finish::Stop), None);
+        assert_eq!(meta(Finish::Length), Some(json!("length")));
+        assert_eq!(meta(Finish::ContentFilter), Some(json!("content_filter")));
+        assert_eq!(meta(Finish::Refusal), Some(json!("refusal")));
         let codes = [Finish::Stop, Finish::Length, Finish::Refusal, held].map(|finish| concluded(" ", finish).unwrap_err());
         assert_eq!(codes, ["empty_reply", "reply_stopped", "model_refused", "reply_stopped"]);
     }

@@ -13,6 +13,7 @@ mod role_file;
 mod root;
 mod skill;
 pub mod society;
+mod sources;
 pub mod workflow;
 
 pub use a2a_agent::A2aAgent;

@@ -14,5 +14,6 @@ mod reviewer;
 mod role;
 mod society;
 mod unfinished;
+mod vendor_tools;
 mod walk;
 mod workflow;

@@ -223,6 +223,12 @@ impl Response {
         self
     }
 
+    /// The same response with more text at its end.
+    #[must_use]
+    pub fn appended(&self, more: &str) -> Self {
+        Self { text: format!("{}{more}", self.text), ..self.clone() }
+    }
+
     /// The whole text (R016).
     pub fn full_message(&self) -> &str {
         &self.text

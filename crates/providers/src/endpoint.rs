@@ -38,6 +38,8 @@ pub struct Endpoint {
     pub cloud: CloudSettings,
     /// Its own proxies and certificates.
     pub network: Option<HttpOptions>,
+    /// The stores at the vendor whose files its file search reads.
+    pub file_stores: Vec<String>,
     /// Why it cannot be used.
     pub problem: Option<String>,
 }
@@ -71,6 +73,7 @@ impl Endpoint {
             rate: Rate::default(),
             cloud: CloudSettings::default(),
             network: None,
+            file_stores: Vec::new(),
             problem: None,
         }
     }
@@ -180,6 +183,7 @@ impl Endpoint {
             whole_timeout: whole,
             start_hint: self.vendor.start_hint,
             key_header: self.vendor.key_header,
+            file_stores: self.file_stores.clone(),
             ..usual
         };
         RemoteModel::new(http, options).map_err(|bad| OpenError::BadAddress { variable: address_variable, bad })

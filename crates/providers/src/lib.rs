@@ -39,6 +39,7 @@ mod remote_model;
 mod request_parts;
 mod thoughts;
 mod utc;
+mod vendor_tools;
 pub mod vendors;
 mod vertex;
 mod wire;
@@ -57,7 +58,7 @@ pub use local_servers::SWITCH as LOCAL_MODELS_SWITCH;
 pub use model_list::VendorModel;
 pub use model_table::ModelLine;
 pub use models::{ListedModel, ModelCheck, Models};
-pub use openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
+pub use openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit, VendorToolNames};
 pub use polis_http::HttpClient;
 #[cfg(feature = "offline")]
 pub use polis_offline::{Offline, Pace};

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
 use polis_ports::{
-    Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest, ModelSettings, collect,
+    Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest, ModelSettings,
+    VendorTool, collect,
 };
 use tokio::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
 use crate::request_parts::thinking_budget;
+use crate::vendor_tools::MAX_USES;
 use crate::vendors::{self, OpenError};
 use crate::{EmulatedTools, ModelLine, Price, Prices, RemoteModel};
 
@@ -131,6 +133,11 @@ impl Models {
     /// The price of a model: the user's, else the one of the table.
     fn price(&self, model: &str) -> Option<Price> {
         self.table.price(model).or_else(|| self.prices.of(&self.known_name(model)).copied())
+    }
+
+    /// What one use of a tool that the vendor runs costs, in billionths of a dollar.
+    fn vendor_tool_nanos(&self, model: &str, tool: VendorTool) -> u64 {
+        (self.table.vendor_tool_price(&self.known_name(model), tool) * 1e6).round() as u64
     }
 
     /// The same models at other prices.
@@ -325,18 +332,32 @@ impl Model for Models {
             None => return Err(rejected(&self.names.unknown(&request.model))),
         };
         let price = self.price(&full);
-        Ok(Box::pin(deltas.map(move |delta| match delta {
-            Ok(Delta::Usage(usage)) => {
-                Ok(Delta::Usage(Usage { cost_nanos: price.map_or(0, |price| price.nanos(&usage)), ..usage }))
+        let tool_price = VendorTool::ALL.map(|tool| self.vendor_tool_nanos(&full, tool));
+        let mut of_tools = 0_u64;
+        Ok(Box::pin(deltas.map(move |delta| {
+            if let Ok(Delta::VendorCall(call)) = &delta {
+                let place = VendorTool::ALL.iter().position(|tool| *tool == call.tool).unwrap_or_default();
+                of_tools = of_tools.saturating_add(tool_price[place].saturating_mul(call.uses.into()));
             }
-            delta => delta,
+            match delta {
+                Ok(Delta::Usage(usage)) => {
+                    let of_tokens = price.map_or(0, |price| price.nanos(&usage));
+                    Ok(Delta::Usage(Usage { cost_nanos: of_tokens.saturating_add(of_tools), ..usage }))
+                }
+                delta => delta,
+            }
         })))
     }
 
     fn estimate(&self, request: &ModelRequest) -> Usage {
         let usage = request.estimate();
         match self.resolve(&request.model) {
-            Ok((_, model)) => Usage { cost_nanos: self.price(&model).map_or(0, |price| price.nanos(&usage)), ..usage },
+            Ok((_, model)) => {
+                let of_tokens = self.price(&model).map_or(0, |price| price.nanos(&usage));
+                let of_tools = request.vendor_tools.iter().map(|tool| self.vendor_tool_nanos(&model, *tool));
+                let of_tools = of_tools.sum::<u64>().saturating_mul(MAX_USES.into());
+                Usage { cost_nanos: of_tokens.saturating_add(of_tools), ..usage }
+            }
             Err(_) => usage,
         }
     }
@@ -354,10 +375,13 @@ impl Model for Models {
         let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
         // What the interface has no form for, or the vendor has refused, counts over the table.
         let of_vendor = opened.map(|opened| opened.description(&model).capabilities).unwrap_or_default();
+        let mut capabilities = of_vendor.over(&self.known_capabilities(&model));
+        let has = |tool: &&VendorTool| self.remotes.get(&vendor).is_some_and(|remote| remote.has_vendor_tool(**tool));
+        capabilities.vendor_tools = capabilities.vendor_tools.map(|tools| tools.iter().filter(has).copied().collect());
         ModelDescription {
             window: self.table.window(&model).or_else(|| self.table.window(&self.known_name(&model))),
             retries: self.retries.get(&vendor).copied(),
-            capabilities: of_vendor.over(&self.known_capabilities(&model)),
+            capabilities,
         }
     }
 }

@@ -12,7 +12,7 @@ use polis_domain::EffectClass;
 use polis_http::{Bytes, HeaderMap, HttpClient, HttpError, Method, Timeouts, Uri};
 use polis_ports::{
     Capabilities, ChatMessage, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest, ModelSettings,
-    ToolChoice, ToolSpec,
+    ToolChoice, ToolSpec, VendorTool,
 };
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -83,6 +83,8 @@ pub struct RemoteOptions {
     pub key_header: KeyHeader,
     /// The region of Amazon's for which requests are signed.
     pub region: Option<String>,
+    /// The stores at the vendor whose files its file search reads.
+    pub file_stores: Vec<String>,
 }
 
 /// The header that carries the key.
@@ -136,6 +138,7 @@ impl RemoteOptions {
             start_hint: None,
             key_header: KeyHeader::OfDialect,
             region: None,
+            file_stores: Vec::new(),
         }
     }
 }
@@ -184,6 +187,20 @@ impl RemoteModel {
         &self.options.vendor
     }
 
+    /// Whether its interface has this tool, which the vendor runs itself.
+    pub(crate) fn has_vendor_tool(&self, tool: VendorTool) -> bool {
+        match (self.options.dialect, tool) {
+            (Dialect::OpenAiResponses | Dialect::Gemini, VendorTool::FileSearch) => !self.options.file_stores.is_empty(),
+            (Dialect::OpenAiChat, tool) => self.options.quirks.vendor_tools.has(tool),
+            (Dialect::OpenAiResponses, VendorTool::WebSearch | VendorTool::CodeExecution) => true,
+            (
+                Dialect::Anthropic | Dialect::Gemini,
+                VendorTool::WebSearch | VendorTool::WebFetch | VendorTool::CodeExecution,
+            ) => true,
+            (Dialect::OpenAiResponses | Dialect::Anthropic | Dialect::Ollama | Dialect::Bedrock | Dialect::Vertex, _) => false,
+        }
+    }
+
     /// The settings that change nothing in what this vendor is sent for a model.
     pub(crate) fn ignored_settings(&self, model: &str, settings: &ModelSettings) -> Vec<&'static str> {
         let name = self.model_name(model);
@@ -198,7 +215,7 @@ impl RemoteModel {
         let probe = ModelRequest { system: "hello".into(), messages, tools, ..ModelRequest::default() };
         let body = |settings: &ModelSettings| {
             let request = ModelRequest { settings: settings.clone(), ..probe.clone() };
-            self.options.dialect.body(&request, name, self.options.quirks)
+            self.options.dialect.body(&request, name, self.options.quirks, &[])
         };
         let whole = body(settings);
         let is_ignored = |name: &&'static str| {
@@ -411,7 +428,7 @@ impl RemoteModel {
     async fn send(&self, asked: &ModelRequest, quirks: Quirks, login: &Login) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&asked.model);
-        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks));
+        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks, &self.options.file_stores));
         let (address, model) = match &self.own {
             Some(own) if name == self.options.model && self.streams(name) => own.clone(),
             _ if self.streams(name) => (self.address(name, dialect.path(name))?, format!("{vendor}/{name}").into()),
@@ -470,12 +487,12 @@ impl Dialect {
         }
     }
 
-    fn body(self, request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
+    fn body(self, request: &ModelRequest, model: &str, quirks: Quirks, stores: &[String]) -> Vec<u8> {
         match self {
             Self::OpenAiChat => openai_chat::body(request, model, quirks),
-            Self::OpenAiResponses => openai_responses::body(request, model),
+            Self::OpenAiResponses => openai_responses::body(request, model, stores),
             Self::Anthropic => anthropic::body(request, model),
-            Self::Gemini => gemini::body(request, model),
+            Self::Gemini => gemini::body(request, model, stores),
             Self::Ollama => ollama::body(request, model),
             Self::Bedrock => bedrock::body(request, model),
             Self::Vertex => vertex::body(request, model),

@@ -10,7 +10,7 @@ use crate::cloud::Cloud;
 use crate::endpoint::Endpoint;
 use crate::local_servers::{self, SERVERS, SWITCH, TELLING_SERVERS};
 use crate::names::EndpointNames;
-use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
+use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit, VendorToolNames};
 use crate::remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel};
 use crate::{BadKey, CallIds, Models};
 
@@ -108,7 +108,8 @@ const OPENAI: Quirks = Quirks {
 
 const OPEN: Quirks = Quirks { effort: EffortField::GptOss, ..Quirks::PLAIN };
 
-const GROQ: Quirks = Quirks { effort: EffortField::Groq, service_tier: true, ..Quirks::PLAIN };
+const GROQ: Quirks =
+    Quirks { effort: EffortField::Groq, service_tier: true, vendor_tools: VendorToolNames::Groq, ..Quirks::PLAIN };
 
 const XAI: Quirks = Quirks { effort: EffortField::Xai, ..Quirks::PLAIN };
 
@@ -187,7 +188,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, wants_details: true, ..Quirks::PLAIN },
+        quirks: Quirks { vendor_tools: VendorToolNames::OpenRouter, effort: EffortField::Reasoning, service_tier: true, wants_details: true, ..Quirks::PLAIN },
         ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
     },
     Vendor { quirks: GROQ, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
@@ -210,7 +211,7 @@ pub const VENDORS: &[Vendor] = &[
     Vendor { quirks: OPEN, ..hosted("nvidia", &["nim"], "NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1", "openai/gpt-oss-120b") },
     Vendor { quirks: OPEN, ..hosted("cerebras", &[], "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1", "gpt-oss-120b") },
     Vendor {
-        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        quirks: Quirks { stream_options: false, vendor_tools: VendorToolNames::AlwaysSearches, ..Quirks::PLAIN },
         ..hosted("perplexity", &[], "PERPLEXITY_API_KEY", "https://api.perplexity.ai", "sonar")
     },
     AZURE,

@@ -43,7 +43,7 @@ pub(crate) fn path(model: &str) -> String {
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     match Maker::of(model) {
-        Maker::Google => gemini::body(request, model),
+        Maker::Google => gemini::body(request, model, &[]),
         Maker::Other => openai_chat::body(request, model, Quirks::PLAIN),
         Maker::Anthropic => {
             let mut fields = anthropic::fields(request, model);

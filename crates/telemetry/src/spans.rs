@@ -254,6 +254,7 @@ fn finish(finish: &Finish) -> &str {
         Finish::Length => "length",
         Finish::ContentFilter => "content_filter",
         Finish::Refusal => "refusal",
+        Finish::Paused => "pause",
         Finish::Other(word) => word,
     }
 }

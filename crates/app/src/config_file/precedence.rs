@@ -98,6 +98,7 @@ fn merged_models(user: BTreeMap<String, ModelLine>, mut folder: BTreeMap<String,
         let line = ModelLine {
             capabilities: line.capabilities.over(&below.capabilities),
             price: line.price.or(below.price),
+            vendor_tools: line.vendor_tools.or(below.vendor_tools),
             settings: line.settings.over(&below.settings),
         };
         folder.insert(name, line);

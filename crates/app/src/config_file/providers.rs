@@ -57,6 +57,9 @@ pub(crate) struct ProviderSection {
     profile: Option<String>,
     project: Option<String>,
     location: Option<String>,
+    /// The stores at the vendor whose files its file search reads.
+    #[serde(default)]
+    file_stores: Vec<String>,
     /// The folder of the user's own file, where its program runs.
     #[serde(skip)]
     folder: Option<PathBuf>,
@@ -265,6 +268,7 @@ impl ProviderSection {
         endpoint.timeouts = timeouts.into();
         endpoint.retries = retries;
         endpoint.rate = self.rate();
+        endpoint.file_stores.clone_from(&self.file_stores);
         endpoint.key_source = match (&self.key_file, &self.key_command) {
             (Some(path), _) => Some(KeySource::File(KeyFile { path: path.clone(), guard: self.guard.clone() })),
             (None, Some(words)) => {

@@ -29,6 +29,7 @@ mod steer;
 mod step_sink;
 mod sub_threads;
 mod threads;
+mod vendor_tools;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use futures_util::FutureExt;
 use polis_domain::{
     AgentId, AnswerRules, Command, ContextState, ConversationSettings, Effect, EffectId, Era, Event, Failure, Limits, Meta,
     Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId,
-    TurnResult, Usage, mix, unique_id,
+    TurnResult, Usage, VendorTool, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -147,6 +148,8 @@ pub struct Turn {
     rules: Option<Arc<AnswerRules>>,
     /// Whether the client wants no answer any more.
     is_left: bool,
+    /// The vendors' tools of which the person was told that they are not offered.
+    told_vendor_tools: Vec<VendorTool>,
 }
 
 /// How a turn ended.
@@ -227,6 +230,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         repeats: None,
         rules: task.answer_rules().map(Arc::new),
         is_left: false,
+        told_vendor_tools: Vec::new(),
         start,
     };
     // Boxed, because few turns wait.

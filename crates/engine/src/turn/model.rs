@@ -8,21 +8,27 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice, ToolList,
-    Usage,
+    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice,
+    ToolList, Usage,
 };
-use polis_ports::{Capabilities, Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta};
+use polis_ports::{
+    Capabilities, ChatMessage, Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta, continued,
+};
 
 use super::Turn;
 use super::journal::Entry;
 use super::media::ReadMedia;
 use super::memory::has_memories;
 use super::retry::Attempts;
+use super::vendor_tools::{has_vendor_tools, split_vendor_tools};
 use crate::offer::list;
 use crate::shared::Shared;
 
 /// The token limit of a reply if a budget applies and the request sets none.
 const REPLY_TOKENS: u32 = 8_192;
+
+/// How often a vendor that pauses its own tools is let continue.
+const MAX_PAUSES: usize = 10;
 
 impl Turn {
     /// Calls a model and returns its whole reply. A reply that is in the log is never requested again.
@@ -33,6 +39,39 @@ impl Turn {
     /// Like [`Turn::model`]; `on_delta` receives the reply chunk by chunk as it arrives, including attempts that fail later.
     /// It receives nothing when the reply is already in the log, so no result may depend on it.
     pub async fn model_streaming(
+        &mut self,
+        request: ModelRequest,
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        let again = has_vendor_tools(&request).then(|| Box::new(request.clone()));
+        let reply = self.call_model(request, on_delta).await?;
+        match again {
+            Some(again) if reply.finish == Finish::Paused => Box::pin(self.resume(*again, reply, on_delta)).await,
+            _ => Ok(reply),
+        }
+    }
+
+    /// Lets a vendor continue that has paused its own tools. Each continuation is a model call of its own in the log.
+    async fn resume(
+        &mut self,
+        mut request: ModelRequest,
+        mut reply: Reply,
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        let mut said = ChatMessage::said(&reply);
+        for _ in 0..MAX_PAUSES {
+            if reply.finish != Finish::Paused {
+                break;
+            }
+            request.messages.push(said);
+            let rest = self.call_model(request.clone(), on_delta).await?;
+            said = ChatMessage::said(&rest);
+            reply = continued(reply, rest);
+        }
+        Ok(reply)
+    }
+
+    async fn call_model(
         &mut self,
         mut request: ModelRequest,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
@@ -54,8 +93,9 @@ impl Turn {
         let digest = request.digest();
         // The same goes for the settings of the conversation and of the role.
         request.settings = self.settings(&request);
-        let reserve = self.reserve(&mut request, &models);
         let tools = self.tool_list(&request);
+        split_vendor_tools(&mut request);
+        let reserve = self.reserve(&mut request, &models);
         loop {
             let effect = Effect::Model {
                 model: request.model.clone(),
@@ -189,7 +229,8 @@ impl Turn {
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.description(model).capabilities.window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
-        // Each attempt may ask another model, which takes other media.
+        // Each attempt may ask another model, which takes other media and has other tools of its vendor.
+        let vendor_tools = std::mem::take(&mut request.vendor_tools);
         let (named, mut read) = (request.has_media().then(|| request.messages.clone()), ReadMedia::default());
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         attempts.set_retries(|model| port.description(model).retries);
@@ -209,14 +250,27 @@ impl Turn {
                 // Boxed, because few requests have media.
                 Box::pin(self.show_media(&mut request, &mut read)).await;
             }
-            let window = port.description(&request.model).capabilities.window;
-            let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
-            let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
+            let known = port.description(&request.model).capabilities;
+            let mut missing: Vec<_> =
+                (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten().into_iter().collect();
+            if !vendor_tools.is_empty() {
+                request.vendor_tools.clone_from(&vendor_tools);
+                missing.extend(Box::pin(self.keep_allowed_vendor_tools(&mut request, &known)).await);
+            }
+            let seen_percent = known.window.map(|window| seen.saturating_mul(100) / window.max(1));
             request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);
             let began = self.start.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
+                // Another model may have something to say.
+                Ok(reply)
+                    if reply.is_empty()
+                        && let Some(attempt) = attempts.after_empty() =>
+                {
+                    self.commit(Command::Retry { id: entry.id, attempt, spent: Spent::request(usage, took) }).await;
+                    continue;
+                }
                 Ok(reply) => {
                     self.report(entry.id, Outcome::Reply(reply.clone()), Some(Spent::request(usage, took))).await;
                     return Ok(Outcome::Reply(reply));
@@ -299,7 +353,7 @@ impl Turn {
 const NEARLY_FULL: u64 = 80;
 
 /// The system prompt, with warnings added when a budget or the context window is nearly used up (D11), or tools are missing.
-fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Option<String>) -> Text {
+fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Vec<String>) -> Text {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {

@@ -1,16 +1,20 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ModelSettings, ToolChoice, ToolSpec, VendorTool};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
 use crate::media_parts::{MediaPart, data_url, not_sent};
 use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort, thinking_budget};
+use crate::vendor_tools::{MAX_USES, is_sendable};
 use crate::wire::echoed_items;
 
 /// The smallest thinking budget, in tokens, and the least that is left for the answer.
 const LEAST_BUDGET: u32 = 1024;
+
+/// Most tokens of a page that the vendor reads.
+const FETCHED_TOKENS: u32 = 20_000;
 
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
@@ -31,8 +35,9 @@ pub(crate) fn fields(request: &ModelRequest, model: &str) -> Map<String, Value> 
     if !request.system.is_empty() {
         body.insert("system".to_owned(), json!([mark.on(json!({ "type": "text", "text": &*request.system }))]));
     }
-    if let Some((last, others)) = request.tools.split_last() {
-        let tools: Vec<_> = others.iter().map(tool).chain([mark.on(tool(last))]).collect();
+    let mut tools: Vec<_> = vendor_tools(request).chain(request.tools.iter().map(tool)).collect();
+    if let Some(last) = tools.last_mut() {
+        *last = mark.on(last.take());
         body.insert("tools".to_owned(), tools.into());
     }
     body.insert("messages".to_owned(), messages(request, mark).into());
@@ -141,6 +146,20 @@ impl Version {
         }
         Thinking { thinking: Some(json!({ "type": "enabled", "budget_tokens": budget })), effort: None, max_tokens }
     }
+}
+
+/// The tools that run at the vendor. Their results have citations, which exclude structured output.
+fn vendor_tools(request: &ModelRequest) -> impl Iterator<Item = Value> {
+    let is_sent = |tool: &&VendorTool| request.format.is_none() && is_sendable(request, **tool);
+    request.vendor_tools.iter().filter(is_sent).filter_map(|tool| match tool {
+        VendorTool::WebSearch => Some(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MAX_USES })),
+        VendorTool::WebFetch => Some(json!({
+            "type": "web_fetch_20250910", "name": "web_fetch", "max_uses": MAX_USES,
+            "max_content_tokens": FETCHED_TOKENS, "citations": { "enabled": true },
+        })),
+        VendorTool::CodeExecution => Some(json!({ "type": "code_execution_20250825", "name": "code_execution" })),
+        VendorTool::FileSearch => None,
+    })
 }
 
 /// The choice of tools; none where the model chooses freely. A model that thinks cannot be made to call one.

@@ -31,6 +31,9 @@ OWN_FIELDS = {
 # Fields of a message that vendors send and want back although OpenAI has none of them.
 ECHOED = {"reasoning_content", "reasoning_details"}
 
+# Tools that OpenRouter runs itself, which OpenAI's types do not know.
+OWN_TOOLS = {"openrouter": {"openrouter:web_search", "openrouter:web_fetch"}}
+
 # The types of a request, by vendor or dialect.
 TYPED_DICTS = {
     "OpenAiChat": ("openai.types.chat.completion_create_params", "CompletionCreateParamsStreaming"),
@@ -133,6 +136,8 @@ def check(vendor, dialect, body):
     if vendor == "mistral":
         return check_mistral(body)
     own_fields = OWN_FIELDS.get(vendor, set())
+    own_tools = OWN_TOOLS.get(vendor, set())
+    body = {**body, "tools": [tool for tool in body.get("tools", []) if tool.get("type") not in own_tools]}
     for message in body.get("messages", []):
         unknown = {name for name in message if name.startswith("reasoning")} - ECHOED
         assert not unknown, f"unknown fields of a message {sorted(unknown)}"

@@ -21,4 +21,5 @@ mod script;
 mod server;
 mod streaming;
 mod tolerance;
+mod vendor_tools;
 mod vertex;
