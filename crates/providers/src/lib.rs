@@ -8,6 +8,7 @@ mod api_key;
 mod call_ids;
 pub mod cassette;
 mod circuit_breaker;
+mod embeddings;
 mod emulated_tools;
 mod endpoint;
 #[doc(hidden)]
@@ -38,6 +39,7 @@ mod wire;
 pub use api_key::{ApiKey, BadKey};
 pub use call_ids::CallIds;
 pub use cassette::{CassetteError, Recorder, Replayer};
+pub use embeddings::{EmbeddingSettings, RemoteEmbedder};
 pub use emulated_tools::EmulatedTools;
 pub use endpoint::{Endpoint, EndpointTimeouts};
 pub use guarded_model::GuardedModel;

@@ -5,6 +5,7 @@
 mod attempts;
 mod cassette;
 mod dialects;
+mod embeddings;
 mod emulated_tools;
 mod endpoints;
 mod failing;
