@@ -30,7 +30,7 @@ pub(crate) enum MemoryCommand {
 
         /// For the agents of everybody instead of your own
         #[arg(long)]
-        society: bool,
+        everyone: bool,
     },
     /// Give one another text; the old text is erased
     Edit {

@@ -23,9 +23,9 @@ pub(crate) async fn memory(config: &Config, args: &Memory) -> Result<Exit, CliEr
         None | Some(MemoryCommand::List) => list(config, None, args.json).await,
         Some(MemoryCommand::Search { words }) => list(config, Some(words.join(" ")), args.json).await,
         Some(MemoryCommand::Export) => list(config, None, true).await,
-        Some(MemoryCommand::Add { text, society }) => {
+        Some(MemoryCommand::Add { text, everyone }) => {
             let transport = Transport::open(config, Purpose::Enqueue).await?;
-            let request = KeepMemory { text: text.join(" "), for_society: *society };
+            let request = KeepMemory { text: text.join(" "), for_society: *everyone };
             let kept = transport.api().keep_memory(request).await;
             transport.close(false).await;
             done(args.json, "remembered as", &kept?.id)

@@ -41,7 +41,7 @@ fn memories_are_added_searched_edited_exported_and_erased_for_good() {
     home.polis(&["run", "hello"]);
     home.polis(&["memory", "add", "Ann", "drinks", "green tea"]).ok();
     home.polis(&["memory", "add", "安的暗号是鱼鹰"]).ok();
-    home.polis(&["memory", "add", "--society", "the office is in Rome"]).ok();
+    home.polis(&["memory", "add", "--everyone", "the office is in Rome"]).ok();
     assert_eq!(texts(&home, &[]), ["the office is in Rome", "安的暗号是鱼鹰", "Ann drinks green tea"]);
     assert_eq!(texts(&home, &["search", "tea"]), ["Ann drinks green tea"]);
     let (id, text) = listed(&home, &["search", "暗号"]).remove(0);

@@ -66,7 +66,7 @@ async fn gemini_is_told_what_the_vectors_are_for() {
 async fn ollama_is_asked_in_its_own_dialect() {
     let reply = json!({ "embeddings": [[0.1, 0.2], [0.3, 0.4]], "prompt_eval_count": 4 });
     let (line, body, embedded) = embed("ollama/nomic-embed-text", None, reply).await;
-    assert_eq!(line, "POST /v1/api/embed HTTP/1.1");
+    assert_eq!(line, "POST /api/embed HTTP/1.1");
     assert_eq!(body, json!({ "model": "nomic-embed-text", "input": ["tea", "\u{8336}"] }));
     let embedded = embedded.unwrap();
     assert_eq!((embedded.vectors[1].len(), embedded.usage.input_tokens), (2, 4));
