@@ -3,6 +3,7 @@
 #[cfg(feature = "authoring")]
 mod authoring;
 mod conversations;
+mod memory;
 mod run;
 mod settings;
 mod trust;
@@ -15,7 +16,8 @@ use crate::budget::RequestBudget;
 use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
-pub(crate) use conversations::{ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use memory::{Memory, MemoryCommand};
 pub(crate) use run::Run;
 pub(crate) use settings::assign;
 pub(crate) use trust::{TrustAction, TrustFolder};
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Agents(ListOptions),
     /// List the conversations, search them; rename, archive, pin or delete one
     Conversations(Conversations),
+    /// List what agents remember for you; search, add, edit, erase or export it
+    Memory(Memory),
     /// List the threads: one for each agent, and those below it
     Threads(ListOptions),
     /// List open requests, the plans of agents and dead letters; or those of one request
@@ -602,16 +606,6 @@ pub(crate) struct TaskResult {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Compress {
-    /// The agent
-    pub(crate) agent: String,
-
-    /// Undo the last compression instead
-    #[arg(long)]
-    pub(crate) undo: bool,
-}
-
 impl Command {
     /// What the society runs with; `None` for commands that do not run one.
     pub(crate) fn run_options(&self) -> Option<&RunOptions> {
@@ -638,6 +632,7 @@ impl Command {
             | Self::Threads(_)
             | Self::Tasks(_)
             | Self::Conversations(_)
+            | Self::Memory(_)
             | Self::Result(_)
             | Self::Compress(_)
             | Self::Terminate(_)

@@ -19,7 +19,8 @@ use toml::Spanned;
 use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
 use crate::config_file::{
-    ArtifactSettings, ConfigFile, NetworkSection, ProviderSection, ServerSection, SocietySection, ToolsSection,
+    ArtifactSettings, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection, ServerSection,
+    SocietySection, ToolsSection,
 };
 use crate::error::CliError;
 use crate::mcp_servers;
@@ -100,6 +101,10 @@ pub(crate) struct Config {
     repeated: String,
     /// Limits of the artifact store.
     pub(crate) artifacts: ArtifactSettings,
+    /// Whether agents remember and recall.
+    pub(crate) memory: MemorySection,
+    /// The model that makes vectors of memories.
+    pub(crate) embeddings: EmbeddingsSection,
     /// Who may call over HTTP beside this machine.
     pub(crate) http: ServerSection,
     /// Whether the page may show live documents of models.
@@ -221,6 +226,8 @@ impl Config {
             plan_approval_flag,
             repeated: with.map(repeated_flags).unwrap_or_default(),
             artifacts: file.artifacts.into(),
+            memory: file.memory,
+            embeddings: file.embeddings,
             http: file.server,
             live_html: file.page.live_html,
             telemetry: file.telemetry,

@@ -1,5 +1,6 @@
 //! Reads `polis.toml`. Its errors name the position and never quote the line: it may contain a key.
 
+mod memory;
 mod network;
 mod precedence;
 mod providers;
@@ -32,6 +33,7 @@ use crate::remotes::{Remote, RemoteSection};
 use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
+pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
 pub(crate) use providers::ProviderSection;
@@ -67,6 +69,10 @@ pub(crate) struct ConfigFile {
     pub(crate) workflow: WorkflowSection,
     #[serde(default)]
     pub(crate) artifacts: ArtifactsSection,
+    #[serde(default)]
+    pub(crate) memory: MemorySection,
+    #[serde(default)]
+    pub(crate) embeddings: EmbeddingsSection,
     #[serde(default)]
     pub(crate) server: ServerSection,
     #[serde(default)]

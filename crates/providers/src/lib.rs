@@ -11,6 +11,7 @@ mod call_ids;
 pub mod cassette;
 mod circuit_breaker;
 mod cloud;
+mod embeddings;
 mod emulated_tools;
 mod endpoint;
 #[doc(hidden)]
@@ -49,6 +50,7 @@ pub use aws::AwsCredentials;
 pub use call_ids::CallIds;
 pub use cassette::{CassetteError, Recorder, Replayer};
 pub use cloud::{ACCOUNT_VARIABLES, Cloud, CloudSettings};
+pub use embeddings::{EmbeddingSettings, RemoteEmbedder};
 pub use emulated_tools::EmulatedTools;
 pub use endpoint::{Endpoint, EndpointTimeouts};
 pub use google::GoogleCredentials;

@@ -97,6 +97,21 @@ impl Models {
         self.vendors.insert(name.into(), model);
     }
 
+    /// An endpoint that can be asked.
+    pub(crate) fn remote(&self, vendor: &str) -> Option<Arc<RemoteModel>> {
+        self.remotes.get(vendor).cloned()
+    }
+
+    /// How often a failed call of an endpoint is repeated, where a configuration says so.
+    pub(crate) fn retries_of(&self, vendor: &str) -> Option<u32> {
+        self.retries.get(vendor).copied()
+    }
+
+    /// The price of a model, for calls that are no chat.
+    pub(crate) fn price_of(&self, model: &str) -> Option<Price> {
+        self.price(model)
+    }
+
     /// Why an endpoint cannot be asked.
     pub(crate) fn error_of(&self, name: &str) -> Option<&OpenError> {
         self.vendors.get(name).and_then(|opened| opened.as_ref().err())

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
 use polis_http::{HttpClient, Trust};
+use polis_ports::EmbeddingPurpose;
 use polis_ports::ModelError;
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
     findings.extend(sops(config));
     findings.extend(network(config).await);
     findings.extend(models(config, args.call).await);
+    findings.push(Finding { what: "memory", found: memory(config, args.call).await });
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
@@ -113,6 +115,24 @@ fn sops(config: &Config) -> Vec<Finding> {
         0 => Vec::new(),
         count if faults.is_empty() => vec![finding(Ok(format!("{count} in {}", folder.display())))],
         _ => faults.into_iter().map(|fault| finding(Err(fault))).collect(),
+    }
+}
+
+/// Whether agents remember, and how it is found. With `--call` the embedding model is asked for a vector.
+async fn memory(config: &Config, call: bool) -> Result<String, String> {
+    if !config.memory.is_enabled() {
+        return Ok("off: agents remember nothing across conversations".to_owned());
+    }
+    let Some(embedder) = wiring::embedder(config).await.map_err(|error| error.to_string())? else {
+        return Ok("on; found by words, because no embedding model is set in [embeddings]".to_owned());
+    };
+    let model = embedder.model();
+    if !call {
+        return Ok(format!("on; found by words and by meaning, with {model}"));
+    }
+    match embedder.embed(&["hello".into()], EmbeddingPurpose::Query).await {
+        Ok(answer) => Ok(format!("on; {model} answers with {} numbers", answer.vectors.first().map_or(0, Vec::len))),
+        Err(error) => Err(format!("{model} does not answer: {error}")),
     }
 }
 

@@ -54,6 +54,9 @@ async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     }
     let offline = if listed.offline { "  (no real model: see polis doctor and polis models pull)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
+    if let Some(model) = config.embeddings.model.as_deref().filter(|_| config.memory.is_enabled()) {
+        out::line(&format!("memory   {model}  (embeddings)"))?;
+    }
     let states = join_all(listed.vendors.iter().map(|vendor| state(&here, vendor))).await;
     for (vendor, state) in listed.vendors.iter().zip(states) {
         out::line(&format!("{:<18} {state}", vendor.name))?;

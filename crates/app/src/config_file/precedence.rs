@@ -78,6 +78,8 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         tools: section(&table, "tools")?,
         workflow: section(&table, "workflow")?,
         artifacts: section(&table, "artifacts")?,
+        memory: section(&table, "memory")?,
+        embeddings: section(&table, "embeddings")?,
         server: section(&table, "server")?,
         page: section(&table, "page")?,
         telemetry: if user.table.contains_key("telemetry") { user.telemetry } else { folder.telemetry },

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome};
+use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId};
 
 use super::Turn;
 use super::call::{refused, result_of};
@@ -11,8 +11,13 @@ use super::journal::Entry;
 impl Turn {
     /// States a call, runs the tool inside this turn, and reports its result. A second run runs the tool again: its effects
     /// come from the journal, and a logged result wins over the new one.
-    pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
+    pub(super) async fn call_own(&mut self, mut call: Call) -> CallResult {
         let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
+        if let Some(flow) = tool.flow() {
+            let agent = self.agent().clone();
+            let person = self.look(move |spine| spine.remembering_person(&agent)).await;
+            call.flow = flow(&person.unwrap_or_else(PersonId::owner), &call.arguments);
+        }
         let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
             return refused("it was not stated");
         };

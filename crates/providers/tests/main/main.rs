@@ -6,6 +6,7 @@ mod attempts;
 mod bedrock;
 mod cassette;
 mod dialects;
+mod embeddings;
 mod emulated_tools;
 mod endpoints;
 mod failing;
