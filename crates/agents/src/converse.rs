@@ -114,7 +114,7 @@ pub(crate) async fn work(
             }
         }
         request.messages.push(ChatMessage::said(&reply));
-        request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+        request.messages.extend(ChatMessage::results(&reply.tool_calls, &results));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.name == COMPRESS && !result.is_error;
         if let (Some(limits), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
             let Conversation { notes, messages } = conversation(turn, limits).await?;

@@ -19,6 +19,7 @@ mod conversation;
 mod error;
 mod fold;
 mod fork;
+mod in_flight;
 mod listing;
 mod live;
 mod nothing;
@@ -49,12 +50,14 @@ pub use error::{CastError, CommandError, OpenError};
 pub use fork::{Branch, ForkError, Forked, fork, forked_before, free_name, is_society_name};
 pub use live::LocalLive;
 pub use nothing::{NoModel, NoTools};
-pub use offer::brief_description;
+pub use offer::{brief_description, is_recallable, with_fresh};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
 pub use shared::{Options, Ports};
 pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{BatchUpdate, Context, NewMessage, Request, Requests, StepSink, SubThreadGroup, Turn};
+pub use turn::{
+    BatchUpdate, Context, NewMessage, REUSED_NOTE, Request, Requests, StepSink, SubThreadGroup, Turn, take_fresh,
+};
 pub use watch::{Watch, WatchEvent};

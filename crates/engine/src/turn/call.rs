@@ -9,6 +9,7 @@ use polis_domain::{
     Ruling, Seq, Source, ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
+use rustc_hash::FxHashSet;
 use serde_json::Value;
 
 use super::host::{Asker, CallHost};
@@ -46,14 +47,33 @@ impl Turn {
         let mut together = Vec::new();
         for call in calls {
             if call.class == EffectClass::Write || call.own {
-                results.extend(self.call_together(std::mem::take(&mut together)).await);
+                results.extend(self.call_once_each(std::mem::take(&mut together)).await);
                 results.extend(self.call_together(vec![call]).await);
             } else {
                 together.push(call);
             }
         }
-        results.extend(self.call_together(together).await);
+        results.extend(self.call_once_each(together).await);
         results
+    }
+
+    /// Makes calls in parallel, but of identical reads only the first: its result, which is in the log by then, answers the
+    /// others. If it failed, the next one is made.
+    async fn call_once_each(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
+        let mut results: Vec<Option<CallResult>> = vec![None; calls.len()];
+        let mut left: Vec<(usize, Call)> = calls.into_iter().enumerate().collect();
+        while !left.is_empty() {
+            let mut keys = FxHashSet::default();
+            let may_share = |call: &Call| call.fresh.is_none() && call.ruling == Ruling::Allow;
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, call)| !call.key.is_some_and(|key| may_share(call) && !keys.insert(key)));
+            let (places, calls): (Vec<_>, Vec<_>) = now.into_iter().unzip();
+            for (place, result) in places.into_iter().zip(self.call_together(calls).await) {
+                results[place] = Some(result);
+            }
+            left = later;
+        }
+        results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call was not made"))).collect()
     }
 
     fn caller(&self) -> Caller<'_> {

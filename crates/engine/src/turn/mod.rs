@@ -49,6 +49,7 @@ use crate::unread::UnreadEvents;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use request::{Request, Requests};
+pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
 pub use threads::{BatchUpdate, NewMessage};
