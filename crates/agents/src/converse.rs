@@ -21,6 +21,9 @@ const WARN_ROUNDS: usize = 3;
 const SHOWN_CALLS: usize = 20;
 const SHOWN_CHARS: usize = 120;
 
+/// The code of a turn whose budget is used up.
+const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+
 /// The key of an answer's meta that says why it is not finished.
 const UNFINISHED: &str = "unfinished";
 
@@ -91,6 +94,8 @@ pub(crate) async fn work(
                 why_unfinished = Some(failure);
                 break;
             }
+            // Nobody grants more, so what was done is told for the model.
+            Err(failure) if &*failure.code == BUDGET_EXHAUSTED => return tell_calls(&request.messages, failure, &made),
             reply => reply?,
         };
         if is_empty(&reply) && !was_empty {
@@ -102,6 +107,10 @@ pub(crate) async fn work(
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
             let mut response = conclude(reply)?;
             Artifact::attach(&mut response.meta, &made);
+            if round > 0 && turn.ends_budget() {
+                let why = Failure::new(BUDGET_EXHAUSTED, "the budget is used up; grant more, or ask it to go on");
+                response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            }
             return Ok(response);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
@@ -143,13 +152,24 @@ async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Fail
     request.tools = turn.tools();
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
-    let done = describe_calls(&request.messages);
-    let mut response = match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
-        Ok(response) => response,
+    match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
+        Ok(mut response) => {
+            response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            Ok(response)
+        }
         // Some models call tools although they cannot. What was done is told for them.
-        Err(_) if !done.is_empty() => Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message)),
-        Err(_) => return Err(why),
-    };
+        Err(_) => tell_calls(&request.messages, why, &[]),
+    }
+}
+
+/// Answers with the calls of the turn, because the model does not. Without calls the turn fails for the reason that is given.
+fn tell_calls(messages: &[ChatMessage], why: Failure, made: &[Artifact]) -> Result<Response, Failure> {
+    let done = describe_calls(messages);
+    if done.is_empty() {
+        return Err(why);
+    }
+    let mut response = Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message));
+    Artifact::attach(&mut response.meta, made);
     response.meta.insert(UNFINISHED.to_owned(), json!(why));
     Ok(response)
 }

@@ -136,6 +136,8 @@ pub struct Turn {
     has_parallel_waits: bool,
     /// The usage of its model calls so far.
     used: Usage,
+    /// Whether the last model call was probably the last one within a budget.
+    ends_budget: bool,
     thread_cache: threads::ThreadCache,
     /// The meta that every message of this turn carries; made when first needed.
     forwarded_meta: Option<Meta>,
@@ -220,6 +222,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         registration: registration.clone(),
         has_parallel_waits: false,
         used: Usage::default(),
+        ends_budget: false,
         thread_cache: threads::ThreadCache::default(),
         forwarded_meta: None,
         repeats: None,
