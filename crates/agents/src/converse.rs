@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, Conversation, compress, conversation};
+use crate::role::start_workflow::{self, START_WORKFLOW};
 use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
@@ -34,11 +35,14 @@ pub struct Converse {
     pub context: ContextLimits,
     /// Rounds of tool use before it must answer.
     pub max_rounds: usize,
+    /// Whether the model may hand the request over to be planned. The turn then fails with the code `start_workflow`, which only a
+    /// role knows what to do with.
+    pub hands_over: bool,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context: ContextLimits::default(), max_rounds: 25 }
+        Self { context: ContextLimits::default(), max_rounds: 25, hands_over: false }
     }
 }
 
@@ -55,7 +59,7 @@ impl Agent for Converse {
         }
         let Conversation { notes, messages } = conversation(turn, &context).await?;
         let request = ModelRequest { system: system_prompt(turn, &notes), messages, ..ModelRequest::default() };
-        work(turn, request, rounds, Some(&context)).await
+        work(turn, request, rounds, Some(&context), self.hands_over).await
     }
 }
 
@@ -72,6 +76,7 @@ pub(crate) async fn work(
     mut request: ModelRequest,
     rounds: usize,
     conversed: Option<&ContextLimits>,
+    hands_over: bool,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -89,7 +94,11 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let reply = match turn.model(check.request(turn, &request)).await {
+        let mut asked = check.request(turn, &request);
+        if hands_over {
+            asked.tools = asked.tools.iter().cloned().chain([start_workflow::spec()]).collect();
+        }
+        let reply = match turn.model(asked).await {
             Err(failure) if is_loop(&failure) => {
                 why_unfinished = Some(failure);
                 break;
@@ -112,6 +121,10 @@ pub(crate) async fn work(
                 response.meta.insert(UNFINISHED.to_owned(), json!(why));
             }
             return Ok(response);
+        }
+        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
+        if let Some(call) = handed_over {
+            return Err(start_workflow::hand_over(turn, call).await);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use polis_agents::Converse;
 use polis_domain::{
-    AnswerRules, Budget, Budgets, CallResult, Effect, EffectClass, Envelope, Event, MessageKind, Role, SubThreadPath, Task, ThreadId, Timestamp,
-    OpenKind, Outcome, Resolution, ToolChoice, Verdict,
+    AnswerRules, Budget, Budgets, CallResult, Effect, EffectClass, Envelope, Event, MessageKind, OpenKind, Outcome, Resolution,
+    Role, SubThreadPath, Task, ThreadId, Timestamp, ToolChoice, Verdict,
 };
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
@@ -24,11 +24,7 @@ async fn bed(rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sy
 }
 
 /// The same, within these budgets for model calls.
-async fn bed_within(
-    budgets: Budgets,
-    rounds: usize,
-    replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static,
-) -> Bed {
+async fn bed_within(budgets: Budgets, rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> Bed {
     let (log, asked) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<ModelRequest>>>::default());
     let heard = asked.clone();
     let model = ScriptedModel::new(move |request| {
@@ -227,6 +223,10 @@ async fn where_no_more_budget_is_granted_what_was_done_is_told() {
     bed.society.resolve(grant, Resolution::Outcome(Outcome::Verdict(Verdict::no("enough")))).await.unwrap();
     let answer = bed.society.answer(&sent).await.unwrap();
     assert_eq!(answer.kind, MessageKind::Answer);
-    assert!(answer.payload.text.contains("no more was granted: enough") && answer.payload.text.contains("What it did:\n- look"), "{}", answer.payload.text);
+    assert!(
+        answer.payload.text.contains("no more was granted: enough") && answer.payload.text.contains("What it did:\n- look"),
+        "{}",
+        answer.payload.text
+    );
     assert_eq!(bed.unfinished().await.as_deref(), Some("budget_exhausted"));
 }

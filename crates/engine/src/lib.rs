@@ -57,7 +57,5 @@ pub use shared::{Options, Ports};
 pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{
-    BatchUpdate, Context, NewMessage, REUSED_NOTE, Request, Requests, StepSink, SubThreadGroup, Turn, take_fresh,
-};
+pub use turn::{BatchUpdate, Context, NewMessage, REUSED_NOTE, Request, Requests, StepSink, SubThreadGroup, Turn, take_fresh};
 pub use watch::{Watch, WatchEvent};

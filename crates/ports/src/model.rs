@@ -199,7 +199,8 @@ impl ChatMessage {
     /// What a model is told about the calls of a reply beside their results.
     pub fn notes(calls: &[ToolCall], results: &[CallResult]) -> Option<String> {
         let noted = calls.iter().zip(results).filter_map(|(call, result)| Some((call, result.note.as_ref()?)));
-        let lines: Vec<String> = noted.map(|(call, note)| format!("[polis] About {} ({}): {note}", call.name, call.id)).collect();
+        let lines: Vec<String> =
+            noted.map(|(call, note)| format!("[polis] About {} ({}): {note}", call.name, call.id)).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }

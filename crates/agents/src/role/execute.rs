@@ -16,7 +16,7 @@ use super::message::{StructuredMessage, TaskInfo};
 use super::options::RoleParts;
 use super::plan::{InternalStep, StepType};
 use super::state::AgentState;
-use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language};
+use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language, may_hand_over};
 use crate::conversation::naming;
 use crate::converse::{Converse, system_prompt, work};
 use crate::workflow::Language;
@@ -214,7 +214,8 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
     let name = step.action_name.as_deref().unwrap_or_default();
     match parts.actions.find(name) {
         Some(Entry::Converse) => {
-            let converse = Converse { context: parts.llm_config.context, max_rounds: parts.llm_config.max_rounds };
+            let (context, max_rounds) = (parts.llm_config.context, parts.llm_config.max_rounds);
+            let converse = Converse { context, max_rounds, hands_over: may_hand_over(parts, turn) };
             converse.execute_task(turn).await
         }
         Some(Entry::Work) => {
@@ -227,7 +228,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
                 ..ModelRequest::default()
             };
             let rounds = turn.role().and_then(|role| role.limits.rounds).unwrap_or(parts.llm_config.max_rounds);
-            work(turn, request, rounds, None).await
+            work(turn, request, rounds, None, false).await
         }
         Some(Entry::Own(action)) => action.run(turn, &step.params).await.map(Response::new),
         Some(Entry::RequestCollaboration) | None => {

@@ -181,20 +181,22 @@ async fn an_identical_read_is_made_once_without_an_engine_too() {
     ];
     let mut backend = plain(team().model(&Asked::default())).with_tools(tools, call);
     let offered = backend.tools();
-    assert!(offered[0].parameters["properties"]["_fresh"].is_object() && offered[3].parameters["properties"]["_fresh"].is_null());
-    let call = |name: &str, arguments: &str| polis_domain::ToolCall {
-        id: "c".into(),
-        name: name.into(),
-        arguments: arguments.into(),
-    };
-    let results = backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")]).await;
+    assert!(
+        offered[0].parameters["properties"]["_fresh"].is_object() && offered[3].parameters["properties"]["_fresh"].is_null()
+    );
+    let call =
+        |name: &str, arguments: &str| polis_domain::ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
+    let results =
+        backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")]).await;
     assert_eq!((&*results[1].content, results[0].note.is_none()), ("1", true));
     assert!(results[1].note.as_ref().unwrap().contains("not called again"), "{results:?}");
     backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2,\"_fresh\":\"it changed\"}")]).await;
     for name in ["clock", "clock", "fail", "fail"] {
         backend.execute_tools(vec![call(name, "{}")]).await;
     }
-    backend.execute_tools(vec![call("write", "{}"), call("look", "{\"a\":1,\"b\":2}"), call("look", "{\"a\":1,\"b\":2}")]).await;
+    backend
+        .execute_tools(vec![call("write", "{}"), call("look", "{\"a\":1,\"b\":2}"), call("look", "{\"a\":1,\"b\":2}")])
+        .await;
     let look = "look {\"a\":1,\"b\":2}";
     assert_eq!(*made.lock().unwrap(), [look, look, "clock {}", "clock {}", "fail {}", "fail {}", "write {}", look]);
     backend.begin_chat("another");

@@ -65,7 +65,10 @@ async fn an_identical_call_is_answered_from_the_log_in_every_turn_thread_and_age
     let (said, made) =
         run(vec![call("look", READ), again(), unit, of_a1(vec![again()]), Op::Then(Program(vec![again()]))]).await;
     assert_eq!(made, [format!("look {READ}")]);
-    assert!(said.starts_with("look (not called again: the same call gave this result before, and nothing was written"), "{said}");
+    assert!(
+        said.starts_with("look (not called again: the same call gave this result before, and nothing was written"),
+        "{said}"
+    );
     let (bed, made) = (Bed::new(), Made::default());
     let society = open(&bed, &made).await;
     let first = ask(&society, vec![call("look", READ), again()]).await.unwrap();
