@@ -9,6 +9,7 @@ use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
+use crate::role::start_workflow::{self, START_WORKFLOW};
 use crate::sources;
 use crate::workflow::Language;
 
@@ -22,6 +23,9 @@ const WARN_ROUNDS: usize = 3;
 const SHOWN_CALLS: usize = 20;
 const SHOWN_CHARS: usize = 120;
 
+/// The code of a turn whose budget is used up.
+const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+
 /// The key of an answer's meta that says why it is not finished.
 const UNFINISHED: &str = "unfinished";
 
@@ -34,11 +38,14 @@ pub struct Converse {
     pub max_rounds: usize,
     /// What it is told about where it works.
     pub environment: Environment,
+    /// Whether the model may hand the request over to be planned. The turn then fails with the code `start_workflow`, which only a
+    /// role knows what to do with.
+    pub hands_over: bool,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default() }
+        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default(), hands_over: false }
     }
 }
 
@@ -54,7 +61,7 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, ..ModelRequest::default() };
-        work(turn, request, view.rounds, Some(&view)).await
+        work(turn, request, view.rounds, Some(&view), self.hands_over).await
     }
 }
 
@@ -71,6 +78,7 @@ pub(crate) async fn work(
     mut request: ModelRequest,
     rounds: usize,
     conversed: Option<&View<'_>>,
+    hands_over: bool,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -90,15 +98,17 @@ pub(crate) async fn work(
             )));
         }
         make_room(turn, &mut request, shown).await?;
-        let mut asked = turn.model(check.request(turn, &request)).await;
+        let mut asked = turn.model(asking(turn, &check, &request, hands_over)).await;
         if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed).await? {
-            asked = turn.model(check.request(turn, &request)).await;
+            asked = turn.model(asking(turn, &check, &request, hands_over)).await;
         }
         let reply = match asked {
             Err(failure) if is_loop(&failure) => {
                 why_unfinished = Some(failure);
                 break;
             }
+            // Nobody grants more, so what was done is told for the model.
+            Err(failure) if &*failure.code == BUDGET_EXHAUSTED => return tell_calls(&request.messages, failure, &made),
             reply => reply?,
         };
         sources::collect(&mut sources, &reply.citations);
@@ -111,7 +121,15 @@ pub(crate) async fn work(
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
             let mut response = sources::attach(conclude(reply)?, &sources, is_prescribed);
             Artifact::attach(&mut response.meta, &made);
+            if round > 0 && turn.ends_budget() {
+                let why = Failure::new(BUDGET_EXHAUSTED, "the budget is used up; grant more, or ask it to go on");
+                response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            }
             return Ok(response);
+        }
+        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
+        if let Some(call) = handed_over {
+            return Err(start_workflow::hand_over(turn, call).await);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
@@ -123,7 +141,7 @@ pub(crate) async fn work(
             }
         }
         request.messages.push(ChatMessage::said(&reply));
-        request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+        request.messages.extend(ChatMessage::results(&reply.tool_calls, &results));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
             show_anew(turn, &mut request, &mut shown, view).await?;
@@ -133,6 +151,15 @@ pub(crate) async fn work(
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
+}
+
+/// The request as it is sent, with the tool that hands it over where the model may do so.
+fn asking(turn: &Turn, check: &AnswerCheck, request: &ModelRequest, hands_over: bool) -> ModelRequest {
+    let mut asked = check.request(turn, request);
+    if hands_over {
+        asked.tools = asked.tools.iter().cloned().chain([start_workflow::spec()]).collect();
+    }
+    asked
 }
 
 /// Shows the conversation of a turn anew, followed by the turn's own rounds, which begin at `shown`.
@@ -178,13 +205,24 @@ async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Fail
     request.tools = turn.tools();
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
-    let done = describe_calls(&request.messages);
-    let mut response = match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
-        Ok(response) => response,
+    match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
+        Ok(mut response) => {
+            response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            Ok(response)
+        }
         // Some models call tools although they cannot. What was done is told for them.
-        Err(_) if !done.is_empty() => Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message)),
-        Err(_) => return Err(why),
-    };
+        Err(_) => tell_calls(&request.messages, why, &[]),
+    }
+}
+
+/// Answers with the calls of the turn, because the model does not. Without calls the turn fails for the reason that is given.
+fn tell_calls(messages: &[ChatMessage], why: Failure, made: &[Artifact]) -> Result<Response, Failure> {
+    let done = describe_calls(messages);
+    if done.is_empty() {
+        return Err(why);
+    }
+    let mut response = Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message));
+    Artifact::attach(&mut response.meta, made);
     response.meta.insert(UNFINISHED.to_owned(), json!(why));
     Ok(response)
 }

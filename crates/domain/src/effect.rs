@@ -424,6 +424,10 @@ pub struct CallResult {
     /// The arguments of the call if a person changed them. The log has them in the verdict.
     #[serde(skip)]
     pub changed: Option<Arc<str>>,
+    /// What the model is told about the call beside its result, such as that an earlier result was reused. It is no part of the
+    /// content, so nothing that reads the content as data meets it; the log does not have it.
+    #[serde(skip)]
+    pub note: Option<Arc<str>>,
 }
 
 /// How many bytes of changed arguments the model sees.
@@ -432,12 +436,20 @@ const CHANGED_BYTES: usize = 8 << 10;
 impl CallResult {
     /// A successful result.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
+        Self {
+            content: content.into(),
+            is_error: false,
+            from: None,
+            artifacts: Vec::new(),
+            media: Vec::new(),
+            changed: None,
+            note: None,
+        }
     }
 
     /// An error result.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
+        Self { is_error: true, ..Self::good(content) }
     }
 
     /// Adds artifacts.

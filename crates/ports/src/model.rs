@@ -174,6 +174,22 @@ impl ChatMessage {
         let media = result.media.iter().filter_map(Media::stored).collect();
         Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error, media }
     }
+
+    /// The results of a reply's calls as messages of the further conversation, and one more message if there is anything to say
+    /// about them. That is not part of a result, because models and tools read results as data.
+    pub fn results(calls: &[ToolCall], results: &[CallResult]) -> Vec<Self> {
+        let mut messages: Vec<Self> = calls.iter().zip(results).map(|(call, result)| Self::result(call, result)).collect();
+        messages.extend(Self::notes(calls, results).map(Self::user));
+        messages
+    }
+
+    /// What a model is told about the calls of a reply beside their results.
+    pub fn notes(calls: &[ToolCall], results: &[CallResult]) -> Option<String> {
+        let noted = calls.iter().zip(results).filter_map(|(call, result)| Some((call, result.note.as_ref()?)));
+        let lines: Vec<String> =
+            noted.map(|(call, note)| format!("[polis] About {} ({}): {note}", call.name, call.id)).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
 }
 
 /// A shared text; an empty one allocates nothing.

@@ -53,6 +53,7 @@ pub use context::Context;
 use journal::{Entry, Journal};
 pub use memory::Recalled;
 pub use request::{Request, Requests};
+pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
 pub use threads::{BatchUpdate, NewMessage};
@@ -139,6 +140,8 @@ pub struct Turn {
     has_parallel_waits: bool,
     /// The usage of its model calls so far.
     used: Usage,
+    /// Whether the last model call was probably the last one within a budget.
+    ends_budget: bool,
     thread_cache: threads::ThreadCache,
     /// The meta that every message of this turn carries; made when first needed.
     forwarded_meta: Option<Meta>,
@@ -225,6 +228,7 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         registration: registration.clone(),
         has_parallel_waits: false,
         used: Usage::default(),
+        ends_budget: false,
         thread_cache: threads::ThreadCache::default(),
         forwarded_meta: None,
         repeats: None,

@@ -30,6 +30,16 @@ const REPLY_TOKENS: u32 = 8_192;
 /// How often a vendor that pauses its own tools is let continue.
 const MAX_PAUSES: usize = 10;
 
+/// What a model is told in the last call within a budget.
+const LAST_CALL: &str = "[polis] This is the last reply that the budget allows, and no more tools can be used. Answer now with what \
+                         you have: what is done, what you found, and what is still to do.";
+
+/// Whether a model call is probably the last one within a budget, by what the log says of it.
+fn ends_budget(entry: &Entry) -> bool {
+    let Some((Effect::Model { reserve, .. }, Some(permit))) = entry.declared() else { return false };
+    permit.near.iter().any(|level| level.ends_with(*reserve))
+}
+
 impl Turn {
     /// Calls a model and returns its whole reply. A reply that is in the log is never requested again.
     pub async fn model(&mut self, request: ModelRequest) -> Result<Reply, Failure> {
@@ -111,6 +121,12 @@ impl Turn {
                 self.granted(&entries, &lacking).await?;
                 continue;
             }
+            self.ends_budget = ends_budget(entry);
+            if self.ends_budget && !request.aside && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
+                // Not part of the digest: it follows from what the log says about this call.
+                request.tool_choice = ToolChoice::None;
+                request.messages.push(ChatMessage::user(LAST_CALL));
+            }
             let result = match self.result(entry) {
                 Some(result) => result,
                 None => self.think(entry, request, models, on_delta).await,
@@ -124,6 +140,12 @@ impl Turn {
                 Err(failure) => Err(failure),
             };
         }
+    }
+
+    /// Whether the last model call was probably the last one within a budget. A call that may use tools is then made without
+    /// them, so that the reply concludes with what there is.
+    pub fn ends_budget(&self) -> bool {
+        self.ends_budget
     }
 
     /// The context window of the turn's model in tokens, if it is known.

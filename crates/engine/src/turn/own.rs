@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId};
+use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId, ToolCall};
 
 use super::Turn;
 use super::call::{refused, result_of};
@@ -44,6 +44,22 @@ impl Turn {
             }
         };
         self.annotate(&entry, &call, result)
+    }
+
+    /// Notes that a call of a model was answered by the code of the turn itself, so that later turns see its result.
+    pub async fn note_call(&mut self, call: &ToolCall, result: &str) {
+        let call = Call {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            class: EffectClass::Read,
+            own: true,
+            ..Call::default()
+        };
+        let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call))]).await.pop() else { return };
+        if self.result(&entry).is_none() {
+            self.report(entry.id, Outcome::Result(CallResult::good(result)), None).await;
+        }
     }
 
     /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same
