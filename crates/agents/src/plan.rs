@@ -49,7 +49,7 @@ impl TurnTool for PlanTool {
                     },
                     "step": { "type": "integer", "minimum": 1 },
                     "status": status,
-                    "plan_id": { "type": "string", "description": "Yours if left out" },
+                    "plan_id": { "type": "string" },
                     "task_id": { "type": "string", "description": "In place of step" },
                     "result": { "type": "string" },
                 },

@@ -98,10 +98,13 @@ impl Bed {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Whether each request had the vendor's search, and the end of its system prompt.
+    /// Whether each request had the vendor's search, and what its last message says about tools.
     fn offered(&self) -> Vec<(bool, String)> {
-        let note = |system: &str| system.find("[Tools]").map(|at| system[at..].to_owned()).unwrap_or_default();
-        self.asked().iter().map(|request| (!request.vendor_tools.is_empty(), note(&request.system))).collect()
+        let note = |request: &ModelRequest| match request.messages.last() {
+            Some(ChatMessage::User { text, .. }) => text.find("[Tools]").map(|at| text[at..].to_owned()).unwrap_or_default(),
+            _ => String::new(),
+        };
+        self.asked().iter().map(|request| (!request.vendor_tools.is_empty(), note(request))).collect()
     }
 }
 

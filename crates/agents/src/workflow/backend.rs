@@ -215,7 +215,9 @@ impl AiMessage {
 
     /// What a model said, with its calls.
     pub fn said(reply: &Reply) -> Self {
-        Self { reasoning: reply.reasoning.clone(), tool_calls: reply.tool_calls.clone(), ..Self::assistant(reply.text.clone()) }
+        // What counts as evidence is the tool that was called, also if the model called it by another.
+        let tool_calls = reply.tool_calls.iter().map(|call| call.meant().into_owned()).collect();
+        Self { reasoning: reply.reasoning.clone(), tool_calls, ..Self::assistant(reply.text.clone()) }
     }
 
     /// What came of a call.

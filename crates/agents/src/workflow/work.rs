@@ -433,7 +433,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             .iter()
             .map(|call| if may(call) { made.next().unwrap_or_else(|| refused(call)) } else { refused(call) })
             .collect();
-        let names: Vec<&str> = reply.tool_calls.iter().map(|call| &*call.name).collect();
+        let names: Vec<String> = reply.tool_calls.iter().map(|call| call.meant().name.to_string()).collect();
         self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
         self.conversation.push(ChatMessage::said(&reply));
         for (call, result) in reply.tool_calls.iter().zip(&results) {

@@ -281,7 +281,9 @@ impl Turn {
                 missing.extend(Box::pin(self.keep_allowed_vendor_tools(&mut request, &known)).await);
             }
             let seen_percent = known.window.map(|window| seen.saturating_mul(100) / window.max(1));
-            request.messages.extend(notes(permit.as_ref(), seen_percent, missing).map(ChatMessage::user));
+            // In the last call within a budget the model has been told so already.
+            let near = permit.as_ref().filter(|_| !self.ends_budget || request.tool_choice != ToolChoice::None);
+            request.messages.extend(notes(near, seen_percent, missing).map(ChatMessage::user));
             let began = self.start.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
