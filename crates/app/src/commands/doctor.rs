@@ -228,18 +228,19 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
         Ok(models) => models,
         Err(error) => return vec![finding(Err(error.to_string()))],
     };
+    let mut findings = providers(config, &models).await;
     if models.is_offline() && config.models.is_empty() {
         let mut keys: Vec<_> = VENDORS.iter().filter(|vendor| !vendor.keyless).map(|vendor| vendor.key_variable).collect();
         keys.dedup();
         keys.truncate(4);
         let advice = format!("set one of {} …, start Ollama, or choose with --model vendor/name", keys.join(", "));
-        return vec![finding(Ok(format!(
+        findings.push(finding(Ok(format!(
             "offline: needs no key, but understands only a few kinds of requests; for a real model {advice}"
-        )))];
+        ))));
+        return findings;
     }
     let default = [models.default_name().to_string()];
     let names = if config.models.is_empty() { &default[..] } else { &config.models };
-    let mut findings = providers(config, &models).await;
     for name in names {
         let found = match call {
             false => {

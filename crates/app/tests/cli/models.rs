@@ -111,14 +111,17 @@ fn the_doctor_tries_key_files_certificates_and_proxies() {
     let file = |name: &str| home.path().join(name).display().to_string();
     home.write("key", "sk-key-of-a-file");
     home.write("broken.pem", "no certificate");
-    let provider = |name: &str, rest: &str| {
-        format!("[providers.{name}]\nbase_url = \"{}\"\nlike = \"openai\"\n{rest}\n", model.base_url())
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let encrypted = format!("https://{}/v1", silent.local_addr().unwrap());
+    let provider = |name: &str, address: &str, rest: &str| {
+        format!("[providers.{name}]\nbase_url = \"{address}\"\nlike = \"openai\"\n{rest}\n")
     };
+    let address = model.base_url();
     let settings = [
-        provider("good", &format!("key_file = \"{}\"", file("key"))),
-        provider("lost", &format!("key_file = \"{}\"", file("nowhere"))),
-        provider("torn", &format!("ca = \"{}\"", file("broken.pem"))).replace("http://", "https://"),
-        provider("plain", ""),
+        provider("good", &address, &format!("key_file = \"{}\"", file("key"))),
+        provider("lost", &address, &format!("key_file = \"{}\"", file("nowhere"))),
+        provider("torn", &encrypted, &format!("ca = \"{}\"", file("broken.pem"))),
+        provider("plain", &address, ""),
     ];
     home.write("polis.toml", &settings.concat());
     let ill = home.polis(&["doctor"]);

@@ -1,3 +1,5 @@
+//! Which models open with which variables, what is said where something is missing, and the addresses of vendors.
+
 use super::*;
 
 fn check(model: Option<&str>, set: &[(&str, &str)], want: Result<&str, &str>) {
