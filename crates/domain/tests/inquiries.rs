@@ -1,7 +1,7 @@
 //! Questions to the person, and what running calls ask: of the person, and of models.
 
 use polis_domain::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::commands::Chooser;
 use crate::support::*;
