@@ -427,7 +427,18 @@ pub struct CallResult {
     /// What the model is told about the call beside its result, such as that an earlier result was reused. It is no part of the
     /// content, so nothing that reads the content as data meets it; the log does not have it.
     #[serde(skip)]
-    pub note: Option<Arc<str>>,
+    pub note: Option<Box<CallNote>>,
+}
+
+/// What a model is told about a call beside its result. It is boxed, because few results have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallNote(pub String);
+
+impl CallNote {
+    /// A note with this text.
+    pub fn new(text: impl Into<String>) -> Box<Self> {
+        Box::new(Self(text.into()))
+    }
 }
 
 /// How many bytes of changed arguments the model sees.

@@ -62,8 +62,8 @@ pub use conversation::{
 };
 pub use decide::decide;
 pub use effect::{
-    Allowed, Call, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review, Ruling,
-    ToolCall,
+    Allowed, Call, CallNote, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
+    Ruling, ToolCall,
 };
 pub use event::{Attempt, Cleared, ContextState, Event, Limits, Origin, Permit, Recorded, Settlement};
 pub use failure::{Failure, FailureCode, OtherCode};

@@ -187,7 +187,7 @@ impl ChatMessage {
     pub fn notes(calls: &[ToolCall], results: &[CallResult]) -> Option<String> {
         let noted = calls.iter().zip(results).filter_map(|(call, result)| Some((call, result.note.as_ref()?)));
         let lines: Vec<String> =
-            noted.map(|(call, note)| format!("[polis] About {} ({}): {note}", call.name, call.id)).collect();
+            noted.map(|(call, note)| format!("[polis] About {} ({}): {}", call.name, call.id, note.0)).collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }

@@ -139,7 +139,7 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
             });
             let results = turn.call_tools(calls.collect()).await;
             let told = |result: &CallResult| match &result.note {
-                Some(note) => format!("{} ({note})", result.for_model()),
+                Some(note) => format!("{} ({})", result.for_model(), note.0),
                 None => result.for_model().to_string(),
             };
             results.iter().map(told).collect::<Vec<_>>().join(",")

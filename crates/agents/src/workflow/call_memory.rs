@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use polis_domain::{CallResult, EffectClass, ToolCall, canonical};
+use polis_domain::{CallNote, CallResult, EffectClass, ToolCall, canonical};
 use polis_engine::{REUSED_NOTE, is_recallable, take_fresh};
 use polis_ports::ToolSpec;
 
@@ -24,7 +24,7 @@ impl CallMemory {
         let wants_new = take_fresh(&call.arguments).is_some_and(|(_, why)| why.is_some());
         let key = key(call).filter(|_| is_recallable(spec) && !wants_new)?;
         let (_, result) = self.results.iter().find(|(known, _)| *known == key)?;
-        Some(CallResult { note: Some(REUSED_NOTE.into()), ..result.clone() })
+        Some(CallResult { note: Some(CallNote::new(REUSED_NOTE)), ..result.clone() })
     }
 
     /// Remembers what a read returned. Anything else may have written, so nothing from before it counts any more.

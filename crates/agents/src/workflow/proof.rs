@@ -120,8 +120,16 @@ fn beyond_words(todo: &Todo, plan: &Plan, evidence: &Evidence) -> Option<String>
     let others = plan.todos().iter().filter(|other| other.id != todo.id);
     let results = others.map(|other| format!("{} {} {} {}", other.id, other.title, other.description, other.result));
     let given = format!("{} {} {} {} {}", evidence.request, todo.id, todo.title, todo.description, results.collect::<String>());
-    let given: BTreeSet<String> = figures(&given).collect();
-    let figure = figures(&without_numbering(&todo.result)).find(|figure| !given.contains(figure))?;
+    let mut given: BTreeSet<String> = figures(&given).collect();
+    let result = without_numbering(&todo.result);
+    // What comes of given figures is shown by the calculation itself: `15% × 240 = 36`.
+    for (left, right) in result.lines().filter_map(|line| line.split_once('=')) {
+        let of: Vec<String> = figures(left).collect();
+        if of.len() > 1 && of.iter().all(|figure| given.contains(figure)) {
+            given.extend(figures(right).take(1));
+        }
+    }
+    let figure = figures(&result).find(|figure| !given.contains(figure))?;
     Some(format!("has the figure {figure} as its result"))
 }
 

@@ -189,7 +189,7 @@ async fn an_identical_read_is_made_once_without_an_engine_too() {
     let results =
         backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")]).await;
     assert_eq!((&*results[1].content, results[0].note.is_none()), ("1", true));
-    assert!(results[1].note.as_ref().unwrap().contains("not called again"), "{results:?}");
+    assert!(results[1].note.as_ref().unwrap().0.contains("not called again"), "{results:?}");
     backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2,\"_fresh\":\"it changed\"}")]).await;
     for name in ["clock", "clock", "fail", "fail"] {
         backend.execute_tools(vec![call(name, "{}")]).await;

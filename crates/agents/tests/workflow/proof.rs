@@ -35,6 +35,8 @@ async fn words_alone_prove_nothing_where_a_todo_is_about_files_tools_figures_or_
         ("Write a greeting.", false, "Good morning.", true),
         ("Write 3 lines, as the 2 of us agreed.", false, "One of the 3 lines.", true),
         ("Name e.g. a colour, i.e. one.", false, "1. red\n2. blue", true),
+        ("Reckon 15% of 240.", false, "15% × 240 = 36", true),
+        ("Say how many there are.", false, "Bonn = 5", false),
         ("Count the orders of each city.", false, "Bonn 5, Ulm 4, Jena 4.", false),
         ("Read sales.csv.", false, "It has columns.", false),
         ("把销售.csv读一遍", false, "读完了", false),

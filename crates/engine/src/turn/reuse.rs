@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Call, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, roughly,
+    Call, CallNote, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, roughly,
 };
 use polis_ports::{LogError, ThreadRange};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -135,7 +135,7 @@ impl Turn {
                  with what you have."
             ));
         }
-        let note = (!notes.is_empty()).then(|| notes.join(" ").into());
+        let note = (!notes.is_empty()).then(|| CallNote::new(notes.join(" ")));
         CallResult { note, ..result }
     }
 

@@ -91,7 +91,7 @@ async fn identical_reads_that_are_under_way_share_one_call() {
     // In turns that run at the same time.
     let unit = |op: Op| Program(vec![op]);
     let (_, made) = run(vec![Op::Units((0..3).map(|_| unit(call("look", READ))).collect())]).await;
-    assert_eq!(made, [look.clone()]);
+    assert_eq!(made, [look]);
     // A failure is no result, and what changes by itself is asked for each time.
     let (_, made) = run(vec![both("fail")]).await;
     assert_eq!(made.len(), 2);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use polis_domain::{CallResult, EffectClass, Finish, Reply, ToolCall};
+use polis_domain::{CallNote, CallResult, EffectClass, Finish, Reply, ToolCall};
 use polis_offline::{Offline, Pace};
 use polis_ports::{ChatMessage, Delta, Format, Model, ModelRequest, ToolSpec, collect};
 use serde_json::{Value, json};
@@ -398,7 +398,7 @@ async fn a_note_on_a_result_is_no_row_of_a_table() {
     let mut request = asking("how many rows are in a.csv", &["read_file"]);
     let first = reply(request.clone()).await;
     request.messages.push(ChatMessage::said(&first));
-    let noted = CallResult { note: Some("not called again".into()), ..CallResult::good("x,y\n1,2\n3,4\n\n") };
+    let noted = CallResult { note: Some(CallNote::new("not called again")), ..CallResult::good("x,y\n1,2\n3,4\n\n") };
     let messages = ChatMessage::results(&first.tool_calls, &[noted]);
     assert_eq!(messages.len(), 2, "the note is a message of its own");
     request.messages.extend(messages);
