@@ -4,6 +4,7 @@
 mod answer_rules;
 mod conversation;
 mod environment;
+mod golden;
 mod media;
 mod past_steps;
 mod properties;

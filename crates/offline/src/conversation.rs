@@ -56,6 +56,8 @@ pub(super) struct ModelReply {
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
+            // What the program tells is no request.
+            ChatMessage::User { text, .. } if text.starts_with("[polis]") => None,
             ChatMessage::User { text, .. } => Some((n, &**text)),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polis_domain::{
-    Act, Command, EffectId, Event, Failure, History, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep, PastStepKind, Phase,
-    Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
+    Act, Command, EffectId, Event, Failure, History, Message, MessageId, MessagePatch, Meta, MetaPath, PastStep, PastStepKind,
+    Phase, Recorded, Sender, Seq, Settings, SubThreadPath, Thread, ThreadId,
 };
 use polis_ports::ThreadRange;
 use rustc_hash::FxHashMap;
