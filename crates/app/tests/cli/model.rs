@@ -178,5 +178,7 @@ fn refuse(stream: &mut TcpStream, status: u16, message: &str) -> std::io::Result
 
 /// Whether a message tells the model where it is.
 pub(crate) fn is_environment(message: &Value) -> bool {
-    message["content"].as_str().is_some_and(|text| text.starts_with("[polis] This is information"))
+    message["content"]
+        .as_str()
+        .is_some_and(|text| text.starts_with("[polis] This is information") || text.starts_with("[polis] 以下是"))
 }
