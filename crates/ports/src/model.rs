@@ -68,6 +68,8 @@ pub struct ModelRequest {
     pub format: Option<Arc<Format>>,
     /// Effort, sampling and limits, as far as the vendor supports them.
     pub settings: ModelSettings,
+    /// Whether the user's settings say that the model knows this effort. A server of unknown make is sent an effort only then.
+    pub takes_effort: bool,
     /// The calling agent, so that agents share a vendor's rate limit fairly. It is not sent.
     pub asker: Arc<str>,
     /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
