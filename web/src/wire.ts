@@ -421,6 +421,14 @@ export type ChangedMemory = {
 /** What happens to the children of a terminated agent (D12). */
 export type Children = "cascade" | "detach" | "refuse";
 
+/** A page or a file by its title and address. */
+export type Citation = {
+  /** The title. */
+  title?: string;
+  /** The address; files may have none. */
+  url?: string;
+};
+
 /** Which entries were removed from an inbox unread. */
 export type Cleared = {
   task: TaskId;
@@ -575,6 +583,10 @@ export type Delta = {
   usage: Usage;
 } | {
   echo: unknown;
+} | {
+  vendor_call: VendorCall;
+} | {
+  citation: Citation;
 } | {
   model: string;
 } | {
@@ -1139,7 +1151,7 @@ export type Failure = {
 };
 
 /** Why a model stopped. */
-export type Finish = "stop" | "tool_calls" | "length" | "content_filter" | "refusal" | {
+export type Finish = "stop" | "tool_calls" | "length" | "content_filter" | "refusal" | "paused" | {
   other: string;
 };
 
@@ -1883,6 +1895,8 @@ export type Recorded = {
 
 /** The whole reply of a model. */
 export type Reply = {
+  /** The sources that the text cites. */
+  citations?: Array<Citation>;
   /** Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only the vendor's own adapter reads it. */
   echo?: unknown;
   /** Why it stopped. */
@@ -1897,6 +1911,8 @@ export type Reply = {
   toolCalls?: Array<ToolCall>;
   /** The usage of the call. */
   usage: Usage;
+  /** What tools of the vendor did while it was written. */
+  vendorCalls?: Array<VendorCall>;
 };
 
 /** Who waits for the result of a message. */
@@ -2495,6 +2511,23 @@ export type UserMessage = {
 
 /** What a message is to a request. */
 export type UserMessageKind = "message" | "answer" | "failure";
+
+/** One use of such a tool. */
+export type VendorCall = {
+  /** What was found. */
+  found?: Array<Citation>;
+  /** The query, the address or the code, if the vendor tells it. */
+  input?: string;
+  /** What the code printed, or why the call failed; shortened. */
+  output?: string;
+  /** The tool. */
+  tool: VendorTool;
+  /** How many uses the vendor charges for it. */
+  uses?: number;
+};
+
+/** A tool that vendors run. */
+export type VendorTool = "web_search" | "web_fetch" | "code_execution" | "file_search";
 
 /** The decision of a person about an approval. */
 export type Verdict = {

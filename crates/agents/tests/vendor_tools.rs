@@ -64,7 +64,7 @@ impl Bed {
         let model = ScriptedModel::new(move |request| {
             asked.lock().unwrap().push(request.clone());
             let echo = |item: u8| Delta::Echo(Arc::new(json!({ "dialect": "d", "items": [item] })));
-            let reply = match request.messages.last() {
+            match request.messages.last() {
                 Some(ChatMessage::User { text, .. }) => match &**text {
                     "pause" => ScriptedReply::text("one ").and(found()).and(echo(1)).ending(Finish::Paused),
                     "search, then read" => ScriptedReply::call("c", "read", "{}").and(found()).and(echo(1)),
@@ -75,8 +75,7 @@ impl Bed {
                 }
                 Some(ChatMessage::Assistant { .. }) => ScriptedReply::text("three").and(echo(3)),
                 _ => ScriptedReply::text("read"),
-            };
-            reply
+            }
         });
         let model = if self.has_tool { model.with_vendor_tool(VendorTool::WebSearch) } else { model };
         let listed = ScriptedTools::new().with("vendor:web_search", EffectClass::Read, |_, _| CallResult::failed("never"));

@@ -326,11 +326,11 @@ pub struct Reply {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
     /// What tools of the vendor did while it was written.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vendor_calls: Vec<VendorCall>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub vendor_calls: Arc<[VendorCall]>,
     /// The sources that the text cites.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub citations: Vec<Citation>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub citations: Arc<[Citation]>,
     /// Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only
     /// the vendor's own adapter reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -387,10 +387,10 @@ mod tests {
 
         let (root, task) = (AgentId::root(), TaskId::from("t"));
         let reply = Reply { model: "v/m".into(), ..Reply::default() };
-        let searched = Reply { vendor_calls: vec![VendorCall::new(VendorTool::WebSearch, "q")], ..reply.clone() };
-        let cited = Reply { citations: vec![Citation::new("a", "https://a")], ..reply.clone() };
-        let ran = Reply { vendor_calls: vec![VendorCall::new(VendorTool::CodeExecution, "1+1")], ..reply.clone() };
-        let files = Reply { vendor_calls: vec![VendorCall::new(VendorTool::FileSearch, "q")], ..reply };
+        let searched = Reply { vendor_calls: [VendorCall::new(VendorTool::WebSearch, "q")].into(), ..reply.clone() };
+        let cited = Reply { citations: [Citation::new("a", "https://a")].into(), ..reply.clone() };
+        let ran = Reply { vendor_calls: [VendorCall::new(VendorTool::CodeExecution, "1+1")].into(), ..reply.clone() };
+        let files = Reply { vendor_calls: [VendorCall::new(VendorTool::FileSearch, "q")].into(), ..reply };
         let trail = |reply: &Reply| {
             let mut trails = Trails::default();
             trails.follow_reply(call(), &root, &task, reply);

@@ -197,6 +197,17 @@ impl ModelSettings {
         Ok(())
     }
 
+    /// Sets one setting like [`ModelSettings::set`]; a text for `stop` is one more beside those that are set.
+    pub fn add(&mut self, name: &str, value: &str) -> Result<(), BadSetting> {
+        let before = std::mem::take(&mut self.stop);
+        let is_more = name.trim() == "stop" && !value.trim().is_empty();
+        let result = self.set(name, value);
+        if is_more || name.trim() != "stop" {
+            self.stop = [before, std::mem::take(&mut self.stop)].concat();
+        }
+        result.and_then(|()| self.check())
+    }
+
     /// Sets one setting from text, as in `temperature=0.2` on the command line or a line of a role file. An empty text takes it back.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), BadSetting> {
         fn read<T: FromStr>(name: &str, value: &str, what: &str) -> Result<Option<T>, BadSetting> {
@@ -370,6 +381,18 @@ mod tests {
         let want = settings(&[("effort", "high"), ("temperature", "0"), ("top_p", "0.5"), ("seed", "7"), ("stop", "c")]);
         assert_eq!(upper.over(&lower), want);
         assert_eq!(ModelSettings::default().over(&lower), lower);
+    }
+
+    #[test]
+    fn several_stop_texts_add_up_and_an_empty_one_takes_them_back() {
+        let mut settings = ModelSettings::default();
+        for (name, value) in [("stop", "A"), ("stop", "B|C"), ("seed", "7"), ("seed", "8")] {
+            settings.add(name, value).unwrap();
+        }
+        assert_eq!((settings.stop.as_slice(), settings.seed), (&["A".into(), "B".into(), "C".into()][..], Some(8)));
+        assert!(settings.clone().add("stop", &["x"; 14].join("|")).is_err(), "all of them count");
+        settings.add("stop", "").unwrap();
+        assert!(settings.stop.is_empty());
     }
 
     #[test]

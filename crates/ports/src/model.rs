@@ -68,6 +68,8 @@ pub struct ModelRequest {
     pub format: Option<Arc<Format>>,
     /// Effort, sampling and limits, as far as the vendor supports them.
     pub settings: ModelSettings,
+    /// Whether the user's settings say that the model knows this effort. A server of unknown make is sent an effort only then.
+    pub takes_effort: bool,
     /// The calling agent, so that agents share a vendor's rate limit fairly. It is not sent.
     pub asker: Arc<str>,
     /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
@@ -508,6 +510,8 @@ impl io::Write for Characters {
 pub struct Collector {
     reply: Reply,
     calls: BTreeMap<u32, (Arc<str>, Arc<str>, String)>,
+    vendor_calls: Vec<VendorCall>,
+    citations: Vec<Citation>,
     done: bool,
 }
 
@@ -529,9 +533,9 @@ impl Collector {
             }
             Delta::Usage(usage) => self.reply.usage = usage,
             Delta::Echo(echo) => self.reply.echo = Some(echo),
-            Delta::VendorCall(call) => self.reply.vendor_calls.push(call),
-            Delta::Citation(cited) if self.reply.citations.contains(&cited) => {}
-            Delta::Citation(cited) => self.reply.citations.push(cited),
+            Delta::VendorCall(call) => self.vendor_calls.push(call),
+            Delta::Citation(cited) if self.citations.contains(&cited) => {}
+            Delta::Citation(cited) => self.citations.push(cited),
             Delta::Model(model) => self.reply.model = model,
             Delta::Done(finish) => {
                 self.reply.finish = finish;
@@ -546,6 +550,7 @@ impl Collector {
         if !self.done {
             return Err(ModelError::Cut { reason: "the stream ended before the reply did".to_owned() });
         }
+        (self.reply.vendor_calls, self.reply.citations) = (self.vendor_calls.into(), self.citations.into());
         self.reply.tool_calls =
             self.calls.into_values().map(|(id, name, arguments)| ToolCall { id, name, arguments: arguments.into() }).collect();
         Ok(self.reply)
@@ -572,12 +577,12 @@ pub fn continued(paused: Reply, rest: Reply) -> Reply {
         }
         (first, second) => second.or(first),
     };
-    let mut citations = paused.citations;
-    citations.extend(rest.citations.into_iter().filter(|cited| !citations.contains(cited)).collect::<Vec<_>>());
+    let new = rest.citations.iter().filter(|cited| !paused.citations.contains(cited));
+    let citations = paused.citations.iter().chain(new).cloned().collect();
     Reply {
         text: paused.text + &rest.text,
         reasoning: paused.reasoning + &rest.reasoning,
-        vendor_calls: [paused.vendor_calls, rest.vendor_calls].concat(),
+        vendor_calls: paused.vendor_calls.iter().chain(&*rest.vendor_calls).cloned().collect(),
         citations,
         usage: paused.usage.plus(rest.usage),
         echo,
@@ -610,8 +615,8 @@ mod tests {
     fn a_paused_reply_and_its_continuation_are_one() {
         let reply = |text: &str, cited: &str, items: Value| Reply {
             text: text.to_owned(),
-            citations: vec![Citation::new("t", "u"), Citation::new(cited, "u")],
-            vendor_calls: vec![VendorCall::new(VendorTool::WebSearch, text)],
+            citations: [Citation::new("t", "u"), Citation::new(cited, "u")].into(),
+            vendor_calls: [VendorCall::new(VendorTool::WebSearch, text)].into(),
             usage: Usage { input_tokens: 2, ..Usage::default() },
             echo: Some(Arc::new(serde_json::json!({ "dialect": "d", "items": items }))),
             ..Reply::default()

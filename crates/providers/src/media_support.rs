@@ -1,6 +1,6 @@
 //! Which media a vendor's models do not take, as their refusals have taught.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use polis_domain::Digest;
@@ -19,6 +19,19 @@ struct Refused {
     kinds: BTreeSet<(String, MediaKind)>,
     /// Single contents that it does not take, for example because they are too large.
     contents: HashSet<(String, Digest)>,
+    /// Single contents that it took.
+    accepted: HashSet<(String, Digest)>,
+    /// By model, which of two contents is left out to see whether it is the wrong one.
+    trials: HashMap<String, Trial>,
+}
+
+/// Of two contents, one is left out of the next attempt.
+#[derive(Debug)]
+struct Trial {
+    out: Digest,
+    other: Digest,
+    /// Whether the other one was left out before.
+    is_second: bool,
 }
 
 impl MediaRefusals {
@@ -55,20 +68,69 @@ impl MediaRefusals {
             return false;
         }
         let mut refused = self.lock();
-        if refused.kinds.len() + refused.contents.len() > MAX_REFUSALS {
+        if refused.kinds.len() + refused.contents.len() + refused.accepted.len() > MAX_REFUSALS {
             *refused = Refused::default();
         }
         if is_about_support(&reason) {
             refused.kinds.extend(kinds.into_iter().map(|kind| (model.to_owned(), kind)));
         } else {
             let of_kinds = media().filter(|media| media.kind().is_some_and(|kind| kinds.contains(&kind)));
-            refused.contents.extend(of_kinds.map(|media| (model.to_owned(), content(media))));
+            let new = |media: &&Media| !refused.accepted.contains(&(model.to_owned(), content(media)));
+            let mut suspects: Vec<_> = of_kinds.clone().filter(new).collect();
+            if suspects.is_empty() {
+                suspects = of_kinds.collect();
+            }
+            if is_about_size(&reason) {
+                suspects.sort_by_key(|media| std::cmp::Reverse(size(media)));
+                suspects.truncate(1);
+            }
+            refused.suspect(model, suspects.into_iter().map(content).collect());
         }
         true
     }
 
+    /// Remembers what a model took.
+    pub(crate) fn accepted(&self, model: &str, request: &ModelRequest) {
+        if !request.has_media() {
+            return;
+        }
+        let mut refused = self.lock();
+        refused.trials.remove(model);
+        let media = request.messages.iter().flat_map(ChatMessage::media);
+        refused.accepted.extend(media.map(|media| (model.to_owned(), content(media))));
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Refused> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Refused {
+    /// Leaves out what may be wrong. Which one of two it is, is tried: the first is left out, then the second one, then both.
+    fn suspect(&mut self, model: &str, mut suspects: Vec<Digest>) {
+        suspects.dedup();
+        let of_model = |content: Digest| (model.to_owned(), content);
+        match (self.trials.remove(model), suspects.as_slice()) {
+            (None, &[first, second]) => {
+                self.contents.insert(of_model(first));
+                self.trials.insert(model.to_owned(), Trial { out: first, other: second, is_second: false });
+            }
+            (Some(Trial { out, other, is_second: false }), _) => {
+                self.contents.remove(&of_model(out));
+                self.contents.insert(of_model(other));
+                self.trials.insert(model.to_owned(), Trial { out: other, other: out, is_second: true });
+            }
+            (Some(Trial { out, other, is_second: true }), _) => self.contents.extend([out, other].map(of_model)),
+            (None, suspects) => self.contents.extend(suspects.iter().copied().map(of_model)),
+        }
+    }
+}
+
+fn size(media: &Media) -> u64 {
+    match media {
+        Media::Inline { data, .. } => data.len() as u64,
+        Media::Url(_) => 0,
+        Media::Stored(artifact) => artifact.bytes,
     }
 }
 
@@ -99,6 +161,12 @@ fn names(reason: &str, kind: MediaKind) -> bool {
         MediaKind::Audio => &["audio"],
     };
     words.iter().chain(PARTS).any(|word| reason.contains(word))
+}
+
+/// Whether a refusal says that one content is too large, and not all of the request.
+fn is_about_size(reason: &str) -> bool {
+    let of_all = ["entity too large", "payload too large", "request too large"].iter().any(|words| reason.contains(words));
+    !of_all && ["exceeds", "too large", "too big", "larger than", "dimension"].iter().any(|words| reason.contains(words))
 }
 
 /// Whether a refusal says that the model takes no such thing, and not that this one is wrong.
@@ -152,5 +220,50 @@ mod tests {
         assert!(!refusals.learn("m", &asking(&[]), "400 this model does not support image input"));
         assert!(!refusals.learn("m", &asking(&["image/png"]), "400 audio is not supported"));
         assert_eq!(shown(&refusals, "m", asking(&["image/png"])), 1);
+    }
+
+    /// Which of the contents a model is shown after each refusal.
+    fn attempts(reason: &str, contents: &[&str], refusals: usize) -> Vec<Vec<String>> {
+        let known = MediaRefusals::default();
+        let request = || {
+            let media = |data: &&str| Media::Inline { media_type: "image/png".into(), name: "".into(), data: (*data).into() };
+            let message = ChatMessage::User { text: "look".into(), media: contents.iter().map(media).collect() };
+            ModelRequest { messages: vec![message], ..ModelRequest::default() }
+        };
+        let mut shown = Vec::new();
+        for _ in 0..refusals {
+            let mut sent = request();
+            known.leave_out("m", &mut sent);
+            assert!(known.learn("m", &sent, reason));
+            let mut next = request();
+            known.leave_out("m", &mut next);
+            let data = |media: &Media| if let Media::Inline { data, .. } = media { data.to_string() } else { String::new() };
+            shown.push(next.messages[0].media().iter().map(data).collect());
+        }
+        shown
+    }
+
+    #[test]
+    fn a_good_picture_is_not_left_out_with_a_bad_one() {
+        let invalid = "400 You uploaded an unsupported image. Please make sure your image is valid.";
+        assert_eq!(attempts(invalid, &["A", "B"], 3), [vec!["B"], vec!["A"], vec![]]);
+        assert_eq!(attempts(invalid, &["A", "B", "C"], 1), [Vec::<&str>::new()], "many are not tried one by one");
+        assert_eq!(attempts("400 image exceeds 5 MB maximum", &["A", "BBBB", "CC"], 2), [vec!["A", "CC"], vec!["A"]]);
+        assert_eq!(attempts("413 Request Entity Too Large", &["A"], 1), [Vec::<&str>::new()]);
+    }
+
+    #[test]
+    fn what_a_model_took_before_is_not_suspected() {
+        let refusals = MediaRefusals::default();
+        let with = |data: &str| Media::Inline { media_type: "image/png".into(), name: "".into(), data: data.into() };
+        let request = |contents: &[&str]| {
+            let message = ChatMessage::User { text: "look".into(), media: contents.iter().map(|data| with(data)).collect() };
+            ModelRequest { messages: vec![message], ..ModelRequest::default() }
+        };
+        refusals.accepted("m", &request(&["A"]));
+        assert!(refusals.learn("m", &request(&["A", "B"]), "400 could not process image"));
+        let mut next = request(&["A", "B"]);
+        refusals.leave_out("m", &mut next);
+        assert_eq!(next.messages[0].media(), [with("A")]);
     }
 }

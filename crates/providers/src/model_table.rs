@@ -85,6 +85,12 @@ impl ModelTable {
         lines.chain([&self.settings]).fold(ModelSettings::default(), ModelSettings::over)
     }
 
+    /// Whether the user says which efforts a model knows.
+    pub(crate) fn says_efforts(&self, model: &str) -> bool {
+        let efforts = matches(&self.own, model).into_iter().find_map(|line| line.capabilities.efforts.as_ref());
+        efforts.is_some_and(|efforts| !efforts.is_empty())
+    }
+
     /// What a model costs, if the user says so.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
         matches(&self.own, model).into_iter().find_map(|line| line.price)

@@ -337,6 +337,7 @@ impl Model for Models {
         let (vendor, full) = self.resolve(&request.model).map_err(|error| rejected(&error))?;
         request.model = full.clone();
         let capabilities = self.with_settings(&mut request);
+        request.takes_effort = self.table.says_efforts(&full);
         let deltas = match self.vendors.get(&vendor) {
             // One that is known to have no tools is not asked in vain.
             Some(Ok(model)) if capabilities.tools == Some(false) && !request.tools.is_empty() => {

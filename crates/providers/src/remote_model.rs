@@ -44,6 +44,8 @@ pub struct RemoteModel {
     takes_no_format: AtomicBool,
     /// Whether it refused to be told that it must call a tool.
     takes_no_choice: AtomicBool,
+    /// Whether it refused to be asked for usage in a stream.
+    takes_no_stream_options: AtomicBool,
     /// The settings that it refused.
     refused: RefusedSettings,
     /// The media that it refused.
@@ -163,6 +165,7 @@ impl RemoteModel {
             options,
             takes_no_format: AtomicBool::default(),
             takes_no_choice: AtomicBool::default(),
+            takes_no_stream_options: AtomicBool::default(),
             refused: RefusedSettings::default(),
             media_refusals: MediaRefusals::default(),
             unstreamed: std::sync::Mutex::default(),
@@ -351,11 +354,14 @@ impl Model for RemoteModel {
         if self.takes_no_format.load(Ordering::Relaxed) {
             quirks.format = FormatField::Absent;
         }
+        if self.takes_no_stream_options.load(Ordering::Relaxed) {
+            quirks.stream_options = false;
+        }
         let model = self.model_name(&request.model).to_owned();
         self.media_refusals.leave_out(&model, &mut request);
         let has_format = self.options.dialect == Dialect::OpenAiChat && request.format.is_some();
         let login = self.login().await?;
-        match self.send(&request, quirks, &login).await {
+        let sent = match self.send(&request, quirks, &login).await {
             // A token of a source expires; the next attempt uses the new one.
             Err(ModelError::Rejected { reason }) if names_login(&reason) && self.options.key_source.is_some() => {
                 match (self.has_new_key(&login).await, &self.options.key_source) {
@@ -376,6 +382,11 @@ impl Model for RemoteModel {
                 self.takes_no_format.store(true, Ordering::Relaxed);
                 Err(ModelError::Adapted { reason })
             }
+            // Without them usage comes unasked, or is estimated.
+            Err(ModelError::Rejected { reason }) if quirks.stream_options && names_stream_options(&reason) => {
+                self.takes_no_stream_options.store(true, Ordering::Relaxed);
+                Err(ModelError::Adapted { reason })
+            }
             // The request says in words too that a call is wanted.
             Err(ModelError::Rejected { reason }) if has_choice && names_choice(&reason) => {
                 self.takes_no_choice.store(true, Ordering::Relaxed);
@@ -390,10 +401,15 @@ impl Model for RemoteModel {
             }
             Ok(deltas) => {
                 login.prove();
+                self.media_refusals.accepted(&model, &request);
                 Ok(deltas)
             }
-            sent => sent,
-        }
+            Err(error) => Err(error),
+        };
+        // Last, because the words of a refusal are looked for, and the name of a model may contain them.
+        let place = Arc::<str>::from(format!(" ({}/{model} at {})", self.options.vendor, self.base_url()));
+        let deltas = sent.map_err(|error| with_place(error, &place))?;
+        Ok(Box::pin(deltas.map_err(move |error| with_place(error, &place))))
     }
 
     fn description(&self, model: &str) -> ModelDescription {
@@ -414,6 +430,24 @@ fn names_format(reason: &str) -> bool {
 /// Whether a refusal is about the key. Amazon refuses expired keys with another status than others.
 fn names_login(reason: &str) -> bool {
     reason.starts_with("401") || reason.starts_with("403") && reason.contains("expired")
+}
+
+/// Whether a refusal is about the field that asks for usage.
+fn names_stream_options(reason: &str) -> bool {
+    ["stream_options", "include_usage"].iter().any(|word| reason.contains(word))
+}
+
+/// An error of the vendor with the model and the address; what could not be sent names them itself.
+fn with_place(mut error: ModelError, place: &str) -> ModelError {
+    match &mut error {
+        ModelError::Throttled { reason, .. }
+        | ModelError::Rejected { reason }
+        | ModelError::Adapted { reason }
+        | ModelError::Failed { reason, .. }
+        | ModelError::Cut { reason } => reason.push_str(place),
+        ModelError::Resting { .. } | ModelError::Unreachable(_) => {}
+    }
+    error
 }
 
 /// Whether a refusal is about the fields for the choice of tools.

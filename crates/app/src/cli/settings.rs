@@ -23,7 +23,8 @@ impl SettingFlags {
     pub(crate) fn read(&self) -> Result<ModelSettings, CliError> {
         let mut settings = ModelSettings::default();
         for assignment in &self.set {
-            assign(&mut settings, assignment)?;
+            let (name, value) = parts(assignment)?;
+            settings.add(name, value).map_err(|wrong| bad(wrong.to_string()))?;
         }
         if let Some(effort) = &self.effort {
             assign(&mut settings, &format!("effort={effort}"))?;
@@ -34,9 +35,15 @@ impl SettingFlags {
 
 /// Sets one setting as in `temperature=0.2`.
 pub(crate) fn assign(settings: &mut ModelSettings, assignment: &str) -> Result<(), CliError> {
-    let bad = |message: String| CliError::usage("bad_setting", message);
-    let (name, value) = assignment
-        .split_once('=')
-        .ok_or_else(|| bad(format!("`{assignment}` sets nothing; write NAME=VALUE, for example temperature=0.2")))?;
+    let (name, value) = parts(assignment)?;
     settings.set(name, value).map_err(|wrong| bad(wrong.to_string()))
+}
+
+fn parts(assignment: &str) -> Result<(&str, &str), CliError> {
+    let unset = || bad(format!("`{assignment}` sets nothing; write NAME=VALUE, for example temperature=0.2"));
+    assignment.split_once('=').ok_or_else(unset)
+}
+
+fn bad(message: String) -> CliError {
+    CliError::usage("bad_setting", message)
 }

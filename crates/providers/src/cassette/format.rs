@@ -141,6 +141,7 @@ impl From<&ModelRequest> for RecordedRequest {
             one_call,
             format,
             settings,
+            takes_effort: _,
             asker: _,
             aside: _,
             effect: _,

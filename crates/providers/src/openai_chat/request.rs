@@ -30,6 +30,10 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         SeedField::Seed => (settings.seed, None),
         SeedField::RandomSeed => (None, settings.seed),
     };
+    let effort_field = match quirks.effort {
+        EffortField::Absent | EffortField::GptOss if request.takes_effort => EffortField::ReasoningEffort,
+        field => field,
+    };
     let is_openai = quirks.effort == EffortField::OpenAi;
     let is_sampled = !is_openai || is_sampled(model, asked_effort(settings));
     // OpenAI's models that think refuse it.
@@ -52,7 +56,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         max_completion_tokens,
         service_tier: settings.service_tier.as_deref().filter(|_| quirks.service_tier),
         response_format: request.format.as_deref().and_then(|format| response_format(format, quirks.format)),
-        effort: effort::fields(settings, quirks.effort, model),
+        effort: effort::fields(settings, effort_field, model),
         prompt_cache_key: is_cached.then(|| cache_key(request)),
         prompt_cache_retention: cache_retention(request).filter(|_| is_cached),
         reasoning_split: quirks.reasoning_split.then_some(true),

@@ -77,6 +77,7 @@ fn full() -> ModelRequest {
             stop: vec!["END".into()],
             ..ModelSettings::default()
         },
+        takes_effort: false,
         asker: "root".into(),
         effect: None,
         aside: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use polis_domain::{EffectClass, Finish};
 use polis_ports::{ChatMessage, Format, Media, MediaKind, Model, ModelError, ModelRequest, ToolChoice, ToolSpec};
 
-use crate::server::{SSE, Seen, Server, Step, answer_to, ask, chunks, events, head, hello, response};
+use crate::server::{SSE, Seen, Server, Step, answer_to, ask, chunks, cut_place, events, head, hello, response};
 
 const HI: &str = r#"{"choices":[{"delta":{"content":"hi"}}]}"#;
 const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
@@ -13,6 +13,36 @@ const STOP: &str = r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
 /// What the caller does about an error, and what it is told.
 fn told(error: &ModelError) -> String {
     format!("{}: {error}", error.code())
+}
+
+#[tokio::test]
+async fn an_error_names_the_model_and_the_address() {
+    let said = br#"{"error":{"message":"no such model"}}"#;
+    let within = events(&[HI, r#"{"error":{"message":"no such model"}}"#]);
+    for (sent, want) in [
+        (response(404, "application/json", said, 99), "the provider rejects the request: 404 Not Found: no such model"),
+        (response(200, SSE, within.as_bytes(), 99), "the provider failed: no such model"),
+    ] {
+        let server = Server::start(vec![Step::Send(sent)]).await;
+        let error = ask(&server.model()).await.unwrap_err().to_string();
+        assert_eq!(error, format!("{want} (test/small at {})", server.base_url));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_stream_options_is_not_sent_them_again() {
+    let said = br#"{"error":{"message":"Unknown parameter: stream_options"}}"#;
+    let mut server = Server::start(vec![Step::Send(response(400, "application/json", said, 99))]).await;
+    let model = server.model();
+    let codes = [ask(&model).await.unwrap_err().code(), ask(&model).await.unwrap_err().code()];
+    assert_eq!(codes, ["model_adapted", "model_rejected"]);
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            bodies.push(body.contains("stream_options"));
+        }
+    }
+    assert_eq!(bodies, [true, false]);
 }
 
 async fn check(what: &str, response: Vec<u8>, want: &str) {
@@ -253,7 +283,7 @@ async fn a_reply_that_stands_still_is_cut() {
     let begun = [head(200, SSE, ""), chunks(events(&[HI]).as_bytes(), 99)].concat();
     let server = Server::start(vec![Step::Send(begun), Step::Hang, Step::Close]).await;
     let error = ask(&server.model_with(|options| options.idle_timeout = Duration::from_millis(30))).await.unwrap_err();
-    assert_eq!(told(&error), "model_cut: the reply was interrupted: no data for 0.03 s");
+    assert_eq!(told(&cut_place(error)), "model_cut: the reply was interrupted: no data for 0.03 s");
 }
 
 #[tokio::test]
@@ -261,7 +291,10 @@ async fn a_reply_that_never_begins_is_cut() {
     for begun in [Vec::new(), head(200, SSE, "")] {
         let server = Server::start(vec![Step::Send(begun), Step::Hang, Step::Close]).await;
         let model = server.model_with(|options| options.first_timeout = Duration::from_millis(30));
-        assert_eq!(told(&ask(&model).await.unwrap_err()), "model_cut: the reply was interrupted: no data for 0.03 s");
+        assert_eq!(
+            told(&cut_place(ask(&model).await.unwrap_err())),
+            "model_cut: the reply was interrupted: no data for 0.03 s"
+        );
     }
 }
 

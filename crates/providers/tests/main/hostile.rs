@@ -93,7 +93,7 @@ fn whole_or_cut(fixture: &Fixture, at: usize, got: Result<Reply, ModelError>) {
 #[tokio::test]
 async fn a_stream_that_ends_anywhere_is_whole_or_cut() {
     everywhere(BodyFault::End, PATIENT, |fixture, at, got| match got {
-        Err(ModelError::Failed { reason, .. }) if at == 0 => assert_eq!(reason, "the answer is empty"),
+        Err(ModelError::Failed { reason, .. }) if at == 0 => assert!(reason.starts_with("the answer is empty"), "{reason}"),
         Ok(reply) => {
             let want = fixture.reply();
             assert!(want.text.starts_with(&reply.text) && want.tool_calls.starts_with(&reply.tool_calls), "at {at}: {reply:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{EffectClass, Usage};
-use polis_ports::{Model, ModelError, ModelRequest, ModelSettings, ToolSpec, collect};
+use polis_ports::{Effort, Model, ModelError, ModelRequest, ModelSettings, ToolSpec, collect};
 use polis_providers::{ListedModel, Models, Price, Prices, vendors};
 use serde_json::{Value, json};
 
@@ -26,6 +26,28 @@ async fn open(model: Option<&str>, set: &[(&str, &str)]) -> Models {
 async fn ask(models: &Models, model: &str) -> Result<String, ModelError> {
     let request = ModelRequest { model: model.into(), ..hello() };
     Ok(collect(models.stream(request).await?).await?.text)
+}
+
+#[tokio::test]
+async fn a_line_of_the_user_makes_a_server_of_unknown_make_get_the_effort() {
+    let mut server = Server::start(vec![Step::Send(response(400, "text/plain", b"enough", 9)); 2]).await;
+    let address = server.base_url.clone();
+    let lookup = move |name: &str| (name == "OPENAI_COMPATIBLE_BASE_URL").then(|| address.clone());
+    let models = vendors::open(Some("openai-compatible/m"), &lookup).await.unwrap();
+    let lines = "\"openai-compatible/thinker\" = { efforts = [\"low\", \"high\"] }";
+    let models = models.with_table(toml::from_str(lines).unwrap(), ModelSettings::default());
+    for model in ["openai-compatible/thinker", "openai-compatible/other"] {
+        let settings = ModelSettings { effort: Some(Effort::Max), ..ModelSettings::default() };
+        let request = ModelRequest { model: model.into(), settings, ..ModelRequest::from("hello") };
+        assert!(models.stream(request).await.is_err());
+    }
+    let mut efforts = Vec::new();
+    while efforts.len() < 2 {
+        if let Seen::Request { body, .. } = server.seen().await {
+            efforts.push(serde_json::from_str::<Value>(&body).unwrap()["reasoning_effort"].clone());
+        }
+    }
+    assert_eq!(efforts, [json!("high"), Value::Null]);
 }
 
 #[tokio::test]

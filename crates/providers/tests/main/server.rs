@@ -156,7 +156,21 @@ pub(crate) async fn answer_to(response: Vec<u8>) -> Result<Reply, ModelError> {
 /// What a model makes of one response, in some dialect.
 pub(crate) async fn answer_in(dialect: Dialect, response: Vec<u8>) -> Result<Reply, ModelError> {
     let server = Server::start(vec![Step::Send(response), Step::Close]).await;
-    let mut reply = ask(&server.model_with(|options| options.dialect = dialect)).await?;
+    let asked = ask(&server.model_with(|options| options.dialect = dialect)).await;
+    let mut reply = asked.map_err(cut_place)?;
     assert_eq!(&*std::mem::take(&mut reply.model), "test/small");
     Ok(reply)
+}
+
+/// An error without the model and the address at the end of its message.
+pub(crate) fn cut_place(mut error: ModelError) -> ModelError {
+    match &mut error {
+        ModelError::Throttled { reason, .. }
+        | ModelError::Rejected { reason }
+        | ModelError::Adapted { reason }
+        | ModelError::Failed { reason, .. }
+        | ModelError::Cut { reason } => reason.truncate(reason.find(" (test/small at http://").unwrap_or(reason.len())),
+        ModelError::Resting { .. } | ModelError::Unreachable(_) => {}
+    }
+    error
 }

@@ -91,7 +91,7 @@ async fn anthropics_searches_and_code_are_kept_and_its_blocks_are_sent_back_unch
         (VendorTool::WebSearch, "", "", vec![], 1),
     ];
     assert_eq!(calls(&reply), want);
-    assert_eq!(reply.citations, [Citation::new("A", "https://a")]);
+    assert_eq!(*reply.citations, [Citation::new("A", "https://a")]);
     let items = reply.echo.unwrap()["items"].clone();
     assert_eq!(
         items[0],
@@ -144,7 +144,7 @@ async fn openais_searches_code_and_files_are_kept_and_its_items_are_sent_back() 
         (VendorTool::FileSearch, "plan\ngoal", "", vec!["plan.pdf"], 1),
     ];
     assert_eq!(calls(&reply), want);
-    assert_eq!(reply.citations, [Citation::new("A", "https://a"), Citation::new("plan.pdf", "")]);
+    assert_eq!(*reply.citations, [Citation::new("A", "https://a"), Citation::new("plan.pdf", "")]);
     let sent_back = reply.echo.unwrap()["items"].clone();
     assert_eq!((sent_back.as_array().unwrap().len(), &sent_back[0]), (6, &search));
     // One response instead of a stream says the same.
@@ -202,7 +202,7 @@ async fn sources_of_openrouter_perplexity_and_groq_are_kept() {
     let openrouter =
         read(Dialect::OpenAiChat, &[chunk(json!({ "content": "It is 4.", "annotations": cited })), end(usage)]).await;
     assert_eq!(calls(&openrouter), [(VendorTool::WebSearch, "", "", vec![], 2)]);
-    assert_eq!(openrouter.citations, [Citation::new("A", "https://a")]);
+    assert_eq!(*openrouter.citations, [Citation::new("A", "https://a")]);
 
     let found = json!({ "search_results": [{ "title": "A", "url": "https://a", "date": "2026-01-01" }, { "title": "B", "url": "https://b" }] });
     let mut first = chunk(json!({ "content": "It is 4 [1]." }));
