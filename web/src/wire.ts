@@ -412,6 +412,12 @@ export type Changed = {
   before: string;
 };
 
+/** A memory that was stored, edited or erased. */
+export type ChangedMemory = {
+  /** Its id. */
+  id: MemoryId;
+};
+
 /** What happens to the children of a terminated agent (D12). */
 export type Children = "cascade" | "detach" | "refuse";
 
@@ -822,6 +828,13 @@ export type Event = {
     agent: AgentId;
     /** What changed. */
     change: ConversationChange;
+  };
+} | {
+  memoryChanged: {
+    /** The effect that changed it; none when a person did. */
+    by?: EffectId | null;
+    /** What changed. */
+    change: MemoryChange;
   };
 } | {
   agentDismissed: {
@@ -1289,6 +1302,8 @@ export type Limits = {
   inboxBytes: number;
   /** Most entries that wait in one inbox. */
   inboxEntries: number;
+  /** Most memories of one scope. */
+  memories: number;
   /** Most messages between two agents for one request since the last message of the person. Asks that the sender waits for do not count: a cycle of those is refused as a deadlock. */
   messagesPerPair: number;
   /** Similar calls with the same result within a turn before the agent is warned. */
@@ -1380,6 +1395,110 @@ export type MadeSociety = {
 
 /** A pattern for each argument by name. An argument without a pattern must be content, such as `body` or `text`, unless there is a pattern for the name `*`, which matches all others. */
 export type Matching = Record<string, Pattern>;
+
+/** The memories of the caller and of the society. */
+export type Memories = {
+  /** The memories: newest first, or best first if words were searched. */
+  memories: Array<MemoryRecord>;
+  /** What is to be known about the search, such as an embedding model that could not be reached. */
+  note?: string | null;
+  /** How many there are in all. */
+  total: number;
+};
+
+/** One memory, without its text. */
+export type Memory = {
+  /** The agent that remembered it; none if a person wrote it. */
+  agent?: AgentId | null;
+  /** The length of its text. */
+  bytes: number;
+  /** The conversation in which that was. */
+  conversation?: AgentId | null;
+  /** When it was last edited, if it was. */
+  editedAt?: Timestamp | null;
+  /** Its id. */
+  id: MemoryId;
+  /** When it was first remembered. */
+  keptAt: Timestamp;
+  /** For whom it is. */
+  scope: MemoryScope;
+  /** The key of its text in the store. Each edit has a new one. */
+  text: MemoryTextId;
+};
+
+/** What happened to memories. */
+export type MemoryChange = {
+  kept: {
+    /** The memory as it is from now on. */
+    memory: Memory;
+  };
+} | {
+  erased: {
+    /** The memory. */
+    id: MemoryId;
+    /** The person who erased it; none if an agent did. */
+    person?: PersonId | null;
+    /** For whom it was. */
+    scope: MemoryScope;
+  };
+} | {
+  textsRemoved: {
+    /** Their keys. */
+    texts: Array<MemoryTextId>;
+  };
+} | {
+  embedded: {
+    /** The agent that searched; none if a person did. */
+    agent?: AgentId | null;
+    /** The embedding model. */
+    model: string;
+    /** What it cost. */
+    spent: Spent;
+    /** How many texts it was given. */
+    texts: number;
+  };
+};
+
+/** Names a memory. */
+export type MemoryId = string;
+
+/** A memory. */
+export type MemoryRecord = {
+  /** The agent that remembered it; none if a person wrote it. */
+  agentId?: AgentId | null;
+  /** The conversation in which that was. */
+  conversation?: AgentId | null;
+  /** When it was last edited, if it was. */
+  editedAt?: Timestamp | null;
+  /** Its id. */
+  id: MemoryId;
+  /** When it was first remembered. */
+  keptAt: Timestamp;
+  /** The role whose agents recall it, if it is for one role. */
+  roleId?: RoleId | null;
+  /** Which agents recall it. */
+  scope: MemoryScopeKind;
+  /** Its text; none if the text was erased and the society was rewound to a time before that. */
+  text?: string | null;
+};
+
+/** For whom something is remembered. */
+export type MemoryScope = {
+  person: PersonId;
+} | {
+  role: {
+    /** The person. */
+    person: PersonId;
+    /** The role. */
+    role: RoleId;
+  };
+} | "society";
+
+/** A scope as agents and people name it; whose it is follows from the agent or person. */
+export type MemoryScopeKind = "person" | "role" | "society";
+
+/** Names a text of a memory in the store; not used again for another text. */
+export type MemoryTextId = string;
 
 /** One message of a thread. A sub-thread hangs in its meta, by default at `_thread`. */
 export type Message = {
@@ -2854,6 +2973,45 @@ export interface Routes {
     };
     body: undefined;
     answer: LogPage;
+  };
+  /** What agents remember for the caller and for the society: newest first, or best first if words are searched. */
+  "GET /api/memories": {
+    query: {
+      /** How many to skip. */
+      after?: number | null;
+      /** Most entries of a page. */
+      limit?: number | null;
+      /** Words to search for. */
+      search?: string | null;
+    };
+    body: undefined;
+    answer: Memories;
+  };
+  /** Stores a memory for the caller, or for the society. */
+  "POST /api/memories": {
+    query: undefined;
+    body: {
+      /** Whether it is for all agents of everybody instead of the caller's own. */
+      forSociety?: boolean;
+      /** Its text, at most 4,096 bytes. */
+      text: string;
+    };
+    answer: ChangedMemory;
+  };
+  /** Gives a memory another text. The old text is erased. */
+  "POST /api/memories/{id}": {
+    query: undefined;
+    body: {
+      /** The new text, at most 4,096 bytes. */
+      text: string;
+    };
+    answer: ChangedMemory;
+  };
+  /** Erases a memory and its text. */
+  "POST /api/memories/{id}/erase": {
+    query: undefined;
+    body: Record<string, never>;
+    answer: ChangedMemory;
   };
   /** The messages of a request. */
   "GET /api/messages/{taskId}": {

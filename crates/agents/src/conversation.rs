@@ -23,13 +23,13 @@ const FULL_PERCENT: u64 = 60;
 const NEAR_PERCENT: u64 = 80;
 
 /// Tokens that a summary may have.
-const SUMMARY_TOKENS: u32 = 1_000;
+pub(crate) const SUMMARY_TOKENS: u32 = 1_500;
 
 /// Bytes of results of earlier turns that are shown whole, the newest ones.
 const WHOLE_BYTES: usize = 32 << 10;
 
 /// Bytes of an older result that are shown.
-const SHORT_BYTES: usize = 400;
+pub(crate) const SHORT_BYTES: usize = 400;
 
 /// Bytes of a result that are shown where a call is told in words.
 const TEXT_BYTES: usize = 2_000;
@@ -37,10 +37,12 @@ const TEXT_BYTES: usize = 2_000;
 /// The tool that reads a result again.
 const GET_ARTIFACT: &str = "get_artifact";
 
-const SUMMARISE: &str = "Summarise the conversation for the assistant who goes on with it and will not see it again. Keep what was \
-asked and decided, names, numbers, paths and ids word for word, what was tried and what came of it, and what is still to do. \
-Leave out greetings and repetitions. Write in the language of the conversation, as short notes, in at most 300 words. \
-Answer with the notes alone.";
+const SUMMARISE: &str = "Summarise the conversation for the assistant who goes on with it and will not see it again. Notes that \
+stand at its beginning are of an earlier summary: yours takes its place, so carry over what still matters. Keep, word for word \
+where they are names, numbers, paths or ids: what was asked and is still to do; what was decided and why; facts that were found; \
+which files were made or changed, and how they are now; what was tried and failed. Say what can be looked up again and where (a \
+file, an artifact's id, a tool) instead of copying it. Leave out greetings and repetitions. Write in the language of the \
+conversation, as short notes, in at most 500 words. Answer with the notes alone.";
 
 /// How much of a conversation the model is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,23 +282,27 @@ async fn shorten(turn: &mut Turn, steps: &mut [PastStep]) {
     let last_turn = steps.iter().rev().find(worked).map(|step| step.turn);
     let before = sizes.iter().zip(&*steps).take_while(|(_, step)| Some(step.turn) != last_turn).count();
     let (known, cut) = (first_whole(&sizes[..before]), first_whole(&sizes));
-    let can_read = turn.has_tool(GET_ARTIFACT);
     for (place, step) in steps[..cut].iter_mut().enumerate() {
         let PastStepKind::Calls { calls, .. } = &mut step.kind else { continue };
         for (call, result) in calls.iter_mut().filter(|(_, result)| result.content.len() > SHORT_BYTES) {
-            let whole = result.content.clone();
-            // A result that is shortened for the first time is kept whole as an artifact. Its id follows from its content.
-            if place >= known && can_read {
-                let _ = turn.put_artifact(&format!("{}-result.txt", call.name), "text/plain", whole.as_bytes()).await;
-            }
-            let again = match can_read {
-                true => format!("{GET_ARTIFACT} with the id {} returns all", Hasher::id_of(whole.as_bytes())),
-                false => "call the tool again if you need them".to_owned(),
-            };
-            let head = &whole[..whole.floor_char_boundary(SHORT_BYTES)];
-            result.content = format!("{head}\n[… {} more bytes; {again}]", whole.len() - head.len()).into();
+            result.content = shorten_result(turn, &call.name, &result.content, place >= known).await;
         }
     }
+}
+
+/// The beginning of a result, and how the rest can be read. One that is shortened for the first time is kept whole as an artifact,
+/// whose id follows from its content.
+pub(crate) async fn shorten_result(turn: &mut Turn, tool: &str, whole: &str, is_new: bool) -> Arc<str> {
+    let can_read = turn.has_tool(GET_ARTIFACT);
+    if is_new && can_read {
+        let _ = turn.put_artifact(&format!("{tool}-result.txt"), "text/plain", whole.as_bytes()).await;
+    }
+    let again = match can_read {
+        true => format!("{GET_ARTIFACT} with the id {} returns all", Hasher::id_of(whole.as_bytes())),
+        false => "call the tool again if you need them".to_owned(),
+    };
+    let head = &whole[..whole.floor_char_boundary(SHORT_BYTES)];
+    format!("{head}\n[… {} more bytes; {again}]", whole.len() - head.len()).into()
 }
 
 /// The first of these sizes from which on all are shown whole. Once they are too large together, half of them is given up, so
@@ -340,6 +346,11 @@ fn ends_line(c: char) -> bool {
 pub(crate) fn user_message(text: &str, meta: &Meta) -> ChatMessage {
     let from = meta.get(Task::FROM).and_then(Value::as_str);
     let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
+    let context = meta.get(Task::CONTEXT).and_then(Value::as_object).filter(|context| !context.is_empty());
+    let text = match context {
+        Some(context) => format!("{text}\n[told by the application: {}]", Value::Object(context.clone())),
+        None => text,
+    };
     let attached = Artifact::attached(meta);
     ChatMessage::user_with(naming(text, &attached), &attached)
 }

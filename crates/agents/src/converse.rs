@@ -8,6 +8,9 @@ use serde_json::json;
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
 use crate::environment::Environment;
+use crate::long_turn::{halve, is_too_long, make_room};
+use crate::role::start_workflow::{self, START_WORKFLOW};
+use crate::sources;
 use crate::workflow::Language;
 
 /// The tool after which the conversation is shown anew.
@@ -23,6 +26,9 @@ const MAX_EMPTY_REPLIES: usize = 2;
 const SHOWN_CALLS: usize = 20;
 const SHOWN_CHARS: usize = 120;
 
+/// The code of a turn whose budget is used up.
+const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+
 /// The key of an answer's meta that says why it is not finished.
 const UNFINISHED: &str = "unfinished";
 
@@ -35,11 +41,14 @@ pub struct Converse {
     pub max_rounds: usize,
     /// What it is told about where it works.
     pub environment: Environment,
+    /// Whether the model may hand the request over to be planned. The turn then fails with the code `start_workflow`, which only a
+    /// role knows what to do with.
+    pub hands_over: bool,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default() }
+        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default(), hands_over: false }
     }
 }
 
@@ -55,7 +64,7 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, ..ModelRequest::default() };
-        work(turn, request, view.rounds, Some(&view)).await
+        work(turn, request, view.rounds, Some(&view), self.hands_over).await
     }
 }
 
@@ -72,6 +81,7 @@ pub(crate) async fn work(
     mut request: ModelRequest,
     rounds: usize,
     conversed: Option<&View<'_>>,
+    hands_over: bool,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -81,7 +91,8 @@ pub(crate) async fn work(
         let message = format!("no answer after {rounds} rounds of tool use; ask it to go on, or for less at once");
         Failure::new("too_many_rounds", message)
     };
-    let mut why_unfinished = None;
+    let (mut why_unfinished, mut sources) = (None, Vec::new());
+    let is_prescribed = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     for round in 0..rounds {
         let left = rounds - round;
         if left == WARN_ROUNDS && rounds > 2 * WARN_ROUNDS {
@@ -89,14 +100,22 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let reply = match turn.model(check.request(turn, &request)).await {
+        make_room(turn, &mut request, shown).await?;
+        let mut asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+        if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed).await? {
+            asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+        }
+        let reply = match asked {
             Err(failure) if is_loop(&failure) => {
                 why_unfinished = Some(failure);
                 break;
             }
+            // Nobody grants more, so what was done is told for the model.
+            Err(failure) if &*failure.code == BUDGET_EXHAUSTED => return tell_calls(&request.messages, failure, &made),
             reply => reply?,
         };
-        if is_empty(&reply) {
+        sources::collect(&mut sources, &reply.citations);
+        if reply.is_empty() {
             empty_replies += 1;
             if empty_replies > MAX_EMPTY_REPLIES {
                 why_unfinished = Some(empty_reply());
@@ -108,9 +127,17 @@ pub(crate) async fn work(
         empty_replies = 0;
         if reply.tool_calls.is_empty() {
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
-            let mut response = conclude(reply)?;
+            let mut response = sources::attach(conclude(reply)?, &sources, is_prescribed);
             Artifact::attach(&mut response.meta, &made);
+            if round > 0 && turn.ends_budget() {
+                let why = Failure::new(BUDGET_EXHAUSTED, "the budget is used up; grant more, or ask it to go on");
+                response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            }
             return Ok(response);
+        }
+        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
+        if let Some(call) = handed_over {
+            return Err(start_workflow::hand_over(turn, call).await);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
@@ -122,19 +149,55 @@ pub(crate) async fn work(
             }
         }
         request.messages.push(ChatMessage::said(&reply));
-        request.messages.extend(reply.tool_calls.iter().zip(&results).map(|(call, result)| ChatMessage::result(call, result)));
+        request.messages.extend(ChatMessage::results(&reply.tool_calls, &results));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
-            let messages = conversation(turn, view).await?;
-            let own = request.messages.split_off(shown);
-            shown = messages.len();
-            request.messages = messages;
-            request.messages.extend(own);
+            show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
-    let mut response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
+}
+
+/// The request as it is sent, with the tool that hands it over where the model may do so.
+fn asking(turn: &Turn, check: &AnswerCheck, request: &ModelRequest, hands_over: bool) -> ModelRequest {
+    let mut asked = check.request(turn, request);
+    if hands_over {
+        asked.tools = asked.tools.iter().cloned().chain([start_workflow::spec()]).collect();
+    }
+    asked
+}
+
+/// Shows the conversation of a turn anew, followed by the turn's own rounds, which begin at `shown`.
+async fn show_anew(turn: &mut Turn, request: &mut ModelRequest, shown: &mut usize, view: &View<'_>) -> Result<(), Failure> {
+    let messages = conversation(turn, view).await?;
+    let own = request.messages.split_off(*shown);
+    *shown = messages.len();
+    request.messages = messages;
+    request.messages.extend(own);
+    Ok(())
+}
+
+/// Shortens a request that was longer than the model's window: the turn's own rounds, else the conversation before them. Gives
+/// whether it is shorter now.
+async fn shorten(
+    turn: &mut Turn,
+    request: &mut ModelRequest,
+    shown: &mut usize,
+    conversed: Option<&View<'_>>,
+) -> Result<bool, Failure> {
+    if halve(turn, request, *shown).await? {
+        return Ok(true);
+    }
+    let Some(view) = conversed.filter(|view| view.limits.compress && turn.may_compress()) else { return Ok(false) };
+    let context = turn.context(usize::MAX).await?;
+    let count = compress(turn, &context, &view.limits).await?;
+    if count > 0 {
+        show_anew(turn, request, shown, view).await?;
+    }
+    Ok(count > 0)
 }
 
 /// Has the model answer with what there is, without tools. If it does not, the turn fails for the reason that is given.
@@ -150,13 +213,24 @@ async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Fail
     request.tools = turn.tools();
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
-    let done = describe_calls(&request.messages);
-    let mut response = match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
-        Ok(response) => response,
+    match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
+        Ok(mut response) => {
+            response.meta.insert(UNFINISHED.to_owned(), json!(why));
+            Ok(response)
+        }
         // Some models call tools although they cannot. What was done is told for them.
-        Err(_) if !done.is_empty() => Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message)),
-        Err(_) => return Err(why),
-    };
+        Err(_) => tell_calls(&request.messages, why, &[]),
+    }
+}
+
+/// Answers with the calls of the turn, because the model does not. Without calls the turn fails for the reason that is given.
+fn tell_calls(messages: &[ChatMessage], why: Failure, made: &[Artifact]) -> Result<Response, Failure> {
+    let done = describe_calls(messages);
+    if done.is_empty() {
+        return Err(why);
+    }
+    let mut response = Response::new(format!("[polis] The agent came to no answer: {}.\n\n{done}", why.message));
+    Artifact::attach(&mut response.meta, made);
     response.meta.insert(UNFINISHED.to_owned(), json!(why));
     Ok(response)
 }
@@ -191,11 +265,6 @@ fn describe_calls(messages: &[ChatMessage]) -> String {
 /// Whether the turn is stopped because it goes round in circles.
 fn is_loop(failure: &Failure) -> bool {
     &*failure.code == "call_loop"
-}
-
-/// Whether a model said nothing, for no reason that it tells.
-fn is_empty(reply: &Reply) -> bool {
-    reply.tool_calls.is_empty() && reply.text.trim().is_empty() && reply.finish == Finish::Stop
 }
 
 fn empty_reply() -> Failure {
@@ -234,11 +303,19 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
         Finish::Stop | Finish::ToolCalls | Finish::Refusal => None,
         Finish::Length => Some("it reached the limit of tokens".to_owned()),
         Finish::ContentFilter => Some("the vendor held the rest back".to_owned()),
+        Finish::Paused => Some("the vendor paused it too often".to_owned()),
         Finish::Other(word) => Some(format!("the vendor says `{word}`")),
     };
+    let told = |text: String| {
+        let mut response = Response::new(text);
+        if !matches!(reply.finish, Finish::Stop | Finish::ToolCalls) {
+            response.meta.insert(Finish::META.to_owned(), json!(reply.finish));
+        }
+        Ok(response)
+    };
     match (reply.text.trim().is_empty(), stopped) {
-        (false, None) => Ok(Response::new(reply.text)),
-        (false, Some(why)) => Ok(Response::new(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end()))),
+        (false, None) => told(reply.text),
+        (false, Some(why)) => told(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end())),
         (true, None) if reply.finish == Finish::Refusal => Err(Failure::new("model_refused", "the model will not do this")),
         (true, None) => Err(empty_reply()),
         (true, Some(why)) => Err(Failure::new("reply_stopped", format!("the model gave no answer: {why}"))),
@@ -265,6 +342,14 @@ mod tests {
         );
         assert!(concluded("half", Finish::ContentFilter).unwrap().contains("held the rest back"));
         assert!(concluded("half", held.clone()).unwrap().contains("`odd`"));
+        let meta = |finish: Finish| {
+            let reply = Reply { text: "half".to_owned(), finish, ..Reply::default() };
+            conclude(reply).unwrap().meta.get(Finish::META).cloned()
+        };
+        assert_eq!(meta(Finish::Stop), None);
+        assert_eq!(meta(Finish::Length), Some(json!("length")));
+        assert_eq!(meta(Finish::ContentFilter), Some(json!("content_filter")));
+        assert_eq!(meta(Finish::Refusal), Some(json!("refusal")));
         let codes = [Finish::Stop, Finish::Length, Finish::Refusal, held].map(|finish| concluded(" ", finish).unwrap_err());
         assert_eq!(codes, ["empty_reply", "reply_stopped", "model_refused", "reply_stopped"]);
     }

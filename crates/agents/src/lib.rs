@@ -5,6 +5,7 @@ mod answer_check;
 mod conversation;
 mod converse;
 mod environment;
+mod long_turn;
 pub mod memory;
 mod plan;
 pub mod role;
@@ -12,6 +13,7 @@ mod role_file;
 mod root;
 mod skill;
 pub mod society;
+mod sources;
 pub mod workflow;
 
 pub use a2a_agent::A2aAgent;

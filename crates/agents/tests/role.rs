@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_agents::role::{
-    Action, AgentBaseRole, Choice, InternalPlan, InternalStep, Member, OnFailure, PLAN_TOOL, PlanningStrategy,
+    Action, AgentBaseRole, Choice, InternalPlan, InternalStep, LlmConfig, Member, OnFailure, PLAN_TOOL, PlanningStrategy,
     REQUEST_COLLABORATION, RoleParts, Sop, Sops, StepType, TaskInfo, WORK,
 };
 use polis_agents::{PlanTool, RoleAgent};
-use polis_domain::{AgentId, Event, Failure, Message, MessageKind, Plan, Recorded, Response, Role, StepStatus, SubThreadPath};
+use polis_domain::{
+    AgentId, Effect, Event, Failure, Message, MessageKind, Outcome, Plan, Recorded, Response, Role, StepStatus, SubThreadPath,
+};
 use polis_engine::{Agent, Cast, InteractionUnit, Ports, Society, StateHandler, SubThreadAgent, SubThreads, Turn, Units};
 use polis_ports::{ChatMessage, ModelRequest};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, crash, open};
@@ -75,8 +77,8 @@ fn script(request: &ModelRequest) -> ScriptedReply {
         Some(ChatMessage::Tool { content, .. }) => content.to_string(),
         _ => String::new(),
     };
-    if request.system.starts_with("Say how the task") {
-        return ScriptedReply::text(if last.contains("hard") { "`complex`" } else { "simple." });
+    if request.tools.iter().any(|tool| &*tool.name == "start_workflow") && last.contains("hard") {
+        return ScriptedReply::call("c", "start_workflow", "{\"reason\":\"it has two parts\"}");
     }
     if request.format.is_some() {
         let steps = json!({ "steps": [
@@ -185,21 +187,26 @@ async fn a_short_task_is_done_at_once_and_says_why_without_a_plan() {
     assert!(bed.plans().is_empty());
     let strategy = &bed.last_message().await.meta["strategy"];
     assert_eq!(strategy["name"], "simple");
-    assert!(strategy["reason"].as_str().unwrap().starts_with("it is short"), "{strategy}");
+    assert_eq!(strategy["reason"], "no SOP fits");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_task_is_judged_by_the_model_and_planned_where_it_is_complex() {
+async fn the_model_judges_a_task_while_it_answers_and_it_is_planned_where_it_is_complex() {
     let parts = RoleParts::default().with_collaborator("writer", "texts").with_collaborator("reader", "sources");
     let bed = bed(Founder(RoleAgent { parts }, COLLEAGUES)).await;
     let long = "many words ".repeat(60);
     assert!(bed.ask(&long).await.unwrap().starts_with("model: many words"));
-    assert_eq!(bed.last_message().await.meta["strategy"]["reason"], "the model judges it simple");
+    assert_eq!(bed.last_message().await.meta["strategy"]["reason"], "the model answers it directly");
     assert!(bed.plans().is_empty());
+    let asked = || bed.events().iter().filter(|recorded| is_model(&recorded.event)).count();
+    assert_eq!(asked(), 1, "a simple task costs one call");
 
-    assert_eq!(bed.ask(&format!("hard {long}")).await.unwrap(), "model: put it together");
+    assert_eq!(bed.ask("hard").await.unwrap(), "model: put it together", "however short it is");
     let plans = bed.plans();
-    assert!(plans[0].steps.is_empty() && plans[0].strategy.as_ref().unwrap().name.as_ref() == "workflow");
+    let strategy = plans[0].strategy.as_ref().unwrap();
+    assert!(plans[0].steps.is_empty() && strategy.name.as_ref() == "workflow");
+    assert_eq!(strategy.reason, "the model judges it complex: it has two parts");
+    assert_eq!(bed.last_message().await.meta["strategy"]["reason"], "the model judges it complex: it has two parts");
     let last = plans.last().unwrap();
     assert_eq!(marks(last), told(&[(Completed, "writer"), (Completed, "reader"), (Completed, "self"), (Completed, "self")]));
     assert_eq!(last.steps[0].result.as_deref(), Some("writer did: draft"));
@@ -207,6 +214,35 @@ async fn a_long_task_is_judged_by_the_model_and_planned_where_it_is_complex() {
     assert_eq!((last.status, last.result.as_deref()), (Some(Completed), Some("model: put it together")));
     let pending = plans.iter().find(|plan| plan.steps.iter().filter(|step| step.status == InProgress).count() == 2);
     assert!(pending.is_some(), "two requests are pending at once");
+}
+
+fn is_model(event: &Event) -> bool {
+    matches!(event, Event::EffectStarted { effect: Effect::Model { .. }, .. })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_cannot_plan_or_may_not_choose_is_not_offered_to() {
+    let parts = || RoleParts::default().with_collaborator("writer", "texts");
+    let mut silent = parts();
+    silent.llm_config = LlmConfig { judges: false, ..LlmConfig::default() };
+    for (parts, strategy, text) in
+        [(RoleParts::default(), "auto", "hard"), (silent, "auto", "hard"), (parts(), "simple", "hard")]
+    {
+        let bed = bed(RoleAgent { parts }).await;
+        assert_eq!(bed.ask_by(strategy, text).await.unwrap(), "model: hard");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_handed_over_is_seen_as_done_in_the_next_turn() {
+    let parts = RoleParts::default().with_collaborator("writer", "texts");
+    let bed = bed(Founder(RoleAgent { parts }, COLLEAGUES)).await;
+    bed.ask("hard").await.unwrap();
+    let noted = bed.events().into_iter().find_map(|recorded| match recorded.event {
+        Event::EffectEnded { outcome: Outcome::Result(result), .. } => Some(result.content.to_string()),
+        _ => None,
+    });
+    assert_eq!(noted.as_deref(), Some("handed over; the answer follows"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use polis_agents::Converse;
 use polis_domain::{
-    AnswerRules, CallResult, Effect, EffectClass, Envelope, Event, MessageKind, Role, SubThreadPath, Task, ThreadId, Timestamp,
-    ToolChoice,
+    AnswerRules, Budget, Budgets, CallResult, Effect, EffectClass, Envelope, Event, MessageKind, OpenKind, Outcome, Resolution,
+    Role, SubThreadPath, Task, ThreadId, Timestamp, ToolChoice, Verdict,
 };
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
@@ -20,6 +20,11 @@ struct Bed {
 
 /// A society with a budget of rounds whose model gives these replies, by how many requests there were before.
 async fn bed(rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> Bed {
+    bed_within(Budgets::default(), rounds, replies).await
+}
+
+/// The same, within these budgets for model calls.
+async fn bed_within(budgets: Budgets, rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sync + 'static) -> Bed {
     let (log, asked) = (Arc::new(MemoryLog::new()), Arc::<Mutex<Vec<ModelRequest>>>::default());
     let heard = asked.clone();
     let model = ScriptedModel::new(move |request| {
@@ -38,7 +43,8 @@ async fn bed(rounds: usize, replies: impl Fn(usize) -> ScriptedReply + Send + Sy
         ..Ports::new(MemoryLog::new())
     };
     let cast = Cast::new().with("converse", Converse { max_rounds: rounds, ..Converse::default() });
-    let society = Society::open("main".into(), ports, cast, Options::new(7, Role::new("root", "converse"))).await.unwrap();
+    let options = Options { budgets, ..Options::new(7, Role::new("root", "converse")) };
+    let society = Society::open("main".into(), ports, cast, options).await.unwrap();
     Bed { society, log, asked }
 }
 
@@ -205,4 +211,47 @@ async fn the_same_call_many_times_in_one_reply_is_made_a_few_times() {
             matches!(&results[19], ChatMessage::Tool { content, is_error: true, .. } if content.contains("was not called"))
         );
     }
+}
+
+fn requests(most: u64) -> Budgets {
+    Budgets { task: Budget { requests: Some(most), ..Budget::default() }, ..Budgets::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_reply_within_a_budget_concludes_without_tools() {
+    let bed = bed_within(requests(5), 25, |n| if n < 4 { look(n) } else { ScriptedReply::text("half of it") }).await;
+    let answer = bed.ask("do it").await;
+    assert_eq!((&answer.kind, &*answer.payload.text), (&MessageKind::Answer, "half of it"));
+    assert_eq!((bed.calls("look"), bed.unfinished().await.as_deref()), (4, Some("budget_exhausted")));
+    let last = bed.request(4);
+    assert_eq!((last.tool_choice.clone(), last.tools.is_empty()), (ToolChoice::None, false));
+    assert!(last_text(&last).contains("the last reply that the budget allows"), "{}", last_text(&last));
+    assert!((0..4).all(|n| bed.request(n).tool_choice == ToolChoice::Auto));
+    // A request that needs one call is not cut short.
+    let one = bed_within(requests(5), 25, |_| ScriptedReply::text("done")).await;
+    one.ask("do it").await;
+    assert_eq!(one.unfinished().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_more_budget_is_granted_what_was_done_is_told() {
+    let bed = bed_within(requests(2), 25, look).await;
+    let sent = bed.society.submit("do it").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let open = bed.society.look(|spine| {
+        let asks = |kind: &OpenKind| matches!(kind, OpenKind::Grant(_));
+        spine.turns.iter().find_map(|(turn, it)| {
+            it.open.iter().find(|open| asks(&open.kind)).map(|open| polis_domain::EffectId { turn: *turn, n: open.n })
+        })
+    });
+    let grant = open.await.unwrap().expect("a person is asked");
+    bed.society.resolve(grant, Resolution::Outcome(Outcome::Verdict(Verdict::no("enough")))).await.unwrap();
+    let answer = bed.society.answer(&sent).await.unwrap();
+    assert_eq!(answer.kind, MessageKind::Answer);
+    assert!(
+        answer.payload.text.contains("no more was granted: enough") && answer.payload.text.contains("What it did:\n- look"),
+        "{}",
+        answer.payload.text
+    );
+    assert_eq!(bed.unfinished().await.as_deref(), Some("budget_exhausted"));
 }

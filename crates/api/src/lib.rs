@@ -55,7 +55,7 @@ pub use paging::Paging;
 pub use plans::{AgentPlan, PlanFilter, Plans};
 pub use policy::{Policy, PolicyRule, PolicyThen};
 pub use societies::{BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Rewind, SocietyList};
-pub use submit::{Accepted, AskAboutPlans, Attachment, EarlierMessage, Send, Strategy, Submit};
+pub use submit::{Accepted, AskAboutPlans, Attachment, EarlierMessage, RequestContext, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};
 pub use threads::{ListedThread, ThreadPart, Threads};
 pub use tools::{Tool, ToolServer, ToolServerState, Tools};

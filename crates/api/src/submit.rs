@@ -3,6 +3,7 @@
 use polis_domain::{AgentId, MessageId, ModelSettings, RoleId, Sender, Seq, TaskId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// A new request.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
@@ -13,9 +14,9 @@ pub struct Submit {
     /// The conversation that it belongs to; a new one if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<AgentId>,
-    /// What was said before, elsewhere; only for a new conversation.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<EarlierMessage>,
+    /// What the application says about the request, or, for a new conversation, what was said before, elsewhere.
+    #[serde(default, skip_serializing_if = "RequestContext::is_empty")]
+    pub context: RequestContext,
     /// The role to talk to in a new conversation; that of root if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_id: Option<RoleId>,
@@ -34,6 +35,33 @@ pub struct Submit {
     /// Artifacts that were stored before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Attachment>,
+}
+
+/// What a request comes with.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "`context` is a list of messages with `sender` and `text`, or an object")]
+pub enum RequestContext {
+    /// What was said before, elsewhere; only for a new conversation.
+    Earlier(Vec<EarlierMessage>),
+    /// What the application says about the request, such as `{"currentResourceId": "doc-7"}`. Agents read it, and MCP servers get it
+    /// with each call.
+    Application(Map<String, Value>),
+}
+
+impl RequestContext {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Earlier(messages) => messages.is_empty(),
+            Self::Application(fields) => fields.is_empty(),
+        }
+    }
+}
+
+impl Default for RequestContext {
+    fn default() -> Self {
+        Self::Earlier(Vec::new())
+    }
 }
 
 /// A message of an earlier conversation.
@@ -102,6 +130,9 @@ pub struct Send {
     /// When to ask about the plans of a new request before they are carried out; at least as often as the server was told to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_approval: Option<AskAboutPlans>,
+    /// What the application says about the request.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub context: Map<String, Value>,
     /// Artifacts that were stored before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Attachment>,

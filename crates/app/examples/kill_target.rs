@@ -3,6 +3,8 @@
 //! `kill_target DIR deep` has a call wait for a person three levels deep, says `waits` in DIR and does no more; with
 //! `APPROVE=ARGUMENTS` it agrees to the call with these arguments and goes on to the end.
 //!
+//! `kill_target DIR memory` has an agent remember two things and forget one of them.
+//!
 //! `SOCIETY=NAME` lives another society than `main`, such as a fork of it.
 //!
 //! It dies as [`KillGate`] says. The world outside is two files in DIR: `ledger`, a line each time that a tool is really done, and `accepted`, a line for each
@@ -14,14 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_agents::PlanTool;
+use polis_agents::memory::with_memory_tools;
+use polis_agents::{Converse, PlanTool};
 use polis_domain::{
-    CallResult, EffectClass, EffectId, Event, MessageKind, OpenKind, Outcome, Recorded, Resolution, Ruling, Seq, SocietyId,
-    Spine, Verdict,
+    CallResult, EffectClass, EffectId, Event, MessageKind, OpenKind, Outcome, Recorded, Resolution, Role, Ruling, Seq,
+    SocietyId, Spine, Verdict,
 };
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
-use polis_ports::{CallContext, Log, LogError};
-use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog};
+use polis_ports::{CallContext, ChatMessage, Log, LogError};
+use polis_store_local::{ArtifactLimits, LocalArtifacts, LocalLog, LocalMemoryTexts};
 use polis_testkit::kill::KillGate;
 use polis_testkit::{GatedLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools, worker_role, world};
 
@@ -30,6 +33,9 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if std::env::args().nth(2).is_some_and(|mode| mode == "deep") {
         return runtime.block_on(wait_deep(&dir));
+    }
+    if std::env::args().nth(2).is_some_and(|mode| mode == "memory") {
+        return runtime.block_on(remember(&dir));
     }
     runtime.block_on(live(dir))
 }
@@ -125,6 +131,46 @@ async fn wait_deep(dir: &Path) -> anyhow::Result<()> {
     };
     let verdict = Verdict { arguments: Some(arguments.into()), ..Verdict::yes() };
     society.resolve(id, Resolution::Outcome(Outcome::Verdict(verdict))).await?;
+    while !is_done(&*log, 1).await? {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    society.stop(Duration::ZERO).await;
+    Ok(())
+}
+
+/// One request: two things are remembered, the second is forgotten, and what is left is recalled.
+async fn remember(dir: &Path) -> anyhow::Result<()> {
+    let data = dir.join("data");
+    let log = LocalLog::open(&data)?;
+    let log: Arc<dyn Log> = Arc::new(GatedLog { log: Arc::new(log), gate: KillGate::from_environment() });
+    let model = ScriptedModel::new(|request| {
+        let results = request.messages.iter().filter_map(|message| match message {
+            ChatMessage::Tool { content, .. } => serde_json::from_str::<serde_json::Value>(content).ok(),
+            ChatMessage::User { .. } | ChatMessage::Assistant { .. } => None,
+        });
+        let results: Vec<_> = results.collect();
+        match results.len() {
+            0 => ScriptedReply::call("c0", "remember", r#"{"text":"tea, please"}"#),
+            1 => ScriptedReply::call("c1", "remember", r#"{"text":"the code word is osprey"}"#),
+            2 => {
+                let id = serde_json::json!({ "memoryId": results[1]["memoryId"] });
+                ScriptedReply::call("c2", "forget", &id.to_string())
+            }
+            3 => ScriptedReply::call("c3", "recall", "{}"),
+            _ => ScriptedReply::text(&results[3].to_string()),
+        }
+    });
+    let ports = Ports {
+        log: log.clone(),
+        memory_texts: Arc::new(LocalMemoryTexts::new(&data)),
+        ..Ports::new(polis_testkit::MemoryLog::new()).with_model(model)
+    };
+    let cast = with_memory_tools(Cast::new().with("root", Converse::default()));
+    let options = Options::new(u64::from(std::process::id()), Role::new("root", "root"));
+    let society = Society::open(name(), ports, cast, options).await?;
+    if !has_request(&*log, "go").await? {
+        society.submit("go").await?;
+    }
     while !is_done(&*log, 1).await? {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

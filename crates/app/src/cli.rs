@@ -3,6 +3,8 @@
 #[cfg(feature = "authoring")]
 mod authoring;
 mod conversations;
+mod memory;
+mod run;
 mod settings;
 mod trust;
 
@@ -14,7 +16,9 @@ use crate::budget::RequestBudget;
 use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
-pub(crate) use conversations::{ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use memory::{Memory, MemoryCommand};
+pub(crate) use run::Run;
 pub(crate) use settings::assign;
 pub(crate) use trust::{TrustAction, TrustFolder};
 
@@ -71,6 +75,8 @@ pub(crate) enum Command {
     Agents(ListOptions),
     /// List the conversations, search them; rename, archive, pin or delete one
     Conversations(Conversations),
+    /// List what agents remember for you; search, add, edit, erase or export it
+    Memory(Memory),
     /// List the threads: one for each agent, and those below it
     Threads(ListOptions),
     /// List open requests, the plans of agents and dead letters; or those of one request
@@ -181,36 +187,6 @@ pub(crate) struct Serve {
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", env = "POLIS_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// The request; a `-` at its end appends standard input below it, and `-` alone reads all of it from there. Without
-    /// `-` standard input is not read
-    #[arg(required = true, value_name = "REQUEST")]
-    pub(crate) request: Vec<String>,
-
-    /// Attach a file, which is stored as an artifact; may be given several times
-    #[arg(long, value_name = "PATH")]
-    pub(crate) file: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) conversation: ConversationFlags,
-
-    /// Print events as JSON lines instead of the answer
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// How to handle the request
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) strategy: Strategy,
-
-    /// What to do when a call needs approval
-    #[arg(long, value_enum, default_value = "ask")]
-    pub(crate) approve: ApprovalMode,
 
     #[command(flatten)]
     pub(crate) with: RunOptions,
@@ -630,16 +606,6 @@ pub(crate) struct TaskResult {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Compress {
-    /// The agent
-    pub(crate) agent: String,
-
-    /// Undo the last compression instead
-    #[arg(long)]
-    pub(crate) undo: bool,
-}
-
 impl Command {
     /// What the society runs with; `None` for commands that do not run one.
     pub(crate) fn run_options(&self) -> Option<&RunOptions> {
@@ -666,6 +632,7 @@ impl Command {
             | Self::Threads(_)
             | Self::Tasks(_)
             | Self::Conversations(_)
+            | Self::Memory(_)
             | Self::Result(_)
             | Self::Compress(_)
             | Self::Terminate(_)

@@ -10,8 +10,8 @@ use polis_api::AskAboutPlans;
 use polis_domain::{Budgets, ModelSettings, SocietyId};
 use polis_engine::{ForkError, is_society_name};
 use polis_http::HttpOptions;
-use polis_providers::ModelLine;
 use polis_providers::vendors::VENDORS;
+use polis_providers::{ACCOUNT_VARIABLES, ModelLine};
 use polis_tools::Rule;
 use polis_tools::mcp::ServerSettings;
 use toml::Spanned;
@@ -19,13 +19,18 @@ use toml::Spanned;
 use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
 use crate::config_file::{
-    ArtifactSettings, ConfigFile, NetworkSection, ProviderSection, ServerSection, SocietySection, ToolsSection,
+    ArtifactSettings, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection, ServerSection,
+    SocietySection, ToolsSection,
 };
 use crate::error::CliError;
 use crate::mcp_servers;
 use crate::remotes::Remote;
 use crate::telemetry::TelemetrySection;
 use crate::trust::{DATA, Trust};
+
+/// The variables that name files with the credentials of clouds, which no agent may read.
+const CREDENTIAL_FILES: [&str; 3] =
+    ["GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE"];
 
 pub(crate) const FILE: &str = "polis.toml";
 
@@ -96,6 +101,10 @@ pub(crate) struct Config {
     repeated: String,
     /// Limits of the artifact store.
     pub(crate) artifacts: ArtifactSettings,
+    /// Whether agents remember and recall.
+    pub(crate) memory: MemorySection,
+    /// The model that makes vectors of memories.
+    pub(crate) embeddings: EmbeddingsSection,
     /// Who may call over HTTP beside this machine.
     pub(crate) http: ServerSection,
     /// Whether the page may show live documents of models.
@@ -171,6 +180,7 @@ impl Config {
             std::mem::take(&mut file.providers).into_iter().map(|(name, section)| (name.into_inner(), section)).collect();
         let network = file.network.take().map(Spanned::into_inner).unwrap_or_default();
         let secrets = providers.values().flat_map(ProviderSection::private_files).chain(network.private_files()).cloned();
+        let secrets = secrets.chain(CREDENTIAL_FILES.iter().filter_map(std::env::var_os).map(PathBuf::from));
         let (files, scripts) = (files.chain(secrets).collect(), trust.named_files().collect());
         let mut servers = match trust.user() {
             Some(user) => mcp_servers::read_user_file(user)?,
@@ -216,6 +226,8 @@ impl Config {
             plan_approval_flag,
             repeated: with.map(repeated_flags).unwrap_or_default(),
             artifacts: file.artifacts.into(),
+            memory: file.memory,
+            embeddings: file.embeddings,
             http: file.server,
             live_html: file.page.live_html,
             telemetry: file.telemetry,
@@ -276,7 +288,9 @@ impl Config {
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let named_by =
             |(provider, section): (&String, &ProviderSection)| section.key_variable(provider).is_some_and(|it| it == name);
+        // Nobody else's account at a cloud counts for a society with keys of its own.
         let is_key = name.ends_with("_KEY")
+            || ACCOUNT_VARIABLES.contains(&name)
             || VENDORS.iter().any(|vendor| vendor.key_variable == name)
             || self.providers.iter().any(named_by);
         let name = if is_key { format!("{}{name}", self.keys) } else { name.to_owned() };

@@ -1,10 +1,11 @@
 //! Reads `polis.toml`. Its errors name the position and never quote the line: it may contain a key.
 
+mod memory;
 mod network;
 mod precedence;
 mod providers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Budget, Budgets, ModelSettings, RoleId};
+use polis_domain::{Budget, Budgets, ModelSettings, RoleId, VendorTool};
 use polis_engine::ForkError;
 use polis_providers::{CommandGuard, ModelLine, vendors};
 use polis_store_local::ArtifactLimits;
@@ -32,6 +33,7 @@ use crate::remotes::{Remote, RemoteSection};
 use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
+pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
 pub(crate) use providers::ProviderSection;
@@ -67,6 +69,10 @@ pub(crate) struct ConfigFile {
     pub(crate) workflow: WorkflowSection,
     #[serde(default)]
     pub(crate) artifacts: ArtifactsSection,
+    #[serde(default)]
+    pub(crate) memory: MemorySection,
+    #[serde(default)]
+    pub(crate) embeddings: EmbeddingsSection,
     #[serde(default)]
     pub(crate) server: ServerSection,
     #[serde(default)]
@@ -149,6 +155,9 @@ pub(crate) struct ToolsSection {
     pub(crate) fetch: bool,
     #[serde(default)]
     pub(crate) fetch_allow: Vec<String>,
+    /// The tools that vendors of models run themselves.
+    #[serde(default)]
+    pub(crate) vendor: BTreeSet<VendorTool>,
 }
 
 /// `[server]`: who may ask over HTTP beside this machine.
@@ -682,6 +691,9 @@ mod tests {
         let tools =
             parse("[tools]\ncommands = true\nseconds = 9\nfetch_allow = [\"10.0.0.0/8\"]\n", Path::new("x")).unwrap().tools;
         assert_eq!((tools.commands, tools.seconds.map(NonZeroU32::get), tools.fetch_allow.len()), (true, Some(9), 1));
+        let vendor = parse("[tools]\nvendor = [\"web_search\"]\n", Path::new("x")).unwrap().tools.vendor;
+        assert_eq!(vendor.into_iter().collect::<Vec<_>>(), [VendorTool::WebSearch]);
+        assert!(error("[tools]\nvendor = [\"web\"]\n").contains("expected one of `web_search`, `web_fetch`"));
         assert!(error("[tools]\nshell = true\n").contains("unknown field `shell`"));
         assert!(error("[tools]\nseconds = 0\n").contains("line 2, column"));
     }

@@ -52,6 +52,7 @@ fn about(event: &Event) -> String {
         Event::ConversationChanged { agent, change } => {
             format!("{agent} {}", serde_json::to_string(change).unwrap_or_default())
         }
+        Event::MemoryChanged { change, .. } => serde_json::to_string(change).unwrap_or_default(),
         Event::AgentDismissed { agent, caller, reason, .. } => format!("{agent}, by {caller} {}", short(reason, CHARS)),
         Event::AgentTerminated { agent } => agent.to_string(),
         Event::MessageSent { envelope, .. } => {

@@ -1,7 +1,7 @@
-//! The tools that touch the machine and the network, as far as `[tools]` in `polis.toml` offers them.
+//! The tools that touch the machine and the network, and those that vendors of models run, as far as `[tools]` in `polis.toml` offers them.
 
 use polis_ports::Tool;
-use polis_tools::{AllowedAddresses, FetchUrl, ProtectedPaths};
+use polis_tools::{AllowedAddresses, FetchUrl, OfVendor, ProtectedPaths};
 
 use crate::config::Config;
 use crate::error::CliError;
@@ -19,6 +19,7 @@ pub(crate) async fn tools(config: &Config, protected: &ProtectedPaths) -> Result
     if config.tools.fetch {
         tools.push(Box::new(FetchUrl::new(allowed, &config.network()?)));
     }
+    tools.extend(config.tools.vendor.iter().map(|tool| Box::new(OfVendor(*tool)) as Box<dyn Tool>));
     Ok(tools)
 }
 

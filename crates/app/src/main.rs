@@ -45,8 +45,8 @@ use clap::Parser;
 use crate::cli::Authoring;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, models, org, replay, run,
-    serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
+    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, memory, models, org,
+    replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
 };
 use crate::config::Config;
 use crate::error::{CliError, Exit};
@@ -95,6 +95,7 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         Command::Log(args) => log::log(&config, &args).await,
         Command::Show(args) => show::show(&config, &args).await,
         Command::Conversations(args) => conversations::conversations(&config, &args).await,
+        Command::Memory(args) => memory::memory(&config, &args).await,
         Command::Wait(args) => attach::wait(&config, &args).await,
         Command::Attach(args) => attach::attach(&config, &args).await,
         Command::Result(args) => attach::result(&config, &args).await,

@@ -71,6 +71,8 @@ struct OAuthSection {
 #[serde(deny_unknown_fields)]
 struct McpToolEntry {
     effect: Option<EffectClass>,
+    volatile: Option<bool>,
+    /// An older way to write `volatile = false`.
     #[serde(default)]
     pure: bool,
 }
@@ -122,7 +124,8 @@ impl McpServerSection {
                 ServerTransport::Http { .. },
             ) => OAuth { client_id, client_secret, client_metadata_url, scopes, port },
         };
-        let pure = tools.iter().filter(|(_, entry)| entry.pure).map(|(tool, _)| tool.clone()).collect();
+        let is_volatile = |entry: &McpToolEntry| entry.volatile.or(entry.pure.then_some(false));
+        let volatile = tools.iter().filter_map(|(tool, entry)| Some((tool.clone(), is_volatile(entry)?))).collect();
         let effects = tools.into_iter().filter_map(|(tool, entry)| Some((tool, entry.effect?))).collect();
         let start_guard = StartGuard::default();
         Ok(ServerSettings {
@@ -134,7 +137,7 @@ impl McpServerSection {
             start_wait,
             effects,
             oauth,
-            pure,
+            volatile,
             roots,
             outside,
             start_guard,

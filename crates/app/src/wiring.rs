@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use polis_agents::memory::with_memory_tools;
 use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
-use polis_ports::{Log, Model, ServerState, ToolServer, Toolbox};
+use polis_ports::{Embedder, Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::vendors::{self, Setup};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
-use polis_store_local::{LocalArtifacts, LocalLog};
+use polis_store_local::{LocalArtifacts, LocalLog, LocalMemoryTexts};
 use polis_telemetry::{FollowHandle, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
@@ -105,6 +106,7 @@ impl OpenSociety {
 pub(crate) struct Store {
     pub(crate) log: Arc<LocalLog>,
     pub(crate) artifacts: LocalArtifacts,
+    memory_texts: LocalMemoryTexts,
     /// Where telemetry goes, once a society runs.
     telemetry: Arc<OnceLock<Option<Telemetry>>>,
 }
@@ -114,7 +116,8 @@ impl Store {
     pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, CliError> {
         let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
             .map_err(|error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
-        Ok(Self { log: Arc::new(log), artifacts, telemetry: Arc::default() })
+        let memory_texts = LocalMemoryTexts::new(&config.data);
+        Ok(Self { log: Arc::new(log), artifacts, memory_texts, telemetry: Arc::default() })
     }
 
     /// Where telemetry goes, the same for all societies; none without an endpoint.
@@ -143,6 +146,8 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: Arc::new(store.artifacts.clone()),
+        memory_texts: Arc::new(store.memory_texts.clone()),
+        embedder: None,
     };
     Ok((ports, cast(config)))
 }
@@ -189,14 +194,23 @@ pub(crate) async fn open_for(
     }
     let telemetry = if purpose == Purpose::Run { store.telemetry(config)? } else { None };
     let before = store.log.head(&config.society).await?;
-    let Store { log, artifacts, .. } = store.clone();
+    let Store { log, artifacts, memory_texts, .. } = store.clone();
     let live = watchers.unwrap_or_else(|| Arc::new(LocalLive::remembering()));
     let model = match &telemetry {
         Some(telemetry) => telemetry.observe(&config.society, setup.model),
         None => setup.model,
     };
-    let ports =
-        Ports { log, model, toolbox, live: live.clone(), clock: Arc::new(SystemClock), artifacts: Arc::new(artifacts.clone()) };
+    let embedder = if purpose == Purpose::Run { embedder(config).await? } else { None };
+    let ports = Ports {
+        log,
+        model,
+        toolbox,
+        live: live.clone(),
+        clock: Arc::new(SystemClock),
+        artifacts: Arc::new(artifacts.clone()),
+        memory_texts: Arc::new(memory_texts),
+        embedder,
+    };
     let id = config.society.clone();
     let society = match purpose {
         Purpose::Read => Society::open_read_only(id, ports).await?,
@@ -272,6 +286,17 @@ pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
         Some(path) => Ok(opened.with_prices(prices(path, &config.trust)?)),
         None => Ok(opened),
     }
+}
+
+/// The embedding model, if one is set. A cassette has no embeddings, so memories are found by words then.
+pub(crate) async fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>, CliError> {
+    let Some(model) = config.embeddings.model.as_deref().filter(|_| config.memory.is_enabled() && config.cassette.is_none())
+    else {
+        return Ok(None);
+    };
+    let bad = |error: vendors::OpenError| CliError::usage(error.code(), format!("[embeddings] {error}"));
+    let embedder = models(config).await?.embedder(model, config.embeddings.settings()).map_err(bad)?;
+    Ok(Some(Arc::new(embedder)))
 }
 
 /// A rule as it is shown.
@@ -442,7 +467,8 @@ pub(crate) fn cast(config: &Config) -> Cast {
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
     let cast = cast.with(remotes::BEHAVIOUR, polis_agents::A2aAgent);
-    with_society_tools(cast.with_tool(PlanTool), ROLE)
+    let cast = with_society_tools(cast.with_tool(PlanTool), ROLE);
+    if config.memory.is_enabled() { with_memory_tools(cast) } else { cast }
 }
 
 fn options(config: &Config) -> Result<Options, CliError> {

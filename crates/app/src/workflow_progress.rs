@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use polis_domain::{Event, Message, Recorded, TaskId, ThreadId, Usage};
-use polis_ports::{Media, ToolServer};
+use polis_ports::{Media, ToolServer, VendorTool};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -174,6 +174,7 @@ impl LiveStep {
             ToolServer::AWAITED => Some(format!("waiting for the MCP server {server}, which is still starting")),
             ToolServer::MISSING => Some(format!("the tools of the MCP server {server} are missing; `polis tools` says why")),
             Media::NOT_SHOWN => Some(format!("the model is not shown {server}")),
+            VendorTool::NOT_OFFERED => Some(format!("the model is not offered {server}")),
             _ => None,
         }
     }

@@ -24,6 +24,38 @@ fn a_society_killed_at_every_event_resumes_and_tells_the_same_story() {
     assert_eq!(checked, Ok(()));
 }
 
+/// The texts of memories are outside the log: after a kill at any event what is remembered is there once, and what is forgotten is
+/// in no file of the store of texts.
+#[test]
+fn what_is_remembered_and_forgotten_survives_a_kill_at_every_event() {
+    let life = |dir: &Path| {
+        let mut command = command(dir);
+        command.arg("memory");
+        command
+    };
+    let undisturbed = tempfile::tempdir().unwrap();
+    let target = Target { life: &life, read: &read };
+    let story = target.undisturbed(undisturbed.path()).unwrap();
+    assert_eq!(memories_are_right(undisturbed.path(), &story), Ok(()));
+    let checked = target.at_every_event(story.len(), |RestartedRun { dir, log, .. }| memories_are_right(dir, log));
+    assert_eq!(checked, Ok(()));
+}
+
+fn memories_are_right(dir: &Path, log: &[Recorded]) -> Result<(), String> {
+    let spine = Spine::from_iter(log);
+    let kept = spine.memories.of_person(&"owner".into()).count();
+    if (kept, spine.memories.removing().count()) != (1, 0) {
+        return Err(format!("{kept} memories, {:?} to be removed", spine.memories.removing().collect::<Vec<_>>()));
+    }
+    let stored = fs::read(dir.join("data/memory.db")).map_err(|error| error.to_string())?;
+    let has = |word: &str| stored.windows(word.len()).any(|window| window == word.as_bytes());
+    let count = stored.windows(11).filter(|window| window == b"tea, please").count();
+    if count != 1 || has("osprey") {
+        return Err(format!("the kept text is stored {count} times, the forgotten one: {}", has("osprey")));
+    }
+    Ok(())
+}
+
 /// The whole walk of an approval: it waits three levels deep, the process is killed, another one is given the word, with other
 /// arguments, and is killed at every event from there on.
 #[test]

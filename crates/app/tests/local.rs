@@ -178,6 +178,7 @@ fn context() -> CallContext {
         task,
         path,
         resource: None,
+        application: Default::default(),
         artifacts: ArtifactStore::none(),
         host: None,
     }

@@ -104,6 +104,7 @@ async fn every_operation_answers_alike_in_process_and_over_http() {
         task_id: Some("任务-1".into()),
         settings: ModelSettings::default(),
         plan_approval: None,
+        context: Default::default(),
         artifacts: Vec::new(),
     };
     let asked = Api::send(local, asked).await.unwrap();

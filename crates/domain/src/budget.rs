@@ -293,6 +293,11 @@ impl Level {
         format!("{} % of the {} of {whose} are used", self.percent(), self.of.amount(self.limit))
     }
 
+    /// Whether a call that reserves this much is probably the last that fits.
+    pub fn ends_with(&self, call: Spent) -> bool {
+        self.used.saturating_add(call.get(self.of)) >= self.limit
+    }
+
     /// Whether the agent is warned.
     pub(crate) fn is_near(&self) -> bool {
         u128::from(self.used) * 100 >= u128::from(self.limit) * NEAR_PERCENT

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AgentId, Artifact, Behaviour, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, PersonId, Question, Source,
-    Spent, Task, TaskId, ThreadId, Timestamp, ToolList, Usage, Verdict, Wanted,
+    AgentId, Artifact, Behaviour, Citation, Digest, EffectId, Envelope, Failure, Flow, Level, Matching, PersonId, Question,
+    Source, Spent, Task, TaskId, ThreadId, Timestamp, ToolList, Usage, VendorCall, Verdict, Wanted,
 };
 
 /// Something that a turn wants and waits for. Its intent is logged before it happens.
@@ -325,6 +325,12 @@ pub struct Reply {
     /// The model that answered, as `vendor/name`.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub model: Arc<str>,
+    /// What tools of the vendor did while it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vendor_calls: Vec<VendorCall>,
+    /// The sources that the text cites.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
     /// Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only
     /// the vendor's own adapter reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -385,8 +391,15 @@ pub enum Finish {
     ContentFilter,
     /// The model refused; its text says so.
     Refusal,
+    /// The vendor paused its own tools; it continues when it is sent the conversation with this reply.
+    Paused,
     /// A reason that only this vendor uses.
     Other(String),
+}
+
+impl Finish {
+    /// The key of an answer's meta that says why the model stopped, where it did not simply finish.
+    pub const META: &str = "finish";
 }
 
 /// The result of a tool, as the model reads it.
@@ -411,6 +424,10 @@ pub struct CallResult {
     /// The arguments of the call if a person changed them. The log has them in the verdict.
     #[serde(skip)]
     pub changed: Option<Arc<str>>,
+    /// What the model is told about the call beside its result, such as that an earlier result was reused. It is no part of the
+    /// content, so nothing that reads the content as data meets it; the log does not have it.
+    #[serde(skip)]
+    pub note: Option<Arc<str>>,
 }
 
 /// How many bytes of changed arguments the model sees.
@@ -419,12 +436,20 @@ const CHANGED_BYTES: usize = 8 << 10;
 impl CallResult {
     /// A successful result.
     pub fn good(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: false, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
+        Self {
+            content: content.into(),
+            is_error: false,
+            from: None,
+            artifacts: Vec::new(),
+            media: Vec::new(),
+            changed: None,
+            note: None,
+        }
     }
 
     /// An error result.
     pub fn failed(content: impl Into<Arc<str>>) -> Self {
-        Self { content: content.into(), is_error: true, from: None, artifacts: Vec::new(), media: Vec::new(), changed: None }
+        Self { is_error: true, ..Self::good(content) }
     }
 
     /// Adds artifacts.
@@ -474,6 +499,11 @@ pub struct Allowed {
 }
 
 impl Reply {
+    /// Whether the model said nothing, for no reason that its vendor tells.
+    pub fn is_empty(&self) -> bool {
+        self.tool_calls.is_empty() && self.text.trim().is_empty() && self.finish == Finish::Stop
+    }
+
     /// Drops the last call of a truncated reply, because its arguments may be incomplete.
     #[must_use]
     pub fn without_torn_call(mut self) -> Self {

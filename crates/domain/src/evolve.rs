@@ -105,6 +105,9 @@ impl Spine {
                 self.spend(*id, spent.unwrap_or_default());
                 self.drop_inquiries(|inquiry| inquiry.call == *id);
                 self.learn(*id, outcome, recorded);
+                if let (Outcome::Reply(reply), Some(turn)) = (outcome, self.turns.get(&id.turn)) {
+                    self.trails.follow_reply(*id, &turn.agent, &turn.task, reply);
+                }
                 self.trails.end_call(*id);
                 self.end_effect(*id);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, EffectId, RoleId, TaskId, TurnId};
+use crate::{AgentId, EffectId, Reply, RoleId, TaskId, TurnId, VendorTool};
 
 /// How many sources are remembered by name, the newest ones. Earlier ones are only counted.
 const MAX_SOURCES: usize = 16;
@@ -196,6 +196,15 @@ impl Trails {
         }
     }
 
+    /// Ends a model call: its reply may contain what tools of the vendor have found.
+    pub(crate) fn follow_reply(&mut self, id: EffectId, agent: &AgentId, task: &TaskId, reply: &Reply) {
+        let has = |wanted: fn(VendorTool) -> bool| reply.vendor_calls.iter().any(|call| wanted(call.tool));
+        let is_web = has(VendorTool::reads_web) || reply.citations.iter().any(|cited| !cited.url.is_empty());
+        let outside = is_web.then(|| format!("a web search by {}", reply.model).into());
+        let private = has(|tool| tool == VendorTool::FileSearch);
+        self.follow(id, agent, task, &Flow { outside, private, ..Flow::default() });
+    }
+
     /// What the result of a call may contain.
     fn recalled(&self, flow: &Flow) -> Trail {
         let mut trail = Trail::default();
@@ -371,6 +380,27 @@ fn goes_on(after: &str) -> bool {
 mod tests {
     use super::*;
     use crate::Seq;
+
+    #[test]
+    fn a_reply_with_a_web_search_of_the_vendor_is_outside_content() {
+        use crate::{Citation, VendorCall};
+
+        let (root, task) = (AgentId::root(), TaskId::from("t"));
+        let reply = Reply { model: "v/m".into(), ..Reply::default() };
+        let searched = Reply { vendor_calls: vec![VendorCall::new(VendorTool::WebSearch, "q")], ..reply.clone() };
+        let cited = Reply { citations: vec![Citation::new("a", "https://a")], ..reply.clone() };
+        let ran = Reply { vendor_calls: vec![VendorCall::new(VendorTool::CodeExecution, "1+1")], ..reply.clone() };
+        let files = Reply { vendor_calls: vec![VendorCall::new(VendorTool::FileSearch, "q")], ..reply };
+        let trail = |reply: &Reply| {
+            let mut trails = Trails::default();
+            trails.follow_reply(call(), &root, &task, reply);
+            let trail = trails.of(&root, &task);
+            (trail.sources, trail.private)
+        };
+        assert_eq!(trail(&searched), (vec!["a web search by v/m".into()], false));
+        assert_eq!(trail(&cited).0.len(), 1);
+        assert_eq!((trail(&ran), trail(&files)), ((vec![], false), (vec![], true)));
+    }
 
     #[test]
     fn a_value_is_named_only_as_a_word_of_its_own() {

@@ -48,6 +48,7 @@ mod thread;
 mod thread_fold;
 mod upgrade;
 mod usage;
+mod vendor_tool;
 mod visibility;
 
 pub use answer_rules::{AnswerRules, Format};
@@ -101,4 +102,5 @@ pub use thread::{BriefStatus, Message, MessagePatch, PhaseUpdateSuggestion, Send
 pub use thread_fold::Messages;
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};
 pub use usage::Usage;
+pub use vendor_tool::{Citation, VendorCall, VendorTool};
 pub use visibility::Visibility;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     AgentId, AnswerRules, EffectId, Failure, MessageId, Meta, MetaPath, ModelSettings, PersonId, Phase, SubThreadPath, TaskId,
@@ -59,6 +59,9 @@ impl Task {
 
     /// The meta key of the resource that the request is about.
     pub const RESOURCE: &str = "currentResourceId";
+
+    /// The meta key of what the application says about the request, an object such as `{"currentResourceId": "doc-7"}`.
+    pub const CONTEXT: &str = "requestContext";
 
     /// The meta key of the client's tools, each with `name`, `description` and `parameters`.
     pub const CLIENT_TOOLS: &str = "lentTools";
@@ -117,6 +120,16 @@ impl Task {
     /// The resource that the request is about, if the meta names one (R281).
     pub fn resource(&self) -> Option<Arc<str>> {
         self.meta.get(Self::RESOURCE)?.as_str().map(Into::into)
+    }
+
+    /// What the application says about the request.
+    pub fn context(&self) -> Map<String, Value> {
+        self.meta.get(Self::CONTEXT).and_then(Value::as_object).cloned().unwrap_or_default()
+    }
+
+    /// The entries of the meta that all tasks of a request share: the resource, and what the application says.
+    pub fn shared_meta(&self) -> impl Iterator<Item = (String, Value)> {
+        [Self::RESOURCE, Self::CONTEXT].into_iter().filter_map(|key| Some((key.to_owned(), self.meta.get(key)?.clone())))
     }
 
     /// The sub-thread of the task (R106); the main thread if the meta names none.
@@ -208,6 +221,12 @@ impl Response {
     pub fn or_to_phase(mut self, phase: Phase) -> Self {
         self.next_phase.get_or_insert(phase);
         self
+    }
+
+    /// The same response with more text at its end.
+    #[must_use]
+    pub fn appended(&self, more: &str) -> Self {
+        Self { text: format!("{}{more}", self.text), ..self.clone() }
     }
 
     /// The whole text (R016).

@@ -87,7 +87,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limits> {
 
 /// Rolls the details of one command.
 pub(crate) struct Chooser<'a> {
-    spine: &'a Spine,
+    pub(crate) spine: &'a Spine,
     now: Timestamp,
     seed: u64,
     rolls: u64,
@@ -96,10 +96,6 @@ pub(crate) struct Chooser<'a> {
 impl<'a> Chooser<'a> {
     pub(crate) fn new(spine: &'a Spine, now: Timestamp, seed: u64) -> Self {
         Self { spine, now, seed, rolls: 0 }
-    }
-
-    pub(crate) fn spine(&self) -> &'a Spine {
-        self.spine
     }
 
     /// A turn that was told of some of its waits.
@@ -355,26 +351,6 @@ impl<'a> Chooser<'a> {
             }
         };
         Some(Command::Resolve { id, resolution })
-    }
-
-    /// What an answer must be.
-    fn wanted(&mut self) -> Wanted {
-        let options = || vec!["yes".to_owned(), "red".to_owned()];
-        let schema = json!({ "properties": { "colour": { "type": "string" } } });
-        let all = [
-            Wanted::Agreement,
-            Wanted::Agreement,
-            Wanted::Text { options: Vec::new() },
-            Wanted::Text { options: options() },
-            Wanted::Form { schema },
-            Wanted::Visit { url: "https://a.example".to_owned() },
-        ];
-        self.pick(&all).clone()
-    }
-
-    /// Words that answer some questions and not others.
-    fn words(&mut self) -> Value {
-        self.pick(&[json!("red"), json!("yes"), json!({ "colour": "red" }), json!({ "size": 1 })]).clone()
     }
 
     /// A call that runs asks for something; mostly one that does run.

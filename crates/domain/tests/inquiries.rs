@@ -3,7 +3,31 @@
 use polis_domain::*;
 use serde_json::json;
 
+use crate::commands::Chooser;
 use crate::support::*;
+
+/// Questions of random societies.
+impl Chooser<'_> {
+    /// What an answer must be.
+    pub(crate) fn wanted(&mut self) -> Wanted {
+        let options = || vec!["yes".to_owned(), "red".to_owned()];
+        let schema = json!({ "properties": { "colour": { "type": "string" } } });
+        let all = [
+            Wanted::Agreement,
+            Wanted::Agreement,
+            Wanted::Text { options: Vec::new() },
+            Wanted::Text { options: options() },
+            Wanted::Form { schema },
+            Wanted::Visit { url: "https://a.example".to_owned() },
+        ];
+        self.pick(&all).clone()
+    }
+
+    /// Words that answer some questions and not others.
+    pub(crate) fn words(&mut self) -> Value {
+        self.pick(&[json!("red"), json!("yes"), json!({ "colour": "red" }), json!({ "size": 1 })]).clone()
+    }
+}
 
 fn at_work(effects: Vec<Effect>) -> Society {
     let mut society = four_agents();

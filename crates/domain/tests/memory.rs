@@ -14,7 +14,7 @@ impl Chooser<'_> {
     pub(crate) fn new_memory(&mut self, agent: &AgentId) -> NewMemory {
         let kinds = [MemoryScopeKind::Person, MemoryScopeKind::Role, MemoryScopeKind::Society];
         let kind = *self.pick(&kinds);
-        let scope = self.spine().memory_scope(agent, kind);
+        let scope = self.spine.memory_scope(agent, kind);
         let bytes = *self.pick(&[0, 5, 5, 5, MAX_MEMORY_BYTES + 1]);
         NewMemory { id: self.memory_id(), scope, text: format!("t{}", self.roll(1_000)).into(), bytes }
     }
@@ -24,7 +24,7 @@ impl Chooser<'_> {
             0..3 => MemoryCommand::Keep(self.new_memory(&AgentId::root())),
             3 => MemoryCommand::Edit { id: self.memory_id(), text: format!("t{}", self.roll(1_000)).into(), bytes: 4 },
             4 => MemoryCommand::Erase { ids: vec![self.memory_id()] },
-            5 => MemoryCommand::ConfirmRemoved { texts: self.spine().memories.removing().cloned().collect() },
+            5 => MemoryCommand::ConfirmRemoved { texts: self.spine.memories.removing().cloned().collect() },
             _ => {
                 let agent = Some(AgentId::root());
                 let spent = Spent { tokens: 3, requests: 1, ..Spent::default() };

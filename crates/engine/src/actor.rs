@@ -16,6 +16,7 @@ use polis_ports::{Frame, LogError, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::fold::{fold, fold_through};
+use crate::in_flight::ReadsInFlight;
 use crate::plant::{Plant, is_planted};
 use crate::scheduler::Scheduler;
 use crate::shared::{ActorMessage, Committed, Look, Options, Shared};
@@ -53,9 +54,11 @@ pub(crate) struct Actor {
     resting: BTreeSet<(Timestamp, TurnId)>,
     /// The sleep until the earliest of `timers`, `resting` and `stopping`.
     alarm: Option<(Timestamp, Sleep)>,
-    /// Turns whose model call has to wait until other calls free their reservations in a budget. They have no slot; they are
-    /// run again as soon as an event frees some budget.
+    /// Turns whose model call has to wait until other calls free their reservations in a budget, and turns whose read another
+    /// turn is making. They have no slot; they are run again as soon as a call ends.
     deferred: Vec<TurnId>,
+    /// The reads that are under way.
+    reads: ReadsInFlight,
     /// The event that the last snapshot ends with.
     snapshot_at: Seq,
     /// The event at which the next snapshot is due.
@@ -98,6 +101,7 @@ impl Actor {
             resting: BTreeSet::new(),
             alarm: None,
             deferred: Vec::new(),
+            reads: ReadsInFlight::default(),
             snapshot_at: Seq(0),
             next_snapshot_at: Seq(SNAPSHOT_EVERY),
             stopping: None,
@@ -127,6 +131,7 @@ impl Actor {
         self.timers.clear();
         self.resting.clear();
         self.deferred.clear();
+        self.reads.clear();
         self.ended_at_once.clear();
         self.alarm = None;
         if !self.spine.is_founded() {
@@ -324,10 +329,15 @@ impl Actor {
         let own = turn_of(&command);
         // A refused inquiry fails the call that asked; the turn itself goes on.
         let is_inquiry = matches!(command, Command::Inquire { .. } | Command::Answer { .. });
+        if self.reads.holds_back(&self.spine, &command) {
+            self.defer(own);
+            return;
+        }
         let committed = match decide(&self.spine, command, at) {
             Ok(recorded) => {
                 for event in &recorded {
                     self.spine.evolve(event);
+                    self.reads.note(&self.spine, &event.event);
                     if let Event::EffectEnded { id, .. } | Event::EffectCleared { id, .. } = &event.event
                         && own != Some(id.turn)
                     {
@@ -342,10 +352,8 @@ impl Actor {
                 pass.events.extend(recorded.iter().cloned());
                 Ok(recorded)
             }
-            // No reply is sent: the turn is dropped here, and declares the same call again when it is run again.
             Err(Refusal::BudgetBusy) if !is_inquiry => {
-                own.into_iter().for_each(|turn| self.scheduler.remove(turn));
-                self.deferred.extend(own);
+                self.defer(own);
                 return;
             }
             Err(refusal) => Err(CommandError::Refused(refusal)),
@@ -358,6 +366,13 @@ impl Actor {
             self.decide(pass, Command::Park { turn, reason: command_refused(refusal) }, None, at);
         }
         pass.replies.extend(reply.map(|reply| (reply, committed)));
+    }
+
+    /// Has a turn wait until a call ends. No reply is sent: the turn is dropped here, and declares the same call again when it is
+    /// run again.
+    fn defer(&mut self, turn: Option<TurnId>) {
+        turn.into_iter().for_each(|turn| self.scheduler.remove(turn));
+        self.deferred.extend(turn);
     }
 
     /// Makes a pass durable, then visible: append, reply to senders, publish and deliver, start turns, answer queries.
@@ -406,7 +421,7 @@ impl Actor {
         for (turn, event) in deliveries {
             self.scheduler.deliver(*turn, event);
         }
-        if !self.deferred.is_empty() && events.iter().any(|recorded| frees_budget(&recorded.event)) {
+        if !self.deferred.is_empty() && events.iter().any(|recorded| ends_wait(&recorded.event)) {
             self.deferred.drain(..).for_each(|turn| self.scheduler.want(turn, None));
         }
         self.reconcile(events);
@@ -547,8 +562,8 @@ fn command_refused(refusal: &Refusal) -> Failure {
     Failure::new("command_refused", message)
 }
 
-/// Whether an event may free budget that a deferred call waits for.
-fn frees_budget(event: &Event) -> bool {
+/// Whether a call that was deferred may be made after an event: budget is free, or an identical read has ended.
+fn ends_wait(event: &Event) -> bool {
     matches!(
         event,
         Event::EffectEnded { .. }

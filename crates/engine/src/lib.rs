@@ -20,6 +20,7 @@ mod error;
 mod find_tools;
 mod fold;
 mod fork;
+mod in_flight;
 mod listing;
 mod live;
 mod memory;
@@ -53,12 +54,14 @@ pub use fork::{Branch, ForkError, Forked, fork, forked_before, free_name, is_soc
 pub use live::LocalLive;
 pub use memory::FoundMemory;
 pub use nothing::{NoModel, NoTools};
-pub use offer::brief_description;
+pub use offer::{brief_description, is_recallable, with_fresh};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
 pub use replay::{Divergence, Replayed, replay};
 pub use shared::{Options, Ports};
 pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
-pub use turn::{BatchUpdate, Context, NewMessage, Recalled, Request, Requests, StepSink, SubThreadGroup, Turn};
+pub use turn::{
+    BatchUpdate, Context, NewMessage, REUSED_NOTE, Recalled, Request, Requests, StepSink, SubThreadGroup, Turn, take_fresh,
+};
 pub use watch::{Watch, WatchEvent};

@@ -116,7 +116,7 @@ pub(crate) fn list(tools: &[ToolSpec]) -> Arc<ToolList> {
 }
 
 /// Whether an earlier result may answer a call of this tool.
-pub(crate) fn is_recallable(tool: &ToolSpec) -> bool {
+pub fn is_recallable(tool: &ToolSpec) -> bool {
     tool.class == EffectClass::Read && !tool.volatile
 }
 
@@ -171,7 +171,8 @@ pub fn brief_description(description: &str, most_chars: usize) -> String {
     }
 }
 
-fn with_fresh(mut tool: ToolSpec) -> ToolSpec {
+/// The tool with the argument by which a model says why an earlier result will not do, if results of the tool are reused.
+pub fn with_fresh(mut tool: ToolSpec) -> ToolSpec {
     if is_recallable(&tool)
         && let Some(Value::Object(properties)) = tool.parameters.get_mut("properties")
     {

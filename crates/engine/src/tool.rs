@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use polis_domain::CallResult;
+use polis_domain::{CallResult, Flow, PersonId};
 use polis_ports::ToolSpec;
 
 use crate::Turn;
@@ -27,6 +27,11 @@ pub trait TurnTool: Send + Sync + 'static {
         false
     }
 
+    /// What a call does with content, from the person that the agent works for and the arguments; none if nothing is tracked.
+    fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow> {
+        None
+    }
+
     /// Runs the tool. A failure is an error result.
     fn call(&self, turn: &mut Turn, arguments: &str) -> impl Future<Output = CallResult> + Send;
 }
@@ -38,6 +43,7 @@ pub(crate) trait AnyTurnTool: Send + Sync {
     fn spec(&self) -> ToolSpec;
     fn is_deferred(&self) -> bool;
     fn is_query(&self) -> bool;
+    fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow>;
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a>;
 }
 
@@ -52,6 +58,10 @@ impl<T: TurnTool> AnyTurnTool for T {
 
     fn is_query(&self) -> bool {
         TurnTool::is_query(self)
+    }
+
+    fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow> {
+        TurnTool::flow(self)
     }
 
     fn call<'a>(&'a self, turn: &'a mut Turn, arguments: &'a str) -> Results<'a> {

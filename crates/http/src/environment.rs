@@ -116,7 +116,7 @@ impl Proxies {
 
     /// The proxy for an address, if one is to be used.
     pub(crate) fn for_target(&self, target: &Uri) -> Result<Option<Intercept>, HttpError> {
-        if !self.has_loopback && target.host().is_some_and(is_loopback) {
+        if !self.has_loopback && target.host().is_some_and(is_local) {
             return Ok(None);
         }
         let bad = self.bad[usize::from(target.scheme_str() == Some("https"))];
@@ -136,10 +136,13 @@ fn is_proxy(value: &str) -> bool {
     found.is_some_and(|proxy| matches!(proxy.uri().scheme_str(), Some("http" | "https" | "socks5" | "socks5h")))
 }
 
-fn is_loopback(host: &str) -> bool {
+/// Whether only this machine reaches the host: it is the machine itself, or one on its own link, as the services are that give
+/// machines of a cloud their credentials.
+fn is_local(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
-    match host.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
+    match host.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_unspecified() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unspecified() || address.is_unicast_link_local(),
         Err(_) => {
             let name = host.trim_end_matches('.').to_ascii_lowercase();
             name == "localhost" || name.ends_with(".localhost")
@@ -186,8 +189,9 @@ mod tests {
         check(&none("b.example,ample"), https, Some("http://p:1/"));
         check(&none("*"), http, None);
         check(&none("10.0.0.0/8"), "http://10.1.2.3/", None);
-        for own in ["http://127.0.0.1:1/", "http://localhost/", "https://[::1]/", "http://LOCALHOST/", "http://a.localhost:2/"]
-        {
+        let machine =
+            ["http://127.0.0.1:1/", "http://localhost/", "https://[::1]/", "http://LOCALHOST/", "http://a.localhost:2/"];
+        for own in machine.into_iter().chain(["http://169.254.169.254/latest", "http://[fe80::1]/"]) {
             check(&[("ALL_PROXY", "http://p:1")], own, None);
         }
     }

@@ -56,7 +56,8 @@ pub(super) struct ModelReply {
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
-            ChatMessage::User { text, .. } => Some((n, &**text)),
+            // What Polis itself tells a model is no request.
+            ChatMessage::User { text, .. } => (!text.starts_with("[polis] ")).then_some((n, &**text)),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
         let (at, asked) = user_texts.next().unwrap_or_default();
@@ -153,21 +154,13 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// A result without the note that it was reused, which is for models that learn.
-fn without_note(content: &str) -> &str {
-    match content.rsplit_once("\n\n[Not called again: ") {
-        Some((result, note)) if note.ends_with(']') => result,
-        _ => content,
-    }
-}
-
 /// Each call with what came of it; one that nothing came of has failed.
 fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, ToolReply<'_>)> {
     let reply = |id: &str| {
         messages.iter().find_map(|message| match message {
             ChatMessage::Tool { call_id, content, is_error, .. } if **call_id == *id => {
                 // The flag may be lost on the way.
-                Some(ToolReply { content: without_note(content), is_error: *is_error || content.starts_with("error:") })
+                Some(ToolReply { content, is_error: *is_error || content.starts_with("error:") })
             }
             _ => None,
         })

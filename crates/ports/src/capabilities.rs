@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::MediaKind;
 
-use polis_domain::Effort;
+use polis_domain::{Effort, VendorTool};
 use serde::{Deserialize, Serialize};
 
 /// What is known about a model.
@@ -60,6 +60,9 @@ pub struct Capabilities {
     /// Whether the beginning of a request is cached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caching: Option<bool>,
+    /// The tools that its vendor runs itself.
+    #[serde(alias = "vendor_tools", skip_serializing_if = "Option::is_none")]
+    pub vendor_tools: Option<Arc<[VendorTool]>>,
 }
 
 impl Capabilities {
@@ -70,6 +73,11 @@ impl Capabilities {
             MediaKind::Document => self.pdf,
             MediaKind::Audio => self.audio,
         }
+    }
+
+    /// Whether the vendor of the model runs this tool.
+    pub fn has_vendor_tool(&self, tool: VendorTool) -> bool {
+        self.vendor_tools.as_ref().is_some_and(|tools| tools.contains(&tool))
     }
 
     /// The same for a model that takes no media of this kind.
@@ -97,6 +105,7 @@ impl Capabilities {
             efforts: self.efforts.or_else(|| lower.efforts.clone()),
             structured: self.structured.or(lower.structured),
             caching: self.caching.or(lower.caching),
+            vendor_tools: self.vendor_tools.or_else(|| lower.vendor_tools.clone()),
         }
     }
 }

@@ -29,9 +29,9 @@ pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRa
 pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
 pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText};
 pub use model::{
-    ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, estimate_tokens,
+    ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
 };
-pub use polis_domain::{CacheMode, Effort, Format, ModelSettings, ToolChoice};
+pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
 pub use toolbox::{
     CallContext, Caller, Chosen, ServerState, ServerWait, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox,

@@ -220,10 +220,12 @@ impl ModelRequest {
         self.messages.iter().any(|message| !message.media().is_empty())
     }
 
-    /// Leaves out media that are too large, and the oldest ones where there are too many. Lines stand in their place.
-    pub fn fit_media(&mut self) {
+    /// Leaves out media that are too large, and the oldest ones where there are too many. Lines stand in their place. Returns what
+    /// was left out, and why.
+    pub fn fit_media(&mut self) -> Vec<(Media, String)> {
+        let mut left_out = Vec::new();
         if !self.has_media() {
-            return;
+            return left_out;
         }
         let (mut count, mut bytes, mut is_full) = (0, 0, false);
         // Whether each is shown, newest first.
@@ -244,10 +246,15 @@ impl ModelRequest {
         for message in &mut self.messages {
             *message =
                 std::mem::replace(message, ChatMessage::user("")).with_media(|media| match oldest_first.next().flatten() {
-                    Some(why) => Err(media.not_shown(&why)),
+                    Some(why) => {
+                        let line = media.not_shown(&why);
+                        left_out.push((media, why));
+                        Err(line)
+                    }
                     None => Ok(media),
                 });
         }
+        left_out
     }
 }
 
@@ -304,7 +311,9 @@ mod tests {
             messages: vec![user(vec![stored("old.png", 1)]), user(vec![stored("a.png", big), stored("b.png", big)]), tool],
             ..ModelRequest::default()
         };
-        request.fit_media();
+        let left_out = request.fit_media();
+        let left_out: Vec<_> = left_out.iter().map(|(media, _)| media.clone()).collect();
+        assert_eq!(left_out, [stored("old.png", 1), stored("a.png", big), stored("huge.png", MAX_MEDIA_BYTES + 1)]);
         let shown: Vec<_> = request.messages.iter().flat_map(ChatMessage::media).cloned().collect();
         assert_eq!(shown, [stored("b.png", big), stored("new.png", big)]);
         let id = ArtifactId::new([7; 32]);

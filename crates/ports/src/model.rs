@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt};
 use polis_domain::{
-    Artifact, CallResult, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, ModelSettings, Reply, Text,
-    ToolCall, ToolChoice, Usage,
+    Artifact, CallResult, Citation, Digest, Digesting, EffectClass, EffectId, Failure, Finish, Format, ModelSettings, Reply,
+    Text, ToolCall, ToolChoice, Usage, VendorCall, VendorTool,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -58,6 +58,8 @@ pub struct ModelRequest {
     pub messages: Vec<ChatMessage>,
     /// The tools that it may call.
     pub tools: Arc<[ToolSpec]>,
+    /// The tools that the vendor may run itself.
+    pub vendor_tools: Vec<VendorTool>,
     /// Whether this call must have a tool call; otherwise the settings decide. Read it with [`ModelRequest::choice`].
     pub tool_choice: ToolChoice,
     /// Whether this reply may have at most one call; otherwise the settings decide. Read it with [`ModelRequest::is_one_call`].
@@ -172,6 +174,22 @@ impl ChatMessage {
         let media = result.media.iter().filter_map(Media::stored).collect();
         Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error, media }
     }
+
+    /// The results of a reply's calls as messages of the further conversation, and one more message if there is anything to say
+    /// about them. That is not part of a result, because models and tools read results as data.
+    pub fn results(calls: &[ToolCall], results: &[CallResult]) -> Vec<Self> {
+        let mut messages: Vec<Self> = calls.iter().zip(results).map(|(call, result)| Self::result(call, result)).collect();
+        messages.extend(Self::notes(calls, results).map(Self::user));
+        messages
+    }
+
+    /// What a model is told about the calls of a reply beside their results.
+    pub fn notes(calls: &[ToolCall], results: &[CallResult]) -> Option<String> {
+        let noted = calls.iter().zip(results).filter_map(|(call, result)| Some((call, result.note.as_ref()?)));
+        let lines: Vec<String> =
+            noted.map(|(call, note)| format!("[polis] About {} ({}): {note}", call.name, call.id)).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
 }
 
 /// A shared text; an empty one allocates nothing.
@@ -229,6 +247,10 @@ pub enum Delta {
     Usage(Usage),
     /// Opaque data for the vendor, see [`Reply::echo`]; a later one replaces it.
     Echo(Arc<Value>),
+    /// What a tool of the vendor did.
+    VendorCall(VendorCall),
+    /// A source that the text cites.
+    Citation(Citation),
     /// The model that answers, as `vendor/name`.
     Model(Arc<str>),
     /// The reply is complete.
@@ -245,7 +267,14 @@ impl Delta {
         match self {
             Self::Content(text) | Self::Reasoning(text) => estimate_tokens(text),
             Self::ToolCall { name, arguments, .. } => name.as_deref().map_or(0, estimate_tokens) + estimate_tokens(arguments),
-            Self::Usage(_) | Self::Echo(_) | Self::Model(_) | Self::Done(_) | Self::Stopped | Self::Error(_) => 0,
+            Self::VendorCall(call) => estimate_tokens(&call.input),
+            Self::Usage(_)
+            | Self::Echo(_)
+            | Self::Citation(_)
+            | Self::Model(_)
+            | Self::Done(_)
+            | Self::Stopped
+            | Self::Error(_) => 0,
         }
     }
 }
@@ -500,6 +529,9 @@ impl Collector {
             }
             Delta::Usage(usage) => self.reply.usage = usage,
             Delta::Echo(echo) => self.reply.echo = Some(echo),
+            Delta::VendorCall(call) => self.reply.vendor_calls.push(call),
+            Delta::Citation(cited) if self.reply.citations.contains(&cited) => {}
+            Delta::Citation(cited) => self.reply.citations.push(cited),
             Delta::Model(model) => self.reply.model = model,
             Delta::Done(finish) => {
                 self.reply.finish = finish;
@@ -528,6 +560,31 @@ fn append(text: &mut String, more: String) {
     }
 }
 
+/// A reply that was paused, and the reply that continues it, as one. Data for the vendor is a list, and the lists are joined.
+pub fn continued(paused: Reply, rest: Reply) -> Reply {
+    let echo = match (paused.echo, rest.echo) {
+        (Some(mut first), Some(second)) => {
+            let more = second.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+            if let Some(Value::Array(items)) = Arc::make_mut(&mut first).get_mut("items") {
+                items.extend(more);
+            }
+            Some(first)
+        }
+        (first, second) => second.or(first),
+    };
+    let mut citations = paused.citations;
+    citations.extend(rest.citations.into_iter().filter(|cited| !citations.contains(cited)).collect::<Vec<_>>());
+    Reply {
+        text: paused.text + &rest.text,
+        reasoning: paused.reasoning + &rest.reasoning,
+        vendor_calls: [paused.vendor_calls, rest.vendor_calls].concat(),
+        citations,
+        usage: paused.usage.plus(rest.usage),
+        echo,
+        ..rest
+    }
+}
+
 /// Reads a stream to its end.
 pub async fn collect(mut stream: DeltaStream) -> Result<Reply, ModelError> {
     let mut collector = Collector::default();
@@ -547,6 +604,24 @@ mod tests {
         for value in [Value::Null, serde_json::json!({ "类型": "object", "required": ["a\n", "é"], "n": [1, 2.5, true] })] {
             assert_eq!(estimate_json_tokens(&value), estimate_tokens(&value.to_string()));
         }
+    }
+
+    #[test]
+    fn a_paused_reply_and_its_continuation_are_one() {
+        let reply = |text: &str, cited: &str, items: Value| Reply {
+            text: text.to_owned(),
+            citations: vec![Citation::new("t", "u"), Citation::new(cited, "u")],
+            vendor_calls: vec![VendorCall::new(VendorTool::WebSearch, text)],
+            usage: Usage { input_tokens: 2, ..Usage::default() },
+            echo: Some(Arc::new(serde_json::json!({ "dialect": "d", "items": items }))),
+            ..Reply::default()
+        };
+        let paused = Reply { finish: Finish::Paused, ..reply("a", "1", serde_json::json!([1])) };
+        let whole = continued(paused.clone(), reply("b", "2", serde_json::json!([2, 3])));
+        assert_eq!((&*whole.text, &whole.finish, whole.usage.input_tokens), ("ab", &Finish::Stop, 4));
+        assert_eq!((whole.citations.len(), whole.vendor_calls.len()), (3, 2));
+        assert_eq!(whole.echo.unwrap()["items"], serde_json::json!([1, 2, 3]));
+        assert_eq!(continued(paused.clone(), Reply::default()).echo, paused.echo);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use polis_domain::{
     AgentId, CallResult, EffectId, Flow, Question, ReadTool, RoleId, Ruling, SocietyId, SubThreadPath, TaskId, ThreadId,
 };
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{ArtifactStore, Host, ToolSpec};
 
@@ -221,6 +222,8 @@ pub struct CallContext {
     pub path: SubThreadPath,
     /// The resource that the request is about, if its meta names one (`currentResourceId`).
     pub resource: Option<Arc<str>>,
+    /// What the application says about the request.
+    pub application: Map<String, Value>,
 }
 
 impl CallContext {

@@ -4,4 +4,4 @@ mod reply;
 mod request;
 
 pub(crate) use reply::MessageReader;
-pub(crate) use request::body;
+pub(crate) use request::{Thinking, Version, body, fields};

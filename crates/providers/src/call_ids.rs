@@ -116,6 +116,7 @@ fn rename(echo: &mut Value, open: &mut VecDeque<(Arc<str>, Arc<str>)>) {
         let id = match item["type"].as_str() {
             Some("tool_use") => item.get_mut("id"),
             Some("function_call") => item.get_mut("call_id"),
+            _ if item.get("toolUse").is_some() => item["toolUse"].get_mut("toolUseId"),
             _ => item.get_mut("functionCall").and_then(|call| call.get_mut("id")),
         };
         let Some(id) = id else { continue };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use polis_http::{HeaderMap, HttpClient, HttpOptions};
 
+use crate::cloud::CloudSettings;
 use crate::key_source::KeySource;
 use crate::remote_model::{Dialect, RemoteModel, RemoteOptions};
 use crate::vendors::{Lookup, OpenError, Vendor, base_url_variable, filled, is_plain_http};
@@ -33,8 +34,12 @@ pub struct Endpoint {
     pub retries: Option<u32>,
     /// How fast it may be asked.
     pub rate: Rate,
+    /// The account of a vendor that is part of a cloud.
+    pub cloud: CloudSettings,
     /// Its own proxies and certificates.
     pub network: Option<HttpOptions>,
+    /// The stores at the vendor whose files its file search reads.
+    pub file_stores: Vec<String>,
     /// Why it cannot be used.
     pub problem: Option<String>,
 }
@@ -66,7 +71,9 @@ impl Endpoint {
             timeouts: EndpointTimeouts::default(),
             retries: None,
             rate: Rate::default(),
+            cloud: CloudSettings::default(),
             network: None,
+            file_stores: Vec::new(),
             problem: None,
         }
     }
@@ -116,15 +123,34 @@ impl Endpoint {
             return Err(OpenError::BadSettings(what.clone()));
         }
         let key = if self.key_source.is_some() { None } else { self.key(variable) };
-        let address = self.address(variable);
+        let mut address = self.address(variable);
+        let (mut key_source, mut region) = (self.key_source.clone(), None);
+        if let Some(cloud) = self.vendor.cloud {
+            let set = address.as_ref().ok().map(|(_, address, _)| address.as_str());
+            let access = cloud.access(self, set, variable)?;
+            // The credentials of the account go to the cloud itself, or to where the user has moved the vendor.
+            let may_have_them = !self.has_own_name() || self.vendor.is_known_address(&access.address);
+            if key.is_none() && key_source.is_none() && self.key_variable.is_none() && may_have_them {
+                key_source = access.credentials;
+            }
+            region = access.region;
+            address = match address {
+                Ok((name, _, is_own)) => Ok((name, access.address, is_own)),
+                Err(_) => Ok((base_url_variable(&self.name), access.address, false)),
+            };
+        }
         // An address of one's own is most often a local server, which wants no key.
         let needs_key = self.key_variable.is_some() || !(self.vendor.keyless || address.as_ref().is_ok_and(|(_, _, own)| *own));
-        if needs_key && key.is_none() && self.key_source.is_none() {
-            let variable = self.key_variable.clone().unwrap_or_else(|| self.vendor.key_variable.to_owned());
-            return Err(OpenError::NoKey { vendor: self.name.clone(), variable });
+        if needs_key && key.is_none() && key_source.is_none() {
+            let vendor = self.name.clone();
+            return Err(match (&self.key_variable, self.vendor.cloud) {
+                (None, Some(cloud)) => OpenError::NoCredentials { vendor, advice: cloud.advice() },
+                (Some(variable), _) => OpenError::NoKey { vendor, variable: variable.clone() },
+                (None, None) => OpenError::NoKey { vendor, variable: self.vendor.key_variable.to_owned() },
+            });
         }
         let (address_variable, base_url, _) = address?;
-        let secret = match (&key, &self.key_source, self.headers.keys().next()) {
+        let secret = match (&key, &key_source, self.headers.keys().next()) {
             (Some((variable, _)), _, _) => Some(format!("the key in {variable}")),
             (None, Some(source), _) => Some(format!("the key of {source}")),
             (None, None, Some(header)) => Some(format!("the header {header}")),
@@ -148,7 +174,8 @@ impl Endpoint {
         let options = RemoteOptions {
             dialect: self.dialect.unwrap_or(self.vendor.dialect),
             key,
-            key_source: self.key_source.clone(),
+            key_source,
+            region,
             headers: self.headers.clone(),
             quirks: self.vendor.quirks,
             first_timeout: first_token.unwrap_or(usual.first_timeout),
@@ -156,6 +183,7 @@ impl Endpoint {
             whole_timeout: whole,
             start_hint: self.vendor.start_hint,
             key_header: self.vendor.key_header,
+            file_stores: self.file_stores.clone(),
             ..usual
         };
         RemoteModel::new(http, options).map_err(|bad| OpenError::BadAddress { variable: address_variable, bad })

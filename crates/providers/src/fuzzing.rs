@@ -6,5 +6,5 @@ use crate::{Dialect, wire};
 
 /// The reply that the body of a response gives in a dialect, or why it gives none.
 pub fn reply(dialect: Dialect, chunks: &[&[u8]]) -> Result<Reply, String> {
-    wire::fuzzing::reply(dialect.reader(), chunks)
+    wire::fuzzing::reply(dialect.reader(""), chunks)
 }

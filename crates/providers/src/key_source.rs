@@ -1,5 +1,5 @@
-//! Keys that come from a file or from a program. They are read when a request needs them and kept for the process; a key that
-//! the vendor refuses is read again, because tokens expire.
+//! Keys that come from a file, a program or a cloud. They are read when a request needs them and kept for the process; a key that
+//! expires or that the vendor refuses is read again.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,10 +8,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use polis_http::HttpClient;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
 use crate::ApiKey;
+use crate::aws::{self, AwsCredentials};
+use crate::google::{self, GoogleCredentials};
+use crate::login::{LoginError, Proof, Secret};
 
 /// How long a program may take: some ask the person for a password.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,6 +33,10 @@ pub enum KeySource {
     File(KeyFile),
     /// What a program prints.
     Command(KeyCommand),
+    /// The credentials of an account at Amazon.
+    Aws(AwsCredentials),
+    /// The credentials of an account at Google Cloud.
+    Google(GoogleCredentials),
 }
 
 /// A file with a key.
@@ -79,17 +87,35 @@ impl PartialEq for KeyCommand {
 impl Eq for KeyCommand {}
 
 impl KeySource {
-    /// Reads the key. An error says what to check and does not hold the key.
-    pub(crate) async fn read(&self) -> Result<ApiKey, String> {
+    /// Reads the secret. An error says what to check and does not hold the secret.
+    pub(crate) async fn read(&self, http: &HttpClient) -> Result<Secret, LoginError> {
+        let text = match self {
+            Self::Aws(credentials) => return credentials.read(http).await,
+            Self::Google(credentials) => return credentials.read(http).await,
+            Self::File(_) | Self::Command(_) => self.text().await.map_err(LoginError::Refused)?,
+        };
+        // Programs of clouds print what they have as JSON, and their files hold it so.
+        if let Some(keys) = aws::keys_in(&text) {
+            return Ok(keys);
+        }
+        if let Some(token) = google::token_of(&text, http).await {
+            return token;
+        }
+        let key = ApiKey::new(&text).map_err(|bad| LoginError::Refused(format!("{self}: {bad}")))?;
+        Ok(Secret::new(Proof::Key(key)))
+    }
+
+    /// What its file holds or its program prints.
+    async fn text(&self) -> Result<String, String> {
         let text = match self {
             Self::File(file) => {
                 check(file.guard.as_ref()).await.map_err(|reason| format!("{self} is not read: {reason}"))?;
                 read_file(file.path.clone()).await.map_err(|error| format!("{self} cannot be read: {error}"))?
             }
             Self::Command(command) => command.run().await.map_err(|reason| format!("{self} {reason}"))?,
+            Self::Aws(_) | Self::Google(_) => Vec::new(),
         };
-        let text = String::from_utf8(text).map_err(|_| format!("{self} gives something that is not text"))?;
-        ApiKey::new(&text).map_err(|bad| format!("{self}: {bad}"))
+        String::from_utf8(text).map_err(|_| format!("{self} gives something that is not text"))
     }
 }
 
@@ -160,6 +186,8 @@ impl fmt::Display for KeySource {
             Self::Command(command) => {
                 write!(f, "the key command `{}`", command.words.first().map(String::as_str).unwrap_or_default())
             }
+            Self::Aws(credentials) => write!(f, "{credentials}"),
+            Self::Google(credentials) => write!(f, "{credentials}"),
         }
     }
 }
@@ -181,12 +209,18 @@ mod tests {
     }
 
     async fn key(source: &KeySource) -> Result<String, String> {
-        source.read().await.map(|key| key.plain().to_str().unwrap().to_owned())
+        match source.read(&HttpClient::default()).await {
+            Ok(Secret { proof: Proof::Key(key), .. }) => Ok(key.plain().to_str().unwrap().to_owned()),
+            Ok(Secret { proof: Proof::Aws(keys), .. }) => Ok(keys.access_key),
+            Err(LoginError::Refused(reason) | LoginError::Failed(reason)) => Err(reason),
+        }
     }
 
     #[tokio::test]
     async fn a_program_prints_a_key_and_no_shell_reads_its_arguments() {
         assert_eq!(key(&command(&["printf", "%s\n", "sk-$HOME;x"])).await, Ok("sk-$HOME;x".to_owned()));
+        let exported = r#"{"Version": 1, "AccessKeyId": "AK", "SecretAccessKey": "s"}"#;
+        assert_eq!(key(&command(&["echo", exported])).await, Ok("AK".to_owned()));
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), " sk-file\n").unwrap();
         assert_eq!(key(&KeySource::File(folder.path().join("key").into())).await, Ok("sk-file".to_owned()));

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn openai_responses_takes_pictures_and_pdfs_in_results_too() {
-        let got = messages(openai_responses::body(&showing(), "gpt-5"), "input");
+        let got = messages(openai_responses::body(&showing(), "gpt-5", &[]), "input");
         let want = json!([
             { "type": "input_text", "text": "look" },
             { "type": "input_image", "image_url": "data:image/jpeg;base64,SlBH" },
@@ -228,14 +228,14 @@ mod tests {
         let data = |media_type: &str, data: &str| json!({ "inlineData": { "mimeType": media_type, "data": data } });
         let (png, pdf) = (data("image/png", "UE5H"), data("application/pdf", "UERG"));
         let response = json!({ "name": "shoot", "response": { "result": "done" } });
-        let got = messages(gemini::body(&showing(), "gemini-3-flash"), "contents");
+        let got = messages(gemini::body(&showing(), "gemini-3-flash", &[]), "contents");
         let want =
             json!([data("image/jpeg", "SlBH"), pdf, data("audio/wav", "V0FW"), data("audio/ogg", "T0dH"), { "text": "look" }]);
         assert_eq!(got[0], json!({ "role": "user", "parts": want }));
         let mut nested = response.clone();
         nested["parts"] = json!([png, pdf]);
         assert_eq!(got[2]["parts"], json!([{ "functionResponse": nested }]));
-        let got = messages(gemini::body(&showing(), "gemini-2.5-flash"), "contents");
+        let got = messages(gemini::body(&showing(), "gemini-2.5-flash", &[]), "contents");
         let line = json!({ "text": "[2 files of the result of shoot (c1)]" });
         assert_eq!(got[2]["parts"], json!([{ "functionResponse": response }, line, png, pdf]));
     }

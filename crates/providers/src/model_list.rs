@@ -8,7 +8,7 @@ use polis_ports::{Capabilities, Effort, ModelError};
 use serde_json::{Value, json};
 
 use crate::remote_model::{Dialect, RemoteModel};
-use crate::{Price, vendors};
+use crate::{Price, bedrock, vendors};
 
 /// How many models of an Ollama are asked about one by one.
 const MAX_SHOWN: usize = 64;
@@ -41,6 +41,8 @@ pub(crate) async fn list(remote: &RemoteModel, details: Duration) -> Result<Vec<
             let _ = tokio::time::timeout(details, join_all(shown)).await;
             Ok(models)
         }
+        (Dialect::Bedrock, _) => bedrock_models(remote, details).await,
+        (Dialect::Vertex, _) => vertex_models(remote, details).await,
         (Dialect::Gemini, _) => Ok(read(&remote.ask(Method::GET, "/models?pageSize=1000", Bytes::new()).await?)),
         (Dialect::Anthropic, _) => Ok(read(&remote.ask(Method::GET, "/models?limit=1000", Bytes::new()).await?)),
         (_, vendors::LM_STUDIO) => {
@@ -61,6 +63,51 @@ pub(crate) async fn list(remote: &RemoteModel, details: Duration) -> Result<Vec<
         }
         _ => Ok(read(&remote.ask(Method::GET, "/models", Bytes::new()).await?)),
     }
+}
+
+/// The models of a region: those that it offers itself, and those that it offers together with others. The list is at another
+/// host than the models.
+async fn bedrock_models(remote: &RemoteModel, details: Duration) -> Result<Vec<VendorModel>, ModelError> {
+    let start = remote.start().replacen("://bedrock-runtime", "://bedrock", 1);
+    let listed = remote.ask_from(start.clone(), "/foundation-models?byOutputModality=TEXT").await?;
+    let summaries: Vec<&Value> = listed["modelSummaries"].as_array().into_iter().flatten().collect();
+    let capabilities = |id: &str| {
+        let base = summaries.iter().find(|summary| summary["modelId"] == *bedrock::without_regions(id));
+        let inputs = base.and_then(|base| base["inputModalities"].as_array());
+        let images = inputs.map(|inputs| inputs.iter().any(|input| input == "IMAGE"));
+        Capabilities { images, ..Capabilities::default() }
+    };
+    let named = |id: &str| VendorModel { name: id.to_owned(), capabilities: capabilities(id), price: None };
+    let is_offered = |summary: &&&Value| {
+        let types = summary["inferenceTypesSupported"].as_array();
+        types.is_none_or(|types| types.iter().any(|kind| kind == "ON_DEMAND"))
+    };
+    let ids = summaries.iter().filter(is_offered).filter_map(|summary| summary["modelId"].as_str());
+    let mut models: Vec<VendorModel> = ids.map(named).collect();
+    let profiles = remote.ask_from(start, "/inference-profiles?maxResults=1000");
+    // Not everybody may see them.
+    if let Ok(Ok(profiles)) = tokio::time::timeout(details, profiles).await {
+        let profiles = profiles["inferenceProfileSummaries"].as_array().into_iter().flatten();
+        models.extend(profiles.filter_map(|profile| profile["inferenceProfileId"].as_str()).map(named));
+    }
+    Ok(models)
+}
+
+/// The models of Google and those of Anthropic, which are listed without a project.
+async fn vertex_models(remote: &RemoteModel, details: Duration) -> Result<Vec<VendorModel>, ModelError> {
+    let start = remote.start().split("/projects/").next().unwrap_or_default();
+    let start = format!("{}/v1beta1", start.trim_end_matches("/v1"));
+    let of = |maker: &str| format!("/publishers/{maker}/models?pageSize=300");
+    let names = |json: &Value, prefix: &str| -> Vec<VendorModel> {
+        let listed = json["publisherModels"].as_array().into_iter().flatten();
+        let names = listed.filter_map(|model| model["name"].as_str()?.rsplit('/').next());
+        let named = |name: &str| VendorModel { name: name.to_owned(), ..VendorModel::default() };
+        names.filter(|name| name.starts_with(prefix)).map(named).collect()
+    };
+    let mut models = names(&remote.ask_from(start.clone(), &of("google")).await?, "gemini");
+    let others = tokio::time::timeout(details, remote.ask_from(start, &of("anthropic"))).await;
+    models.extend(others.ok().and_then(Result::ok).map(|json| names(&json, "claude")).unwrap_or_default());
+    Ok(models)
 }
 
 /// The models in a list, whatever its dialect.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
-use polis_ports::{Capabilities, Effort, ModelSettings};
+use polis_ports::{Capabilities, Effort, ModelSettings, VendorTool};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::Price;
 use crate::names_table::matches;
+use crate::prices::MAX_PRICE;
 
 static BUILT_IN: LazyLock<BTreeMap<String, ModelLine>> =
     LazyLock::new(|| toml::from_str(include_str!("models.toml")).expect("our own table is read by a test"));
@@ -19,6 +20,8 @@ pub struct ModelLine {
     pub capabilities: Capabilities,
     /// What they cost.
     pub price: Option<Price>,
+    /// What the tools that their vendor runs cost, in US dollars for a thousand uses.
+    pub vendor_tools: Option<BTreeMap<VendorTool, f64>>,
     /// How they are called, where nothing else is said.
     pub settings: ModelSettings,
 }
@@ -33,9 +36,14 @@ impl<'de> Deserialize<'de> for ModelLine {
         let price = part(&mut table, "price")?;
         let settings: ModelSettings = part(&mut table, "settings")?.unwrap_or_default();
         settings.check().map_err(de::Error::custom)?;
+        let vendor_tools: Option<BTreeMap<VendorTool, f64>> = part(&mut table, "vendor_tools")?;
+        if vendor_tools.iter().flatten().any(|(_, price)| !(0.0..=MAX_PRICE).contains(price)) {
+            return Err(de::Error::custom(format!("a price is a number from 0 to {MAX_PRICE}")));
+        }
         let rest = toml::Value::Table(table).try_into();
-        let capabilities = rest.map_err(|error: toml::de::Error| de::Error::custom(error.message()))?;
-        Ok(Self { capabilities, price, settings })
+        let mut capabilities: Capabilities = rest.map_err(|error: toml::de::Error| de::Error::custom(error.message()))?;
+        capabilities.vendor_tools = vendor_tools.as_ref().map(|tools| tools.keys().copied().collect());
+        Ok(Self { capabilities, price, vendor_tools, settings })
     }
 }
 
@@ -80,6 +88,13 @@ impl ModelTable {
     /// What a model costs, if the user says so.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
         matches(&self.own, model).into_iter().find_map(|line| line.price)
+    }
+
+    /// What a thousand uses of a tool that the vendor runs cost; nothing where that is not known.
+    pub(crate) fn vendor_tool_price(&self, model: &str, tool: VendorTool) -> f64 {
+        let mut lines = matches(&self.own, model).into_iter().chain(matches(&BUILT_IN, model));
+        let tools = lines.find_map(|line| line.vendor_tools.as_ref());
+        tools.and_then(|tools| tools.get(&tool)).copied().unwrap_or_default()
     }
 
     /// Keeps what a vendor says about a model.
@@ -158,8 +173,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_says_which_tools_the_vendor_runs_and_what_they_cost() {
+        let table = ModelTable::default()
+            .with_lines(own("\"anthropic/claude-opus-5\" = { vendor_tools = { web_search = 7 } }"), ModelSettings::default());
+        let price = |model: &str| table.vendor_tool_price(model, VendorTool::WebSearch);
+        assert_eq!((price("anthropic/claude-opus-5"), price("anthropic/claude-sonnet-5"), price("nobody/m")), (7.0, 10.0, 0.0));
+        let has = |model: &str, tool| table.capabilities(model).has_vendor_tool(tool);
+        assert!(has("anthropic/claude-sonnet-5", VendorTool::CodeExecution));
+        assert!(!has("anthropic/claude-opus-5", VendorTool::CodeExecution), "the whole entry is replaced");
+        assert!(!has("gemini/gemini-2.5-flash", VendorTool::WebSearch), "it cannot have our tools besides");
+        assert!(has("gemini/gemini-3-flash-preview", VendorTool::WebFetch));
+    }
+
+    #[test]
     fn a_line_that_is_wrong_is_refused() {
-        for wrong in ["a = { windows = 1 }", "a = { settings = { temperature = 3 } }", "a = { efforts = [\"much\"] }"] {
+        for wrong in [
+            "a = { vendor_tools = { web = 1 } }",
+            "a = { vendor_tools = { web_search = -1 } }",
+            "a = { windows = 1 }",
+            "a = { settings = { temperature = 3 } }",
+            "a = { efforts = [\"much\"] }",
+        ] {
             assert!(toml::from_str::<BTreeMap<String, ModelLine>>(wrong).is_err(), "{wrong}");
         }
     }

@@ -9,17 +9,19 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use polis_domain::Usage;
 use polis_ports::{
-    Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest, ModelSettings, collect,
+    Capabilities, ChatMessage, Delta, DeltaStream, Model, ModelDescription, ModelError, ModelRequest, ModelSettings,
+    VendorTool, collect,
 };
 use tokio::time::Instant;
 
+use crate::cloud;
 use crate::endpoint::Endpoint;
 use crate::guarded_model::guarded;
 use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
-use crate::remote_model::Dialect;
 use crate::request_parts::thinking_budget;
+use crate::vendor_tools::MAX_USES;
 use crate::vendors::{self, OpenError};
 use crate::{EmulatedTools, ModelLine, Price, Prices, RemoteModel};
 
@@ -95,6 +97,21 @@ impl Models {
         self.vendors.insert(name.into(), model);
     }
 
+    /// An endpoint that can be asked.
+    pub(crate) fn remote(&self, vendor: &str) -> Option<Arc<RemoteModel>> {
+        self.remotes.get(vendor).cloned()
+    }
+
+    /// How often a failed call of an endpoint is repeated, where a configuration says so.
+    pub(crate) fn retries_of(&self, vendor: &str) -> Option<u32> {
+        self.retries.get(vendor).copied()
+    }
+
+    /// The price of a model, for calls that are no chat.
+    pub(crate) fn price_of(&self, model: &str) -> Option<Price> {
+        self.price(model)
+    }
+
     /// Why an endpoint cannot be asked.
     pub(crate) fn error_of(&self, name: &str) -> Option<&OpenError> {
         self.vendors.get(name).and_then(|opened| opened.as_ref().err())
@@ -131,6 +148,11 @@ impl Models {
     /// The price of a model: the user's, else the one of the table.
     fn price(&self, model: &str) -> Option<Price> {
         self.table.price(model).or_else(|| self.prices.of(&self.known_name(model)).copied())
+    }
+
+    /// What one use of a tool that the vendor runs costs, in billionths of a dollar.
+    fn vendor_tool_nanos(&self, model: &str, tool: VendorTool) -> u64 {
+        (self.table.vendor_tool_price(&self.known_name(model), tool) * 1e6).round() as u64
     }
 
     /// The same models at other prices.
@@ -252,13 +274,17 @@ impl Models {
         if *known == *model { own } else { own.over(&self.table.capabilities(&known)) }
     }
 
-    /// The name under which the price and the capabilities of a model are known: an endpoint of a vendor has those of the vendor, unless
-    /// the table names it itself.
+    /// The name under which the price and the capabilities of a model are known: an endpoint of a vendor has those of the vendor, and
+    /// a model in a cloud those of its maker, unless the table names it itself.
     fn known_name<'a>(&self, full: &'a str) -> Cow<'a, str> {
-        let like = full.split_once('/').and_then(|(vendor, name)| Some((self.like.get(vendor)?, name)));
-        match like {
-            Some((vendor, name)) if self.prices.of(full).is_none() => format!("{vendor}/{name}").into(),
-            Some(_) | None => full.into(),
+        let Some((endpoint, name)) = full.split_once('/').filter(|_| self.prices.of(full).is_none()) else {
+            return full.into();
+        };
+        let vendor = self.like.get(endpoint).copied().unwrap_or(endpoint);
+        match cloud::makers_name(vendor, name) {
+            Some((maker, name)) => format!("{maker}/{name}").into(),
+            None if vendor != endpoint => format!("{vendor}/{name}").into(),
+            None => full.into(),
         }
     }
 
@@ -274,15 +300,15 @@ impl Models {
             request.settings.thinking_budget = None;
         }
         if let Some(most) = capabilities.max_output.and_then(|most| u32::try_from(most).ok()) {
-            limit(&mut request.settings, most, self.is_anthropic(&request.model));
+            limit(&mut request.settings, most, self.thinks_within_answer(&request.model));
         }
         capabilities
     }
 
-    /// Whether a model is asked in Anthropic's dialect, where what it thinks counts as a part of its answer.
-    fn is_anthropic(&self, model: &str) -> bool {
-        let remote = self.resolve(model).ok().and_then(|(vendor, _)| self.remotes.get(&vendor));
-        remote.is_some_and(|remote| remote.dialect() == Dialect::Anthropic)
+    /// Whether what a model thinks counts as a part of its answer.
+    fn thinks_within_answer(&self, model: &str) -> bool {
+        let Ok((vendor, model)) = self.resolve(model) else { return false };
+        self.remotes.get(&vendor).is_some_and(|remote| remote.thinks_within_answer(&model))
     }
 
     /// The vendor that a request means, and the whole name of its model.
@@ -321,18 +347,32 @@ impl Model for Models {
             None => return Err(rejected(&self.names.unknown(&request.model))),
         };
         let price = self.price(&full);
-        Ok(Box::pin(deltas.map(move |delta| match delta {
-            Ok(Delta::Usage(usage)) => {
-                Ok(Delta::Usage(Usage { cost_nanos: price.map_or(0, |price| price.nanos(&usage)), ..usage }))
+        let tool_price = VendorTool::ALL.map(|tool| self.vendor_tool_nanos(&full, tool));
+        let mut of_tools = 0_u64;
+        Ok(Box::pin(deltas.map(move |delta| {
+            if let Ok(Delta::VendorCall(call)) = &delta {
+                let place = VendorTool::ALL.iter().position(|tool| *tool == call.tool).unwrap_or_default();
+                of_tools = of_tools.saturating_add(tool_price[place].saturating_mul(call.uses.into()));
             }
-            delta => delta,
+            match delta {
+                Ok(Delta::Usage(usage)) => {
+                    let of_tokens = price.map_or(0, |price| price.nanos(&usage));
+                    Ok(Delta::Usage(Usage { cost_nanos: of_tokens.saturating_add(of_tools), ..usage }))
+                }
+                delta => delta,
+            }
         })))
     }
 
     fn estimate(&self, request: &ModelRequest) -> Usage {
         let usage = request.estimate();
         match self.resolve(&request.model) {
-            Ok((_, model)) => Usage { cost_nanos: self.price(&model).map_or(0, |price| price.nanos(&usage)), ..usage },
+            Ok((_, model)) => {
+                let of_tokens = self.price(&model).map_or(0, |price| price.nanos(&usage));
+                let of_tools = request.vendor_tools.iter().map(|tool| self.vendor_tool_nanos(&model, *tool));
+                let of_tools = of_tools.sum::<u64>().saturating_mul(MAX_USES.into());
+                Usage { cost_nanos: of_tokens.saturating_add(of_tools), ..usage }
+            }
             Err(_) => usage,
         }
     }
@@ -350,10 +390,13 @@ impl Model for Models {
         let opened = self.vendors.get(&vendor).and_then(|opened| opened.as_ref().ok());
         // What the interface has no form for, or the vendor has refused, counts over the table.
         let of_vendor = opened.map(|opened| opened.description(&model).capabilities).unwrap_or_default();
+        let mut capabilities = of_vendor.over(&self.known_capabilities(&model));
+        let has = |tool: &&VendorTool| self.remotes.get(&vendor).is_some_and(|remote| remote.has_vendor_tool(**tool));
+        capabilities.vendor_tools = capabilities.vendor_tools.map(|tools| tools.iter().filter(has).copied().collect());
         ModelDescription {
             window: self.table.window(&model).or_else(|| self.table.window(&self.known_name(&model))),
             retries: self.retries.get(&vendor).copied(),
-            capabilities: of_vendor.over(&self.known_capabilities(&model)),
+            capabilities,
         }
     }
 }

@@ -7,6 +7,8 @@ mod request;
 pub(crate) use reply::ChatReader;
 pub(crate) use request::body;
 
+use polis_ports::VendorTool;
+
 use crate::CallIds;
 
 /// Where vendors differ in what they accept.
@@ -34,6 +36,8 @@ pub struct Quirks {
     pub call_ids: CallIds,
     /// Whether it is to send reasoning apart from the content, with `reasoning_split`.
     pub reasoning_split: bool,
+    /// What it calls the tools that it runs itself.
+    pub vendor_tools: VendorToolNames,
 }
 
 /// What a vendor calls the limit of output tokens.
@@ -98,6 +102,37 @@ pub enum FormatField {
     Absent,
 }
 
+/// What a vendor calls the tools that it runs itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VendorToolNames {
+    /// It has none.
+    Absent,
+    /// `openrouter:web_search` and `openrouter:web_fetch`
+    OpenRouter,
+    /// `browser_search` and `code_interpreter`
+    Groq,
+    /// It searches the web unasked.
+    AlwaysSearches,
+}
+
+impl VendorToolNames {
+    /// Whether there is this tool.
+    pub(crate) fn has(self, tool: VendorTool) -> bool {
+        self.name(tool).is_some() || (self == Self::AlwaysSearches && tool == VendorTool::WebSearch)
+    }
+
+    /// The name that is sent.
+    fn name(self, tool: VendorTool) -> Option<&'static str> {
+        match (self, tool) {
+            (Self::OpenRouter, VendorTool::WebSearch) => Some("openrouter:web_search"),
+            (Self::OpenRouter, VendorTool::WebFetch) => Some("openrouter:web_fetch"),
+            (Self::Groq, VendorTool::WebSearch) => Some("browser_search"),
+            (Self::Groq, VendorTool::CodeExecution) => Some("code_interpreter"),
+            _ => None,
+        }
+    }
+}
+
 impl Quirks {
     /// No difference.
     pub const PLAIN: Self = Self {
@@ -112,6 +147,7 @@ impl Quirks {
         cache_key: false,
         call_ids: CallIds::Any,
         reasoning_split: false,
+        vendor_tools: VendorToolNames::Absent,
     };
 }
 

@@ -80,8 +80,8 @@ impl Prices {
     }
 }
 
-/// More than any model costs.
-const MAX_PRICE: f64 = 1e6;
+/// More than any model or tool costs.
+pub(crate) const MAX_PRICE: f64 = 1e6;
 
 impl Price {
     /// The price of `usage` in billionths of a dollar.

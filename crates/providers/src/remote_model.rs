@@ -1,36 +1,34 @@
 //! A model behind an address: which dialect it speaks, where its requests go, and how long it may keep silent.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use polis_domain::EffectClass;
-use polis_http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
-use polis_http::{Bytes, HeaderMap, HeaderName, HeaderValue, HttpClient, HttpError, Method, Request, Timeouts, Uri};
+use polis_http::{Bytes, HeaderMap, HttpClient, HttpError, Method, Timeouts, Uri};
 use polis_ports::{
     Capabilities, ChatMessage, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest, ModelSettings,
-    ToolChoice, ToolSpec,
+    ToolChoice, ToolSpec, VendorTool,
 };
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::api_key::hide_headers;
 use crate::key_source::KeySource;
+use crate::login::Login;
 use crate::media_support::MediaRefusals;
 use crate::model_list::{self, DETAILS_TIMEOUT, VendorModel};
 use crate::openai_chat::{FormatField, Quirks};
 use crate::refused_settings::RefusedSettings;
 use crate::wire::{self, Reader, SilenceLimits};
-use crate::{ApiKey, CallIds, anthropic, gemini, ollama, openai_chat, openai_responses};
+use crate::{ApiKey, CallIds, anthropic, bedrock, gemini, ollama, openai_chat, openai_responses, vertex};
 
 /// How long a list of models may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The version of Anthropic's interface that we speak.
-const ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// A model over HTTP.
 #[derive(Debug)]
@@ -50,6 +48,8 @@ pub struct RemoteModel {
     refused: RefusedSettings,
     /// The media that it refused.
     media_refusals: MediaRefusals,
+    /// The models that refused to stream a reply.
+    unstreamed: std::sync::Mutex<BTreeSet<String>>,
 }
 
 /// Where the model is and how to talk to it.
@@ -81,6 +81,10 @@ pub struct RemoteOptions {
     pub start_hint: Option<&'static str>,
     /// The header that carries the key.
     pub key_header: KeyHeader,
+    /// The region of Amazon's for which requests are signed.
+    pub region: Option<String>,
+    /// The stores at the vendor whose files its file search reads.
+    pub file_stores: Vec<String>,
 }
 
 /// The header that carries the key.
@@ -105,6 +109,10 @@ pub enum Dialect {
     Gemini,
     /// Ollama's own.
     Ollama,
+    /// Amazon Bedrock's Converse.
+    Bedrock,
+    /// Google's Vertex AI: Gemini's, Anthropic's or OpenAI's chat, by the name of the model.
+    Vertex,
 }
 
 /// An address that no request can be sent to.
@@ -129,6 +137,8 @@ impl RemoteOptions {
             whole_timeout: None,
             start_hint: None,
             key_header: KeyHeader::OfDialect,
+            region: None,
+            file_stores: Vec::new(),
         }
     }
 }
@@ -142,7 +152,7 @@ impl RemoteModel {
         }
         let own = base.join(&options.model, options.dialect.path(&options.model));
         let own = own.map(|address| (address, format!("{}/{}", options.vendor, options.model).into()));
-        let login = options.key_source.is_none().then(|| Arc::new(Login::new(&options, options.key.clone())));
+        let login = options.key_source.is_none().then(|| Arc::new(Login::with_key(&options)));
         let whole = Timeouts { whole: options.whole_timeout, ..Timeouts::default() };
         let http = if options.whole_timeout.is_some() { http.with_timeouts(whole) } else { http };
         Ok(Self {
@@ -155,6 +165,7 @@ impl RemoteModel {
             takes_no_choice: AtomicBool::default(),
             refused: RefusedSettings::default(),
             media_refusals: MediaRefusals::default(),
+            unstreamed: std::sync::Mutex::default(),
         })
     }
 
@@ -176,6 +187,20 @@ impl RemoteModel {
         &self.options.vendor
     }
 
+    /// Whether its interface has this tool, which the vendor runs itself.
+    pub(crate) fn has_vendor_tool(&self, tool: VendorTool) -> bool {
+        match (self.options.dialect, tool) {
+            (Dialect::OpenAiResponses | Dialect::Gemini, VendorTool::FileSearch) => !self.options.file_stores.is_empty(),
+            (Dialect::OpenAiChat, tool) => self.options.quirks.vendor_tools.has(tool),
+            (Dialect::OpenAiResponses, VendorTool::WebSearch | VendorTool::CodeExecution) => true,
+            (
+                Dialect::Anthropic | Dialect::Gemini,
+                VendorTool::WebSearch | VendorTool::WebFetch | VendorTool::CodeExecution,
+            ) => true,
+            (Dialect::OpenAiResponses | Dialect::Anthropic | Dialect::Ollama | Dialect::Bedrock | Dialect::Vertex, _) => false,
+        }
+    }
+
     /// The settings that change nothing in what this vendor is sent for a model.
     pub(crate) fn ignored_settings(&self, model: &str, settings: &ModelSettings) -> Vec<&'static str> {
         let name = self.model_name(model);
@@ -190,7 +215,7 @@ impl RemoteModel {
         let probe = ModelRequest { system: "hello".into(), messages, tools, ..ModelRequest::default() };
         let body = |settings: &ModelSettings| {
             let request = ModelRequest { settings: settings.clone(), ..probe.clone() };
-            self.options.dialect.body(&request, name, self.options.quirks)
+            self.options.dialect.body(&request, name, self.options.quirks, &[])
         };
         let whole = body(settings);
         let is_ignored = |name: &&'static str| {
@@ -208,13 +233,23 @@ impl RemoteModel {
 
     /// What it answers beside its OpenAI interface.
     pub(crate) async fn ask_root(&self, path: &str) -> Result<Value, ModelError> {
-        let root = Base { start: self.base.start.trim_end_matches("/v1").to_owned(), ..self.base.clone() };
-        self.ask_at(&root, Method::GET, path, Bytes::new()).await
+        self.ask_from(self.start().trim_end_matches("/v1").to_owned(), path).await
+    }
+
+    /// What it answers below another address.
+    pub(crate) async fn ask_from(&self, start: String, path: &str) -> Result<Value, ModelError> {
+        let base = Base { start, ..self.base.clone() };
+        self.ask_at(&base, Method::GET, path, Bytes::new()).await
+    }
+
+    /// The address before the dialect's own path.
+    pub(crate) fn start(&self) -> &str {
+        &self.base.start
     }
 
     async fn ask_at(&self, base: &Base, method: Method, path: &str, body: Bytes) -> Result<Value, ModelError> {
         let login = self.login().await?;
-        let request = request(method, base.join("", path.into()).ok_or_else(bad_name)?, &login, body);
+        let request = login.request(method, base.join("", path.into()).ok_or_else(bad_name)?, body);
         let json = wire::answer(&self.http, request, login.key.as_ref(), LIST_TIMEOUT).await;
         json.map_err(|error| self.explained(error))
     }
@@ -234,12 +269,17 @@ impl RemoteModel {
         self.base.join(model, path).ok_or_else(bad_name)
     }
 
-    /// The key in use; a source is asked when there is none yet.
+    /// The key in use; a source is asked when there is none yet, and before it expires.
     async fn login(&self) -> Result<Arc<Login>, ModelError> {
         let mut login = self.login.lock().await;
-        if let (None, Some(source)) = (&*login, &self.options.key_source) {
-            let key = source.read().await.map_err(|reason| ModelError::Rejected { reason })?;
-            *login = Some(Arc::new(Login::new(&self.options, Some(key))));
+        let is_fresh = login.as_ref().is_some_and(|login| login.is_fresh());
+        if let (false, Some(source)) = (is_fresh, &self.options.key_source) {
+            match (source.read(&self.http).await, &*login) {
+                (Ok(secret), _) => *login = Some(Arc::new(Login::new(&self.options, Some(secret)))),
+                // The old one is still good for a moment.
+                (Err(_), Some(old)) if old.is_valid() => {}
+                (Err(error), _) => return Err(error.into()),
+            }
         }
         Ok(login.clone().unwrap_or_default())
     }
@@ -248,15 +288,41 @@ impl RemoteModel {
     async fn has_new_key(&self, refused: &Login) -> bool {
         let Some(source) = &self.options.key_source else { return false };
         let mut login = self.login.lock().await;
-        if login.as_ref().is_some_and(|login| login.key != refused.key) {
+        if login.as_ref().is_some_and(|login| !login.has_same_secret(refused)) {
             return true;
         }
-        match source.read().await {
-            Ok(key) if Some(&key) != refused.key.as_ref() => {
-                *login = Some(Arc::new(Login::new(&self.options, Some(key))));
-                true
-            }
-            Ok(_) | Err(_) => false,
+        if refused.is_refused_replacement() {
+            // A program may print another key each time. The next request begins anew.
+            *login = None;
+            return false;
+        }
+        let Ok(secret) = source.read(&self.http).await else { return false };
+        let new = Login::new(&self.options, Some(secret)).in_place_of_refused();
+        let is_new = !new.has_same_secret(refused);
+        if is_new {
+            *login = Some(Arc::new(new));
+        }
+        is_new
+    }
+
+    /// Whether replies of a model come in chunks.
+    fn streams(&self, model: &str) -> bool {
+        !self.unstreamed.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+    }
+
+    /// Notes that a model does not stream, if a refusal says so; false if that was known.
+    fn note_unstreamed(&self, model: &str, reason: &str) -> bool {
+        let is_such = self.options.dialect == Dialect::Bedrock && bedrock::wants_no_stream(reason);
+        is_such && self.unstreamed.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned())
+    }
+
+    /// Whether what a model thinks counts as a part of its answer.
+    pub(crate) fn thinks_within_answer(&self, model: &str) -> bool {
+        match self.options.dialect {
+            Dialect::Anthropic => true,
+            Dialect::Bedrock => bedrock::is_claude(self.model_name(model)),
+            Dialect::Vertex => vertex::is_claude(self.model_name(model)),
+            Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Ollama => false,
         }
     }
 
@@ -271,53 +337,6 @@ impl RemoteModel {
         };
         hide_headers(&self.options.headers, error)
     }
-}
-
-/// The key and the headers of every request.
-#[derive(Debug, Default)]
-struct Login {
-    key: Option<ApiKey>,
-    headers: HeaderMap,
-}
-
-impl Login {
-    fn new(options: &RemoteOptions, key: Option<ApiKey>) -> Self {
-        let mut headers = headers(options.dialect, options.key_header, key.as_ref());
-        // A gateway may want its own in the place of the usual one.
-        for (name, value) in &options.headers {
-            headers.insert(name, value.clone());
-        }
-        Self { key, headers }
-    }
-}
-
-fn request(method: Method, address: Uri, login: &Login, body: Bytes) -> Request<Bytes> {
-    let mut request = Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = address;
-    *request.headers_mut() = login.headers.clone();
-    request
-}
-
-fn headers(dialect: Dialect, key_header: KeyHeader, key: Option<&ApiKey>) -> HeaderMap {
-    let mut headers = HeaderMap::from_iter([
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (ACCEPT, HeaderValue::from_static(dialect.media())),
-        (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
-    ]);
-    if dialect == Dialect::Anthropic {
-        headers.insert(HeaderName::from_static("anthropic-version"), ANTHROPIC_VERSION);
-    }
-    if let Some(key) = key {
-        let (name, value) = match (key_header, dialect) {
-            (KeyHeader::Azure, _) if !key.is_json_web_token() => (HeaderName::from_static("api-key"), key.plain()),
-            (KeyHeader::OfDialect, Dialect::Anthropic) => (HeaderName::from_static("x-api-key"), key.plain()),
-            (KeyHeader::OfDialect, Dialect::Gemini) => (HeaderName::from_static("x-goog-api-key"), key.plain()),
-            (KeyHeader::Azure | KeyHeader::OfDialect, _) => (AUTHORIZATION, key.bearer()),
-        };
-        headers.insert(name, value);
-    }
-    headers
 }
 
 #[async_trait]
@@ -338,7 +357,16 @@ impl Model for RemoteModel {
         let login = self.login().await?;
         match self.send(&request, quirks, &login).await {
             // A token of a source expires; the next attempt uses the new one.
-            Err(ModelError::Rejected { reason }) if reason.starts_with("401") && self.has_new_key(&login).await => {
+            Err(ModelError::Rejected { reason }) if names_login(&reason) && self.options.key_source.is_some() => {
+                match (self.has_new_key(&login).await, &self.options.key_source) {
+                    (false, Some(source)) => {
+                        Err(ModelError::Rejected { reason: format!("{reason}; what {source} gives is refused") })
+                    }
+                    (true, _) | (false, None) => Err(ModelError::Adapted { reason }),
+                }
+            }
+            // Some models of Bedrock answer a request with tools only as a whole.
+            Err(ModelError::Rejected { reason }) if self.note_unstreamed(&model, &reason) => {
                 Err(ModelError::Adapted { reason })
             }
             // Many that speak OpenAI's dialect do not know this field: the next attempt describes the shape in words.
@@ -360,13 +388,18 @@ impl Model for RemoteModel {
             {
                 Err(ModelError::Adapted { reason })
             }
+            Ok(deltas) => {
+                login.prove();
+                Ok(deltas)
+            }
             sent => sent,
         }
     }
 
     fn description(&self, model: &str) -> ModelDescription {
         let model = self.model_name(model);
-        let is_refused = |kind: &MediaKind| self.media_refusals.has(model, *kind) || !self.options.dialect.has_form_for(*kind);
+        let is_refused =
+            |kind: &MediaKind| self.media_refusals.has(model, *kind) || !self.options.dialect.has_form_for(model, *kind);
         let capabilities = MediaKind::ALL.into_iter().filter(is_refused).fold(Capabilities::default(), Capabilities::without);
         ModelDescription { capabilities, ..ModelDescription::default() }
     }
@@ -378,24 +411,32 @@ fn names_format(reason: &str) -> bool {
     !is_wrong && ["response_format", "json_schema", "json_object"].iter().any(|word| reason.contains(word))
 }
 
+/// Whether a refusal is about the key. Amazon refuses expired keys with another status than others.
+fn names_login(reason: &str) -> bool {
+    reason.starts_with("401") || reason.starts_with("403") && reason.contains("expired")
+}
+
 /// Whether a refusal is about the fields for the choice of tools.
 fn names_choice(reason: &str) -> bool {
     let reason = reason.to_lowercase();
-    ["tool_choice", "tool choice", "parallel_tool_calls", "functioncallingconfig"].iter().any(|word| reason.contains(word))
+    ["tool_choice", "tool choice", "toolchoice", "parallel_tool_calls", "functioncallingconfig"]
+        .iter()
+        .any(|word| reason.contains(word))
 }
 
 impl RemoteModel {
     async fn send(&self, asked: &ModelRequest, quirks: Quirks, login: &Login) -> Result<DeltaStream, ModelError> {
         let RemoteOptions { dialect, vendor, first_timeout, idle_timeout, .. } = &self.options;
         let name = self.model_name(&asked.model);
-        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks));
+        let body = Bytes::from(dialect.body(&dialect.call_ids(quirks).fit(asked), name, quirks, &self.options.file_stores));
         let (address, model) = match &self.own {
-            Some(own) if name == self.options.model => own.clone(),
-            _ => (self.address(name, dialect.path(name))?, format!("{vendor}/{name}").into()),
+            Some(own) if name == self.options.model && self.streams(name) => own.clone(),
+            _ if self.streams(name) => (self.address(name, dialect.path(name))?, format!("{vendor}/{name}").into()),
+            _ => (self.address(name, bedrock::path(name, false).into())?, format!("{vendor}/{name}").into()),
         };
-        let wire = request(Method::POST, address, login, body);
+        let wire = login.request(Method::POST, address, body);
         let limits = SilenceLimits { first: *first_timeout, idle: *idle_timeout };
-        let sent = wire::stream(&self.http, wire, login.key.as_ref(), limits, model, dialect.reader()).await;
+        let sent = wire::stream(&self.http, wire, login.key.as_ref(), limits, model, dialect.reader(name)).await;
         let deltas = sent.map_err(|error| self.explained(error))?;
         let headers = self.options.headers.clone();
         Ok(match headers.is_empty() {
@@ -413,14 +454,17 @@ impl Dialect {
             Self::Anthropic => "/messages".into(),
             Self::Gemini => format!("/models/{model}:streamGenerateContent?alt=sse").into(),
             Self::Ollama => "/api/chat".into(),
+            Self::Bedrock => bedrock::path(model, true).into(),
+            Self::Vertex => vertex::path(model).into(),
         }
     }
 
     /// Whether a request can hold media of this kind.
-    fn has_form_for(self, kind: MediaKind) -> bool {
+    fn has_form_for(self, model: &str, kind: MediaKind) -> bool {
         match (self, kind) {
             (Self::Ollama, MediaKind::Document | MediaKind::Audio) => false,
-            (Self::Anthropic | Self::OpenAiResponses, MediaKind::Audio) => false,
+            (Self::Anthropic | Self::OpenAiResponses | Self::Bedrock, MediaKind::Audio) => false,
+            (Self::Vertex, MediaKind::Audio) => !vertex::is_claude(model),
             (_, MediaKind::Image | MediaKind::Document | MediaKind::Audio) => true,
         }
     }
@@ -430,35 +474,40 @@ impl Dialect {
         match self {
             Self::OpenAiChat => quirks.call_ids,
             Self::OpenAiResponses => CallIds::UpTo(64),
-            Self::Anthropic => CallIds::Words,
+            Self::Anthropic | Self::Bedrock | Self::Vertex => CallIds::Words,
             Self::Gemini | Self::Ollama => CallIds::Any,
         }
     }
 
-    fn media(self) -> &'static str {
+    pub(crate) fn media(self) -> &'static str {
         match self {
-            Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic | Self::Gemini => "text/event-stream",
+            Self::OpenAiChat | Self::OpenAiResponses | Self::Anthropic | Self::Gemini | Self::Vertex => "text/event-stream",
+            Self::Bedrock => "application/vnd.amazon.eventstream, application/json",
             Self::Ollama => "application/x-ndjson",
         }
     }
 
-    fn body(self, request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u8> {
+    fn body(self, request: &ModelRequest, model: &str, quirks: Quirks, stores: &[String]) -> Vec<u8> {
         match self {
             Self::OpenAiChat => openai_chat::body(request, model, quirks),
-            Self::OpenAiResponses => openai_responses::body(request, model),
+            Self::OpenAiResponses => openai_responses::body(request, model, stores),
             Self::Anthropic => anthropic::body(request, model),
-            Self::Gemini => gemini::body(request, model),
+            Self::Gemini => gemini::body(request, model, stores),
             Self::Ollama => ollama::body(request, model),
+            Self::Bedrock => bedrock::body(request, model),
+            Self::Vertex => vertex::body(request, model),
         }
     }
 
-    pub(crate) fn reader(self) -> Box<dyn Reader> {
+    pub(crate) fn reader(self, model: &str) -> Box<dyn Reader> {
         match self {
             Self::OpenAiChat => Box::<openai_chat::ChatReader>::default(),
             Self::OpenAiResponses => Box::<openai_responses::ResponseReader>::default(),
             Self::Anthropic => Box::<anthropic::MessageReader>::default(),
             Self::Gemini => Box::<gemini::ContentReader>::default(),
             Self::Ollama => Box::<ollama::OllamaReader>::default(),
+            Self::Bedrock => Box::<bedrock::ConverseReader>::default(),
+            Self::Vertex => vertex::reader(model),
         }
     }
 }
@@ -537,6 +586,8 @@ mod tests {
             (Dialect::Ollama, "http://h:11434/v1/", "http://h:11434/api/chat"),
             (Dialect::Ollama, "http://h:11434/api/chat", "http://h:11434/api/chat"),
             (Dialect::Ollama, "http://h:11434", "http://h:11434/api/chat"),
+            (Dialect::Bedrock, "https://h", "https://h/model/m/converse-stream"),
+            (Dialect::Vertex, "https://h/v1/p", "https://h/v1/p/publishers/google/models/m:streamGenerateContent?alt=sse"),
         ];
         for (dialect, base, whole) in cases {
             assert_eq!(Base::new(dialect, base).join("m", dialect.path("m")).unwrap().to_string(), whole);

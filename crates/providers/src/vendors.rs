@@ -6,10 +6,11 @@ use std::sync::Arc;
 use polis_http::{Environment, HttpClient, HttpOptions, Uri};
 use polis_ports::Model;
 
+use crate::cloud::Cloud;
 use crate::endpoint::Endpoint;
 use crate::local_servers::{self, SERVERS, SWITCH, TELLING_SERVERS};
 use crate::names::EndpointNames;
-use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
+use crate::openai_chat::{EffortField, FormatField, Quirks, SeedField, TokenLimit, VendorToolNames};
 use crate::remote_model::{BadAddress, Dialect, KeyHeader, RemoteModel};
 use crate::{BadKey, CallIds, Models};
 
@@ -41,7 +42,8 @@ pub struct Vendor {
     pub keyless: bool,
     /// Its usual address.
     pub base_url: Option<&'static str>,
-    /// Where else it is known to be, by host; one that begins with a dot stands for all below it.
+    /// Where else it is known to be, by host; one that begins with a dot stands for all below it, and `*` for anything without a
+    /// dot.
     pub more_hosts: &'static [&'static str],
     /// The model that is used when only the vendor is known.
     pub default_model: Option<&'static str>,
@@ -53,6 +55,8 @@ pub struct Vendor {
     pub start_hint: Option<&'static str>,
     /// The header that carries its key.
     pub key_header: KeyHeader,
+    /// The cloud whose accounts it belongs to.
+    pub cloud: Option<Cloud>,
 }
 
 const fn hosted(
@@ -76,6 +80,7 @@ const fn hosted(
         account: None,
         start_hint: None,
         key_header: KeyHeader::OfDialect,
+        cloud: None,
     }
 }
 
@@ -103,7 +108,8 @@ const OPENAI: Quirks = Quirks {
 
 const OPEN: Quirks = Quirks { effort: EffortField::GptOss, ..Quirks::PLAIN };
 
-const GROQ: Quirks = Quirks { effort: EffortField::Groq, service_tier: true, ..Quirks::PLAIN };
+const GROQ: Quirks =
+    Quirks { effort: EffortField::Groq, service_tier: true, vendor_tools: VendorToolNames::Groq, ..Quirks::PLAIN };
 
 const XAI: Quirks = Quirks { effort: EffortField::Xai, ..Quirks::PLAIN };
 
@@ -121,6 +127,13 @@ const AZURE: Vendor = Vendor {
     key_header: KeyHeader::Azure,
     ..hosted("azure", &[], "AZURE_OPENAI_API_KEY", "", "")
 };
+
+/// A vendor that is part of a cloud: the account tells where it is, and a variable may hold a token that is ready to be sent. Many
+/// have such an account for other purposes, so that it is never chosen by itself.
+const fn in_cloud(name: &'static str, cloud: Cloud, dialect: Dialect, key_variable: &'static str) -> Vendor {
+    let usual = hosted(name, &[], key_variable, "", "");
+    Vendor { dialect, base_url: None, default_model: None, cloud: Some(cloud), ..usual }
+}
 
 /// The variable of Azure's own programs, which holds an address without a path.
 const AZURE_ENDPOINT: &str = "AZURE_OPENAI_ENDPOINT";
@@ -175,7 +188,7 @@ pub const VENDORS: &[Vendor] = &[
         ..hosted("mistral", &[], "MISTRAL_API_KEY", "https://api.mistral.ai/v1", "mistral-small-latest")
     },
     Vendor {
-        quirks: Quirks { effort: EffortField::Reasoning, service_tier: true, wants_details: true, ..Quirks::PLAIN },
+        quirks: Quirks { vendor_tools: VendorToolNames::OpenRouter, effort: EffortField::Reasoning, service_tier: true, wants_details: true, ..Quirks::PLAIN },
         ..hosted("openrouter", &[], "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openrouter/auto")
     },
     Vendor { quirks: GROQ, ..hosted("groq", &[], "GROQ_API_KEY", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b") },
@@ -198,11 +211,24 @@ pub const VENDORS: &[Vendor] = &[
     Vendor { quirks: OPEN, ..hosted("nvidia", &["nim"], "NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1", "openai/gpt-oss-120b") },
     Vendor { quirks: OPEN, ..hosted("cerebras", &[], "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1", "gpt-oss-120b") },
     Vendor {
-        quirks: Quirks { stream_options: false, ..Quirks::PLAIN },
+        quirks: Quirks { stream_options: false, vendor_tools: VendorToolNames::AlwaysSearches, ..Quirks::PLAIN },
         ..hosted("perplexity", &[], "PERPLEXITY_API_KEY", "https://api.perplexity.ai", "sonar")
     },
     AZURE,
     Vendor { dialect: Dialect::OpenAiResponses, name: "azure-responses", account: Some("azure"), quirks: Quirks::PLAIN, ..AZURE },
+    Vendor {
+        more_variables: &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"],
+        more_hosts: &[
+            "bedrock-runtime.*.amazonaws.com",
+            "bedrock-runtime-fips.*.amazonaws.com",
+            "bedrock-runtime.*.amazonaws.com.cn",
+        ],
+        ..in_cloud("bedrock", Cloud::Aws, Dialect::Bedrock, "AWS_BEARER_TOKEN_BEDROCK")
+    },
+    Vendor {
+        more_hosts: &["aiplatform.googleapis.com", "*-aiplatform.googleapis.com", "aiplatform.*.rep.googleapis.com"],
+        ..in_cloud("vertex", Cloud::Google, Dialect::Vertex, "GOOGLE_OAUTH_ACCESS_TOKEN")
+    },
     Vendor {
         dialect: Dialect::OpenAiResponses,
         account: Some("xai"),
@@ -253,6 +279,24 @@ pub enum OpenError {
         vendor: String,
         /// Where the key belongs.
         variable: String,
+    },
+    /// There are no credentials of the cloud.
+    #[error("{vendor} needs credentials; {advice}")]
+    NoCredentials {
+        /// The vendor.
+        vendor: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The account does not tell where the vendor is.
+    #[error("{vendor} needs a {what}; {advice}")]
+    NoPlace {
+        /// The vendor.
+        vendor: String,
+        /// A region or a project.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
     },
     /// The address is missing.
     #[error("{vendor} needs an address; set {variable}, for example to http://127.0.0.1:8080/v1")]
@@ -323,7 +367,14 @@ impl Vendor {
         let Some(asked) = host(address) else { return false };
         let own = self.base_url.and_then(host);
         own.as_deref() == Some(&*asked)
-            || self.more_hosts.iter().any(|known| if known.starts_with('.') { asked.ends_with(known) } else { asked == *known })
+            || self.more_hosts.iter().any(|known| match known.split_once('*') {
+                Some((start, end)) => {
+                    let middle = asked.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+                    middle.is_some_and(|middle| !middle.is_empty() && !middle.contains('.'))
+                }
+                None if known.starts_with('.') => asked.ends_with(known),
+                None => asked == *known,
+            })
     }
 
     /// The variable that overrides its address.
@@ -480,6 +531,8 @@ pub fn of_dialect(dialect: Dialect) -> &'static Vendor {
         Dialect::Anthropic => "anthropic",
         Dialect::Gemini => "gemini",
         Dialect::Ollama => OLLAMA,
+        Dialect::Bedrock => "bedrock",
+        Dialect::Vertex => "vertex",
     };
     find(name).expect("every dialect has a vendor in the table")
 }
@@ -530,151 +583,4 @@ pub(crate) fn filled(variable: Lookup<'_>, name: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(model: Option<&str>, set: &[(&str, &str)], want: Result<&str, &str>) {
-        let nobody = ("OLLAMA_HOST", "127.0.0.1:9");
-        let set = [set, &[nobody]].concat();
-        let lookup = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let opened = runtime.block_on(open(model, &lookup));
-        let got = opened.map(|models| models.default_name().to_string()).map_err(|error| error.to_string());
-        assert_eq!(got.as_deref().map_err(|error| &**error), want, "{model:?} {set:?}");
-    }
-
-    #[test]
-    fn a_model_that_is_set_up_opens() {
-        check(Some("openai/gpt-x"), &[("OPENAI_API_KEY", "k")], Ok("openai/gpt-x"));
-        check(Some("openrouter/a/b"), &[("OPENROUTER_API_KEY", "k")], Ok("openrouter/a/b"));
-        check(Some("qwen/qwen-max"), &[("DASHSCOPE_API_KEY", "k")], Ok("dashscope/qwen-max"));
-        check(Some("deepseek"), &[("DEEPSEEK_API_KEY", "k")], Ok("deepseek/deepseek-flash"));
-        check(Some("ollama/qwen3"), &[], Ok("ollama/qwen3"));
-        check(Some("offline"), &[("OPENAI_API_KEY", "k")], Ok("offline"));
-        check(Some("openai/m"), &[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")], Ok("openai/m"));
-        check(Some("openai-compatible/m"), &[("OPENAI_COMPATIBLE_BASE_URL", "http://h/v1")], Ok("openai-compatible/m"));
-        check(Some("google/g"), &[("GOOGLE_API_KEY", "k")], Ok("gemini/g"));
-        check(Some("glm/g"), &[("ZHIPUAI_BASE_URL", "http://h/v1")], Ok("zhipu/g"));
-        check(Some("openai-responses"), &[("OPENAI_API_KEY", "k")], Ok("openai-responses/gpt-5-mini"));
-        check(Some("openai-responses/m"), &[("OPENAI_BASE_URL", "http://h/v1")], Ok("openai-responses/m"));
-        check(Some("llama.cpp/m"), &[("LLAMA_CPP_BASE_URL", "http://h/v1")], Ok("llamacpp/m"));
-        check(Some("anthropic"), &[("ANTHROPIC_API_KEY", "k")], Ok("anthropic/claude-sonnet-4-6"));
-        check(Some("hf/org/model"), &[("HF_TOKEN", "k")], Ok("huggingface/org/model"));
-        let azure = [("AZURE_OPENAI_ENDPOINT", "https://n.openai.azure.com/"), ("AZURE_OPENAI_API_KEY", "k")];
-        check(Some("azure/d"), &azure, Ok("azure/d"));
-        check(Some("azure-responses/d"), &azure, Ok("azure-responses/d"));
-    }
-
-    #[test]
-    fn without_a_model_the_first_vendor_with_a_key_is_taken_and_else_the_offline_model() {
-        check(None, &[], Ok("offline"));
-        check(Some(" "), &[("OPENAI_API_KEY", " ")], Ok("offline"));
-        check(None, &[("GROQ_API_KEY", "k"), ("DEEPSEEK_API_KEY", "k")], Ok("deepseek/deepseek-flash"));
-        check(None, &[("OPENAI_COMPATIBLE_API_KEY", "k")], Ok("offline"));
-        // Many have this one for other purposes.
-        check(None, &[("HF_TOKEN", "k")], Ok("offline"));
-        check(None, &[("GOOGLE_API_KEY", "k"), ("OLLAMA_API_KEY", "k")], Ok("gemini/gemini-3.6-flash"));
-    }
-
-    #[test]
-    fn what_is_missing_is_said_with_the_variable_to_set() {
-        check(Some("openai/m"), &[], Err("openai needs a key; set OPENAI_API_KEY"));
-        check(Some("ollama"), &[], Err("which model of ollama? write ollama/NAME"));
-        check(
-            Some("openai-compatible/m"),
-            &[],
-            Err("openai-compatible needs an address; set OPENAI_COMPATIBLE_BASE_URL, for example to http://127.0.0.1:8080/v1"),
-        );
-        check(
-            Some("openai/m"),
-            &[("OPENAI_API_KEY", "a b")],
-            Err(
-                "OPENAI_API_KEY: the key is empty or contains characters that cannot be sent; copy it again, without spaces or line breaks inside",
-            ),
-        );
-        check(
-            Some("openai/m"),
-            &[("OPENAI_BASE_URL", "here")],
-            Err("OPENAI_BASE_URL: this is not the address of a model; write it like https://api.openai.com/v1"),
-        );
-        check(
-            Some("gpt-4o"),
-            &[],
-            Err(
-                "`gpt-4o` names no known vendor; write vendor/name with one of openai, openai-responses, anthropic, gemini, deepseek, dashscope, moonshot, zhipu, mistral, openrouter, groq, xai, together, fireworks, siliconflow, minimax, nvidia, cerebras, perplexity, azure, azure-responses, xai-responses, github, huggingface, ollama, lmstudio, vllm, llamacpp, openai-compatible, offline",
-            ),
-        );
-    }
-
-    #[test]
-    fn every_usual_address_can_be_used_and_every_name_is_its_own() {
-        let mut seen = std::collections::BTreeSet::new();
-        for vendor in VENDORS {
-            assert!(std::iter::once(&vendor.name).chain(vendor.aliases).all(|name| seen.insert(*name)), "{}", vendor.name);
-            if vendor.base_url.is_some() {
-                let key = |name: &str| (name == vendor.key_variable).then(|| "k".to_owned());
-                let opened = Endpoint::new(vendor.name, vendor).open(&HttpClient::default(), &HttpOptions::default(), &key);
-                assert!(opened.is_ok(), "{}", vendor.name);
-            }
-        }
-    }
-
-    #[test]
-    fn the_address_of_an_ollama_is_read_as_ollama_reads_it() {
-        let cases = [
-            ("", "http://127.0.0.1:11434"),
-            ("0.0.0.0", "http://127.0.0.1:11434"),
-            (":8000", "http://127.0.0.1:8000"),
-            ("box", "http://box:11434"),
-            ("box:8000/", "http://box:8000"),
-            ("https://box/ollama/", "https://box/ollama"),
-        ];
-        for (host, address) in cases {
-            assert_eq!(ollama_address(host), address);
-        }
-    }
-
-    #[test]
-    fn a_key_is_never_sent_over_plain_http_to_another_machine() {
-        let key = ("OPENAI_API_KEY", "k");
-        for far in ["http://example.org/v1", "HTTP://10.0.0.1/v1", "http://127.0.0.1.example.org/v1", "http://localhost@h/v1"] {
-            let said = format!(
-                "{far} (OPENAI_BASE_URL) is plain http, which would send the key in OPENAI_API_KEY unencrypted; use https, or unset the key"
-            );
-            check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", far)], Err(&said));
-        }
-        for near in ["http://127.9.0.1:1/v1", "http://localhost:1/v1", "http://[::1]:1/v1", "https://example.org/v1"] {
-            check(Some("openai/m"), &[key, ("OPENAI_BASE_URL", near)], Ok("openai/m"));
-        }
-        check(Some("ollama/m"), &[("OLLAMA_BASE_URL", "http://box:11434")], Ok("ollama/m"));
-        let with_key = [("OLLAMA_API_KEY", "k"), ("OLLAMA_BASE_URL", "http://box:11434")];
-        let said = "http://box:11434 (OLLAMA_BASE_URL) is plain http, which would send the key in OLLAMA_API_KEY unencrypted; use https, or unset the key";
-        check(Some("ollama/m"), &with_key, Err(said));
-    }
-
-    #[test]
-    fn the_addresses_of_a_vendor_are_known() {
-        let vendor = |name: &str| VENDORS.iter().find(|vendor| vendor.name == name).unwrap();
-        for (name, address, known) in [
-            ("openai", "https://api.openai.com/v1", true),
-            ("openai", "https://API.OPENAI.COM/other", true),
-            ("openai", "https://api.openai.com.example.org/v1", false),
-            ("openai", "https://api.openai.com@example.org/v1", false),
-            ("moonshot", "https://api.moonshot.cn/v1", true),
-            ("azure", "https://mine.openai.azure.com/openai/v1", true),
-            ("azure", "https://openai.azure.com.example.org", false),
-            ("ollama", "http://127.0.0.1:11434", true),
-            ("openai", "nonsense", false),
-        ] {
-            assert_eq!(vendor(name).is_known_address(address), known, "{name} {address}");
-        }
-    }
-
-    #[test]
-    fn only_this_machine_is_asked_unasked() {
-        let near = ["http://127.0.0.1:11434", "http://localhost/v1", "http://[::1]:1"];
-        assert!(near.into_iter().all(is_loopback));
-        let far = ["http://box:11434", "http://10.0.0.1", "https://127.0.0.1.example.com", "nonsense"];
-        assert!(!far.into_iter().any(is_loopback));
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ mod errors;
 mod frames;
 pub(crate) mod fuzzing;
 mod loose;
+mod messages;
 mod status;
 mod stream;
 

@@ -66,7 +66,24 @@ async fn requests_start_conversations_or_go_on_in_them() {
     assert_eq!(shown["0"]["text"], json!("2 + 2?"), "{view:#}");
     assert_eq!(view["conversations"][0]["id"], json!(seeded));
 
+    // An object is what the application says about the request.
+    let about = json!({ "currentResourceId": "doc-7", "selection": "row 3" });
+    let told = async |path: &str, body: Value| {
+        let accepted = rig.post(path, body).await.ok();
+        rig.ending(&accepted["taskId"].as_str().unwrap().into()).await;
+        let messages = rig.get(&format!("/api/messages/{}", accepted["taskId"].as_str().unwrap())).await.ok();
+        let meta = messages["messages"][0]["payload"]["meta"].clone();
+        (meta["currentResourceId"].clone(), meta["requestContext"].clone())
+    };
+    let want = (json!("doc-7"), about.clone());
+    assert_eq!(told("/api/submit", json!({ "text": say("6"), "conversation": first, "context": about })).await, want);
+    assert_eq!(told("/api/submit", json!({ "text": say("6"), "context": about })).await, want);
+    assert_eq!(told("/api/send", json!({ "text": say("6"), "agentId": first, "context": about })).await, want);
+
     let refused = async |body: Value| rig.post("/api/submit", body).await.problem();
+    let long = json!({ "text": "x", "context": { "a": "x".repeat(9_000) } });
+    assert_eq!(refused(long).await, (400, "context_too_large".to_owned()));
+    assert_eq!(refused(json!({ "text": "x", "context": 7 })).await.0, 400);
     assert_eq!(refused(json!({ "text": "x", "conversation": "c-nothing" })).await, (404, "unknown_conversation".to_owned()));
     let both = json!({ "text": "x", "conversation": first, "roleId": "worker" });
     assert_eq!(refused(both).await, (400, "conversation_started".to_owned()));

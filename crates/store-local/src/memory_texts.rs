@@ -2,7 +2,7 @@
 //! freed parts of pages, and a journal that is cut to nothing leaves no copy of the old pages, as a WAL would.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -24,44 +24,38 @@ const TABLES: &str = "
     ) WITHOUT ROWID;
 ";
 
-/// The texts of the memories of a data directory.
+/// The texts of the memories of a data directory. The database is made with the first text.
 #[derive(Debug, Clone)]
 pub struct LocalMemoryTexts {
-    connection: Arc<Mutex<Connection>>,
+    file: PathBuf,
+    connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl LocalMemoryTexts {
-    /// Opens the texts of a data directory whose lock this process has.
-    pub fn open(data: &Path) -> Result<Self, LogError> {
-        let connection = Connection::open(data.join(FILE)).map_err(from_sqlite)?;
-        let settings = "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;";
-        connection.execute_batch(settings).map_err(from_sqlite)?;
-        let truncate = "PRAGMA journal_mode = TRUNCATE";
-        connection.query_row(truncate, [], |row| row.get::<_, String>(0)).map_err(from_sqlite)?;
-        match connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).map_err(from_sqlite)? {
-            0 => {
-                let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;");
-                connection.execute_batch(&create).map_err(from_sqlite)?;
-            }
-            VERSION => {}
-            newer => {
-                let message =
-                    format!("{FILE} was written by a newer polis (tables {newer}; this one knows {VERSION}). Use that polis");
-                return Err(LogError::TooNew(message));
-            }
-        }
-        Ok(Self { connection: Arc::new(Mutex::new(connection)) })
+    /// The texts of a data directory whose lock this process has. Nothing is opened yet.
+    pub fn new(data: &Path) -> Self {
+        Self { file: data.join(FILE), connection: Arc::default() }
     }
 
-    /// Runs a piece of work with the database, away from the society's thread.
-    async fn run<T: Send + 'static>(
+    /// Runs a piece of work with the database, away from the society's thread. Without `create`, a database that does not
+    /// exist is empty.
+    async fn run<T: Default + Send + 'static>(
         &self,
+        create: bool,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, MemoryError> {
-        let connection = self.connection.clone();
-        let done = tokio::task::spawn_blocking(move || work(&mut connection.lock().unwrap_or_else(PoisonError::into_inner)));
+        let (file, connection) = (self.file.clone(), self.connection.clone());
+        let done = tokio::task::spawn_blocking(move || {
+            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let connection = match &mut *connection {
+                Some(connection) => connection,
+                None if !create && !file.exists() => return Ok(T::default()),
+                none => none.insert(open(&file)?),
+            };
+            work(connection).map_err(from_sqlite)
+        });
         match done.await {
-            Ok(done) => done.map_err(|error| match from_sqlite(error) {
+            Ok(done) => done.map_err(|error| match error {
                 LogError::Full(_) => MemoryError::Full,
                 error => MemoryError::Failed(error.to_string()),
             }),
@@ -70,18 +64,39 @@ impl LocalMemoryTexts {
     }
 }
 
+fn open(file: &Path) -> Result<Connection, LogError> {
+    let connection = Connection::open(file).map_err(from_sqlite)?;
+    let settings = "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;";
+    connection.execute_batch(settings).map_err(from_sqlite)?;
+    let truncate = "PRAGMA journal_mode = TRUNCATE";
+    connection.query_row(truncate, [], |row| row.get::<_, String>(0)).map_err(from_sqlite)?;
+    match connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0)).map_err(from_sqlite)? {
+        0 => {
+            let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;");
+            connection.execute_batch(&create).map_err(from_sqlite)?;
+        }
+        VERSION => {}
+        newer => {
+            let message =
+                format!("{FILE} was written by a newer polis (tables {newer}; this one knows {VERSION}). Use that polis");
+            return Err(LogError::TooNew(message));
+        }
+    }
+    Ok(connection)
+}
+
 #[async_trait]
 impl MemoryTexts for LocalMemoryTexts {
     async fn put(&self, id: &MemoryTextId, text: &str) -> Result<(), MemoryError> {
         let (id, text) = (id.clone(), text.to_owned());
-        self.run(move |connection| {
+        self.run(true, move |connection| {
             connection.execute("INSERT OR IGNORE INTO texts (id, text) VALUES (?, ?)", params![id.as_str(), text]).map(drop)
         })
         .await
     }
 
     async fn read(&self, ids: Vec<MemoryTextId>) -> Result<BTreeMap<MemoryTextId, StoredText>, MemoryError> {
-        self.run(move |connection| {
+        self.run(false, move |connection| {
             let mut read = connection.prepare_cached("SELECT text, model, vector FROM texts WHERE id = ?")?;
             let mut found = BTreeMap::new();
             for id in ids {
@@ -100,7 +115,7 @@ impl MemoryTexts for LocalMemoryTexts {
     }
 
     async fn set_embeddings(&self, embeddings: Vec<(MemoryTextId, Embedding)>) -> Result<(), MemoryError> {
-        self.run(move |connection| {
+        self.run(false, move |connection| {
             let transaction = connection.transaction()?;
             for (id, Embedding { model, vector }) in embeddings {
                 let bytes: Vec<u8> = vector.iter().flat_map(|part| part.to_le_bytes()).collect();
@@ -113,7 +128,7 @@ impl MemoryTexts for LocalMemoryTexts {
     }
 
     async fn remove(&self, ids: Vec<MemoryTextId>) -> Result<(), MemoryError> {
-        self.run(move |connection| {
+        self.run(false, move |connection| {
             let transaction = connection.transaction()?;
             for id in ids {
                 transaction.execute("DELETE FROM texts WHERE id = ?", [id.as_str()])?;

@@ -206,6 +206,7 @@ pub(crate) fn model_names(model: &str) -> (String, String) {
         "xai" => "x_ai",
         "azure" => "azure.ai.openai",
         "bedrock" => "aws.bedrock",
+        "vertex" => "gcp.vertex_ai",
         other => other,
     };
     (provider.to_owned(), name.to_owned())
@@ -253,6 +254,7 @@ fn finish(finish: &Finish) -> &str {
         Finish::Length => "length",
         Finish::ContentFilter => "content_filter",
         Finish::Refusal => "refusal",
+        Finish::Paused => "pause",
         Finish::Other(word) => word,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream;
 use polis_domain::{Finish, Usage};
-use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest};
+use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest, VendorTool};
 
 type Script = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
@@ -17,6 +17,7 @@ pub struct ScriptedModel {
     asked: Arc<AtomicUsize>,
     window: Option<u64>,
     not_taken: Vec<MediaKind>,
+    vendor_tools: Vec<VendorTool>,
 }
 
 /// The model's reply to one request.
@@ -32,7 +33,7 @@ pub struct ScriptedReply {
 impl ScriptedModel {
     /// A model that follows `script`.
     pub fn new(script: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), asked: Arc::default(), window: None, not_taken: Vec::new() }
+        Self { script: Box::new(script), asked: Arc::default(), window: None, not_taken: Vec::new(), vendor_tools: Vec::new() }
     }
 
     /// A model that says one thing, always.
@@ -49,6 +50,12 @@ impl ScriptedModel {
     /// The same model, which takes no media of this kind.
     pub fn not_taking(mut self, kind: MediaKind) -> Self {
         self.not_taken.push(kind);
+        self
+    }
+
+    /// The same model, whose vendor runs this tool too.
+    pub fn with_vendor_tool(mut self, tool: VendorTool) -> Self {
+        self.vendor_tools.push(tool);
         self
     }
 
@@ -93,6 +100,12 @@ impl ScriptedReply {
         self
     }
 
+    /// The same reply with one more chunk of any kind.
+    pub fn and(mut self, delta: Delta) -> Self {
+        self.deltas.push(delta);
+        self
+    }
+
     /// The same reply, at this cost.
     pub fn costing(self, usage: Usage) -> Self {
         Self { usage: Some(usage), ..self }
@@ -129,7 +142,8 @@ impl Model for ScriptedModel {
 
     fn description(&self, _model: &str) -> ModelDescription {
         let known = ModelDescription::of_window(self.window);
-        let capabilities = self.not_taken.iter().fold(known.capabilities, |known, kind| known.without(*kind));
+        let mut capabilities = self.not_taken.iter().fold(known.capabilities, |known, kind| known.without(*kind));
+        capabilities.vendor_tools = Some(self.vendor_tools.as_slice().into());
         ModelDescription { capabilities, ..known }
     }
 }

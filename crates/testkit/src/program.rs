@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use polis_domain::{AgentId, Children, Failure, Phase, Response, Role, Task, ToolCall};
+use polis_domain::{AgentId, CallResult, Children, Failure, Phase, Response, Role, Task, ToolCall};
 use polis_engine::{Agent, Operation, Turn};
 use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,11 @@ async fn step(turn: &mut Turn, op: Op) -> Result<String, Failure> {
                 arguments: argument.into(),
             });
             let results = turn.call_tools(calls.collect()).await;
-            results.iter().map(|result| result.for_model()).collect::<Vec<_>>().join(",")
+            let told = |result: &CallResult| match &result.note {
+                Some(note) => format!("{} ({note})", result.for_model()),
+                None => result.for_model().to_string(),
+            };
+            results.iter().map(told).collect::<Vec<_>>().join(",")
         }
         Op::Ask { agent, program, patience_ms } => {
             let answer = turn.ask(&AgentId::from(agent), &program.text(), Duration::from_millis(patience_ms)).await;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{CallResult, EffectClass, Ruling};
+use polis_domain::{CallResult, EffectClass, Flow, Ruling};
 use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
 use serde_json::json;
 
 type Act = dyn Fn(&str, &CallContext) -> CallResult + Send + Sync;
 type Rule = dyn Fn(&str, &str) -> Ruling + Send + Sync;
+type FlowOf = dyn Fn(&str, &str) -> Flow + Send + Sync;
 type Delay = dyn Fn(&str) -> Duration + Send + Sync;
 
 /// A toolbox of functions.
@@ -20,6 +21,7 @@ pub struct ScriptedTools {
     acts: BTreeMap<String, Box<Act>>,
     delay: Option<Box<Delay>>,
     rule: Option<Box<Rule>>,
+    flow: Option<Box<FlowOf>>,
 }
 
 impl ScriptedTools {
@@ -54,6 +56,11 @@ impl ScriptedTools {
         Self { rule: Some(Box::new(rule)), ..self }
     }
 
+    /// The same tools with what they do with content: a function of tool and arguments.
+    pub fn flowing(self, flow: impl Fn(&str, &str) -> Flow + Send + Sync + 'static) -> Self {
+        Self { flow: Some(Box::new(flow)), ..self }
+    }
+
     /// The same tools, each taking a while.
     pub fn delayed(self, delay: impl Fn(&str) -> Duration + Send + Sync + 'static) -> Self {
         Self { delay: Some(Box::new(delay)), ..self }
@@ -68,6 +75,10 @@ impl Toolbox for ScriptedTools {
 
     fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {
         self.rule.as_ref().map_or(Ruling::Allow, |rule| rule(tool, arguments))
+    }
+
+    fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
+        self.flow.as_ref().map_or_else(Flow::default, |flow| flow(tool, arguments))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -31,6 +31,7 @@ mod search_files;
 mod spill;
 mod text;
 mod tool_registry;
+mod vendor_tool;
 mod walk;
 mod workspace;
 mod write_file;
@@ -55,6 +56,7 @@ pub use read_file::ReadFile;
 pub use run_command::{CommandOptions, RunCommand};
 pub use search_files::SearchFiles;
 pub use tool_registry::{DuplicateTool, ToolRegistry};
+pub use vendor_tool::OfVendor;
 pub use workspace::{Workspace, WorkspaceError};
 pub use write_file::WriteFile;
 

@@ -97,6 +97,7 @@ const ANYWHERE: &[&[&str]] = &[
     &[".local", "lib"],
     &[".xsessionrc"],
     &[".aws"],
+    &[".config", "gcloud"],
     &[".kube"],
     &[".pam_environment"],
     &[".ssh"],

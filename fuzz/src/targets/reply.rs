@@ -36,12 +36,13 @@ pub(crate) const TARGET: Target = Target {
     ],
 };
 
-const DIALECTS: [(u8, Dialect); 5] = [
+const DIALECTS: [(u8, Dialect); 6] = [
     (b'c', Dialect::OpenAiChat),
     (b'r', Dialect::OpenAiResponses),
     (b'a', Dialect::Anthropic),
     (b'g', Dialect::Gemini),
     (b'o', Dialect::Ollama),
+    (b'b', Dialect::Bedrock),
 ];
 
 fn run(input: &[u8]) {

@@ -12,6 +12,7 @@ export const events = {
   'event.agentSpawned': ['an agent comes', '智能体加入'],
   'event.conversationStarted': ['a conversation starts', '会话开始'],
   'event.conversationChanged': ['a conversation is changed', '修改会话'],
+  'event.memoryChanged': ['memories are changed', '记忆变更'],
   'event.agentDismissed': ['an agent is to go', '智能体将离开'],
   'event.agentTerminated': ['an agent is gone', '智能体离开'],
   'event.messageSent': ['message sent', '发送消息'],

@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'organisation?at=5', 'chat/nosuch', 'nosuch']
+const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/memory', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'organisation?at=5', 'chat/nosuch', 'nosuch']
 const MOST_KB = 150
 /** What must be there before a view is judged. */
-const READY = { 'settings/models': '.vendors li', 'settings/tools': 'tbody tr', 'settings/budgets': 'tbody tr', 'settings/page': 'fieldset >> nth=2' }
+const READY = { 'settings/models': '.vendors li', 'settings/tools': 'tbody tr', 'settings/memory': '.memories .notice', 'settings/budgets': 'tbody tr', 'settings/page': 'fieldset >> nth=2' }
 
 /** Goes to a place without loading the page anew. */
 async function visit(page, path) {
@@ -94,6 +94,40 @@ export const checks = [
       await page.getByText('There is no such request here: no-such-request').waitFor()
       await page.goto(`${scripted.address}/trace/no-such-request`)
       await page.getByText('There is no request called no-such-request.').waitFor()
+    },
+  ],
+  [
+    'memories are added, found, changed and erased, with the keyboard alone',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model })
+      try {
+        const page = await open(one, { path: '/settings/memory' })
+        await page.getByText('Nothing is remembered yet.').waitFor()
+        await page.getByLabel('Text of the new memory').fill('Ann drinks green tea')
+        await page.keyboard.press('Tab')
+        await page.keyboard.press('Enter')
+        await page.locator('.memory-list li', { hasText: 'green tea' }).waitFor()
+        await one.ask('/api/memories', { text: '安住在上海' })
+        await page.getByLabel('Search memories').fill('上海')
+        await page.keyboard.press('Enter')
+        await page.locator('.memory-list li', { hasText: '上海' }).waitFor()
+        await page.locator('.memory-list li', { hasText: 'green tea' }).waitFor({ state: 'detached' })
+        await page.locator('.memory-list li').getByRole('button', { name: 'Edit' }).focus()
+        await page.keyboard.press('Enter')
+        await page.keyboard.press('Control+A')
+        await page.keyboard.type('安住在上海和北京')
+        await page.keyboard.press('Tab')
+        await page.keyboard.press('Enter')
+        await page.locator('.memory-text', { hasText: '北京' }).waitFor()
+        await page.locator('.memory-list li').getByRole('button', { name: 'Erase' }).focus()
+        await page.keyboard.press('Enter')
+        await page.getByText('Erase it for good?').waitFor()
+        await page.keyboard.press('Enter')
+        await page.getByText('Nothing fits these words.').waitFor()
+        assert.deepEqual((await one.ask('/api/memories')).memories.map((memory) => memory.text), ['Ann drinks green tea'])
+      } finally {
+        await one.end()
+      }
     },
   ],
   [

@@ -111,6 +111,7 @@ async fn mcp() -> Result<f64> {
         task: "task".into(),
         path: SubThreadPath::main(),
         resource: None,
+        application: Default::default(),
         seed: 0,
         artifacts: polis_ports::ArtifactStore::none(),
         host: None,

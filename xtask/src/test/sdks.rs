@@ -19,6 +19,7 @@ const PYPI: &[&str] = &[
     "groq==1.7.0",
     "cerebras-cloud-sdk==1.91.0",
     "perplexityai==0.46.1",
+    "botocore==1.44.3",
 ];
 
 /// Names the folder with the SDKs to the test.

@@ -1,11 +1,12 @@
 //! `recall`: what was remembered in earlier conversations.
 
-use polis_domain::{CallResult, EffectClass, Failure, Memory, iso};
+use polis_domain::{CallResult, EffectClass, Failure, Flow, Memory, PersonId, iso};
 use polis_engine::{Recalled, Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::tracked;
 use crate::society::{arguments, spec, to_call_result};
 
 /// Memories of one result, unless the model asks for another number.
@@ -36,6 +37,10 @@ impl TurnTool for Recall {
 
     fn is_query(&self) -> bool {
         true
+    }
+
+    fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow> {
+        Some(|person, _| Flow { recalls: true, private: true, file: Some(tracked(person)), ..Flow::default() })
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {

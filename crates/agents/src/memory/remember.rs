@@ -1,11 +1,12 @@
 //! `remember`: something for later conversations.
 
-use polis_domain::{CallResult, EffectClass, Failure, MAX_MEMORY_BYTES, MemoryScopeKind};
+use polis_domain::{CallResult, EffectClass, Failure, Flow, MAX_MEMORY_BYTES, MemoryScopeKind, PersonId};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::tracked;
 use crate::society::{arguments, spec, to_call_result};
 
 /// Stores memories.
@@ -35,6 +36,15 @@ impl TurnTool for Remember {
             },
         });
         spec("remember", description, properties, &["text"], EffectClass::Write)
+    }
+
+    /// What a request has read outside may be repeated in what it remembers, and so in every later request that recalls it.
+    fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow> {
+        Some(|person, given| {
+            // All persons recall what the society remembers, so it counts for the memories of all of them.
+            let is_shared = arguments::<Arguments>(given).is_ok_and(|given| given.scope == MemoryScopeKind::Society);
+            Flow { stores: true, file: (!is_shared).then(|| tracked(person)), ..Flow::default() }
+        })
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {

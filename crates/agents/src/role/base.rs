@@ -83,19 +83,39 @@ pub trait AgentBaseRole: Send + Sync + 'static {
         async move {
             state.set_current_task(task.clone());
             let choice = self.determine_planning_strategy(turn, &task).await?;
+            match self.follow_strategy(turn, state, &task, &choice).await {
+                Err(failure) if strategy::is_handed_over(&failure) => {
+                    state.reset();
+                    state.set_current_task(task.clone());
+                    self.follow_strategy(turn, state, &task, &Choice::by_model(&failure)).await
+                }
+                done => done,
+            }
+        }
+    }
+
+    /// Plans a task as the choice says, and carries the plan out.
+    fn follow_strategy(
+        &self,
+        turn: &mut Turn,
+        state: &mut AgentState,
+        task: &TaskInfo,
+        choice: &Choice,
+    ) -> impl Future<Output = Result<Response, Failure>> + Send {
+        async move {
             let is_free = choice.strategy == PlanningStrategy::ComplexFreeform;
             if let (true, Some(_)) = (is_free, &self.parts().workflow) {
                 // The roles of the workflow are shown what this thread was told.
                 tell_environment(turn, &self.parts().view(turn)).await?;
-                return execute::in_workflow(turn, SubThreadRequest::new(WORKFLOW, &*task.description), &choice).await;
+                return execute::in_workflow(turn, SubThreadRequest::new(WORKFLOW, &*task.description), choice).await;
             }
-            let record = execute::Record::new(turn, &choice);
+            let record = execute::Record::new(turn, choice);
             if is_free {
                 record.write(turn, state).await?;
             }
             let plan = match choice.strategy {
-                PlanningStrategy::Simple => self.create_simple_plan(&task),
-                _ => self.generate_internal_plan(turn, &task, &choice).await?,
+                PlanningStrategy::Simple => self.create_simple_plan(task),
+                _ => self.generate_internal_plan(turn, task, choice).await?,
             };
             state.set_plan(plan);
             let made = self.execute_internal_plan(turn, state, &record).await?;

@@ -16,7 +16,7 @@ use super::message::{StructuredMessage, TaskInfo};
 use super::options::{LlmConfig, RoleParts};
 use super::plan::{InternalStep, StepType};
 use super::state::AgentState;
-use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language};
+use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language, may_hand_over};
 use crate::conversation::{as_data, conversation, one_line};
 use crate::converse::{Converse, system_prompt, work};
 use crate::workflow::Language;
@@ -216,7 +216,8 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
     match parts.actions.find(name) {
         Some(Entry::Converse) => {
             let LlmConfig { context, max_rounds, .. } = parts.llm_config;
-            let converse = Converse { context, max_rounds, environment: parts.environment.clone() };
+            let (environment, hands_over) = (parts.environment.clone(), may_hand_over(parts, turn));
+            let converse = Converse { context, max_rounds, environment, hands_over };
             converse.execute_task(turn).await
         }
         Some(Entry::Work) => {
@@ -229,7 +230,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
                 settings: ModelSettings { temperature: parts.llm_config.temperature, ..ModelSettings::default() },
                 ..ModelRequest::default()
             };
-            work(turn, request, view.rounds, None).await
+            work(turn, request, view.rounds, None, false).await
         }
         Some(Entry::Own(action)) => action.run(turn, &step.params).await.map(Response::new),
         Some(Entry::RequestCollaboration) | None => {

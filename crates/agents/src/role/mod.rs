@@ -9,6 +9,7 @@ mod options;
 mod plan;
 mod planner;
 mod sop;
+pub(crate) mod start_workflow;
 mod state;
 mod strategy;
 

@@ -45,7 +45,7 @@ pub struct LlmConfig {
     pub max_rounds: usize,
     /// How much of the conversation it is shown.
     pub context: ContextLimits,
-    /// Whether it may be asked how complex a long task is.
+    /// Whether it may decide that a task is complex and has to be planned.
     pub judges: bool,
 }
 

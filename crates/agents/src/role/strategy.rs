@@ -1,13 +1,13 @@
-//! How to go about a task (R334-R336): the cheap signs first, and the model only where they say nothing.
+//! How to go about a task (R334-R336): as it is asked for, by a procedure that fits, or as the model judges while it answers.
 
 use polis_domain::{Approach, Failure, Task};
 use polis_engine::Turn;
-use polis_ports::{ChatMessage, ModelRequest, estimate_tokens};
 use serde::{Deserialize, Serialize};
 
 use super::message::TaskInfo;
 use super::options::RoleParts;
 use super::plan::InternalPlan;
+use super::start_workflow::START_WORKFLOW;
 use crate::workflow::Language;
 
 /// The key of a task's meta that says which strategy to use, and of an answer's that says which one was used.
@@ -15,18 +15,8 @@ pub const STRATEGY: &str = "strategy";
 
 pub(super) const WORKFLOW: &str = "workflow";
 
-/// A task of at most so many tokens is simple unless it lists several things.
-const SHORT_TOKENS: u64 = 120;
-
-/// So many items of a list make a task long.
-const MANY_ITEMS: usize = 4;
-
 /// The name under which a turn notes the procedure that it found.
 const MATCHED: &str = "match_sop";
-
-const JUDGE: &str = "Say how the task of the person should be gone about. Answer with one word. `simple`: one assistant can do it \
-in one go, with tools if it needs them. `complex`: it takes several pieces of work that build on each other, or the help of others, \
-and should be planned first. Do not do the task.";
 
 /// How to go about a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +68,11 @@ impl Choice {
         Self { strategy, reason: reason.into(), plan: None }
     }
 
+    /// The model wants the task to be planned, for the reason that the failure tells.
+    pub(super) fn by_model(failure: &Failure) -> Self {
+        Self::new(PlanningStrategy::ComplexFreeform, format!("the model judges it complex: {}", failure.message))
+    }
+
     /// As it is told to people.
     pub fn to_approach(&self) -> Approach {
         Approach { name: self.strategy.name().into(), reason: self.reason.clone() }
@@ -113,15 +108,24 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
         let message = format!("no SOP fits this task ({there}); add words of it to `when` of one, or use another strategy");
         return Err(Failure::new("no_sop", message));
     }
-    let tokens = estimate_tokens(&task.description);
-    let items = items(&task.description);
-    if tokens <= SHORT_TOKENS && items < MANY_ITEMS {
-        return Ok(Choice::new(PlanningStrategy::Simple, format!("it is short (about {tokens} tokens), and no SOP fits")));
-    }
-    if !parts.llm_config.judges {
-        return Ok(Choice::new(PlanningStrategy::Simple, "no SOP fits"));
-    }
-    Ok(judged(turn, task).await)
+    let reason = match may_hand_over(parts, turn) {
+        true => "the model answers it directly",
+        false => "no SOP fits",
+    };
+    Ok(Choice::new(PlanningStrategy::Simple, reason))
+}
+
+/// Whether the model may decide that a task is complex, while it works on it by the simple strategy.
+pub(super) fn may_hand_over(parts: &RoleParts, turn: &Turn) -> bool {
+    let is_open = turn.role().is_none_or(|role| role.has_tool(START_WORKFLOW));
+    let is_bound = turn.answer_rules().is_some_and(|rules| rules.are_binding());
+    let can_plan = parts.workflow.is_some() || !parts.collaborators.is_empty();
+    can_plan && parts.llm_config.judges && is_open && !is_bound && matches!(forced(turn.task()), Ok(None))
+}
+
+/// Whether the simple strategy ended because the model wants the task to be planned.
+pub(super) fn is_handed_over(failure: &Failure) -> bool {
+    &*failure.code == START_WORKFLOW
 }
 
 async fn matched(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Option<MatchedSop> {
@@ -131,40 +135,6 @@ async fn matched(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) -> Option<
         serde_json::to_string(&MatchedSop { reason: found.reason, plan: found.plan }).ok()
     });
     serde_json::from_str(&noted.await?).ok()
-}
-
-/// Asks the model. Whatever it says that is not clear counts as simple.
-async fn judged(turn: &mut Turn, task: &TaskInfo) -> Choice {
-    let request = ModelRequest {
-        system: JUDGE.into(),
-        messages: vec![ChatMessage::user(task.description.clone())],
-        aside: true,
-        ..ModelRequest::default()
-    };
-    let simple = |reason: &str| Choice::new(PlanningStrategy::Simple, reason);
-    match turn.model(request).await {
-        Ok(reply) => {
-            let said = reply.text.to_lowercase();
-            let says = |words: [&str; 2]| words.into_iter().any(|word| said.contains(word));
-            match (says(["complex", "复杂"]), says(["simple", "简单"])) {
-                (true, false) => Choice::new(PlanningStrategy::ComplexFreeform, "the model judges it complex, and no SOP fits"),
-                (false, true) => simple("the model judges it simple"),
-                _ => simple("the model did not judge it clearly"),
-            }
-        }
-        Err(failure) => simple(&format!("it could not be judged: {failure}")),
-    }
-}
-
-/// How many items of lists a text has.
-fn items(text: &str) -> usize {
-    let is_item = |line: &str| {
-        let line = line.trim_start();
-        let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let numbered = number.len() < line.len() && number.starts_with(['.', ')', '、', '．']);
-        numbered || line.starts_with("- ") || line.starts_with("* ")
-    };
-    text.lines().filter(|line| is_item(line)).count()
 }
 
 /// The language that a task is in.

@@ -23,9 +23,9 @@ struct Arguments {
 impl TurnTool for CompressContext {
     fn spec(&self) -> ToolSpec {
         let usual = ContextLimits::default().keep_recent_count;
-        let description = "Puts your summary in place of the older messages of this conversation, when it has become long. Your \
-                           instructions and the newest messages stay. Whatever is not in the summary you will not see again: keep what \
-                           was asked and decided, names, numbers, paths, and what is still to do.";
+        let description = "Puts your summary in place of the older messages of this conversation and of an earlier summary. The newest \
+                           messages stay. What is not in the summary you will not see again: keep open tasks, decisions, names, \
+                           numbers, paths and the state of files.";
         let properties = json!({
             "summary": { "type": "string", "description": "What stands for the older messages; it must be shorter than they are" },
             "keepRecentCount": {

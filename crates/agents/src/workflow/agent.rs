@@ -66,6 +66,7 @@ impl InteractionUnit for WorkflowUnit {
             // The roles see the names; their tools show them the files.
             user_message: naming(turn.task().message.to_string(), &Artifact::attached(&meta)),
             initial_messages: said_before(turn).await?,
+            context: turn.task().context(),
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
         };

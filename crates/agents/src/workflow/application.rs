@@ -45,6 +45,9 @@ pub struct McpServerConfig {
     /// Whether it may be used; it may where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// Whether what it says about its own tools is believed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
 }
 
 /// A tool as an MCP server lists it.
@@ -59,6 +62,23 @@ pub struct McpTool {
     /// JSON schema of its arguments.
     #[serde(default = "any_object")]
     pub input_schema: Value,
+    /// What the server says about its effects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<McpHints>,
+}
+
+/// What an MCP server says about the effects of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct McpHints {
+    /// It changes nothing.
+    pub read_only_hint: Option<bool>,
+    /// A second call like the first changes nothing more.
+    pub idempotent_hint: Option<bool>,
+    /// It may destroy something.
+    pub destructive_hint: Option<bool>,
+    /// It looks at things that change by themselves, such as the web.
+    pub open_world_hint: Option<bool>,
 }
 
 fn any_object() -> Value {
@@ -66,24 +86,35 @@ fn any_object() -> Value {
 }
 
 impl McpServerInfo {
+    /// What a call of a tool changes: what a trusted server says, and anything where nobody says.
+    fn class_of(&self, tool: &McpTool) -> EffectClass {
+        let hints = tool.annotations.filter(|hints| self.config.trusted && hints.destructive_hint != Some(true));
+        match hints.map(|hints| (hints.read_only_hint, hints.idempotent_hint)) {
+            Some((Some(true), _)) => EffectClass::Read,
+            Some((_, Some(true))) => EffectClass::Idempotent,
+            _ => EffectClass::Write,
+        }
+    }
+
     /// Whether its tools may be used now: it is enabled and connected.
     pub fn is_available(&self) -> bool {
         self.config.enabled.unwrap_or(true) && self.status == "connected"
     }
 }
 
-/// The tools of all servers that are enabled and connected. Of two with one name the first counts; nobody knows what a call
-/// of them changes, so they count as writing.
+/// The tools of all servers that are enabled and connected. Of two with one name the first counts. They count as writing, unless
+/// a trusted server says otherwise.
 pub fn available_tools(servers: &[McpServerInfo]) -> Vec<ToolSpec> {
     let mut tools: Vec<ToolSpec> = Vec::new();
-    for tool in servers.iter().filter(|server| server.is_available()).flat_map(|server| &server.tools) {
+    let available = servers.iter().filter(|server| server.is_available());
+    for (server, tool) in available.flat_map(|server| server.tools.iter().map(move |tool| (server, tool))) {
         if tools.iter().all(|known| *known.name != *tool.name) {
             tools.push(ToolSpec {
                 name: tool.name.as_str().into(),
                 description: tool.description.clone(),
                 parameters: tool.input_schema.clone(),
-                class: EffectClass::Write,
-                volatile: false,
+                class: server.class_of(tool),
+                volatile: tool.annotations.is_some_and(|hints| hints.open_world_hint == Some(true)),
             });
         }
     }

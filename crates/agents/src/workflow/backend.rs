@@ -348,7 +348,7 @@ impl Listeners {
                 Delta::Done(finish) => callbacks.on_done(finish),
                 Delta::Error(failure) => callbacks.on_error(failure),
                 Delta::Stopped => callbacks.on_stopped(),
-                Delta::Usage(_) | Delta::Echo(_) | Delta::Model(_) => {}
+                Delta::Usage(_) | Delta::Echo(_) | Delta::VendorCall(_) | Delta::Citation(_) | Delta::Model(_) => {}
             }
         }
     }

@@ -6,6 +6,7 @@ mod agent_type;
 mod answer;
 mod application;
 mod backend;
+mod call_memory;
 mod call_shape;
 mod changed_plan;
 mod context;
@@ -41,9 +42,10 @@ mod work;
 pub use agent::Workflow;
 pub use agent_type::{AgentAction, AgentType, BadAgentType};
 pub use application::{
-    McpServerConfig, McpServerInfo, McpTool, WorkflowCallbacks, available_tools, find_tool_server, run_agent_workflow,
+    McpHints, McpServerConfig, McpServerInfo, McpTool, WorkflowCallbacks, available_tools, find_tool_server, run_agent_workflow,
 };
 pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
+pub use call_memory::CallMemory;
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
 pub use engine::{AgentWorkflowEngine, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};
 pub use evidence::Evidence;

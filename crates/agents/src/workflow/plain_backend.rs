@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt;
 use polis_domain::{CallResult, Failure, Reply, Timestamp, ToolCall};
+use polis_engine::with_fresh;
 use polis_ports::{Clock, Collector, Delta, Model, ModelError, ModelRequest, ToolSpec};
 
+use super::CallMemory;
 use super::backend::{AgentBackend, AiMessage, ChatOptions, Listeners, Watcher};
+use super::call_memory::without_fresh;
 
 /// Calls a tool with these arguments, a JSON text.
 pub type CallTool = Arc<dyn Fn(&ToolCall) -> CallResult + Send + Sync>;
@@ -18,6 +21,9 @@ pub struct PlainBackend {
     clock: Arc<dyn Clock>,
     tools: Arc<[ToolSpec]>,
     call: CallTool,
+    /// The tools of the last request, which may be those of the application.
+    offered: Arc<[ToolSpec]>,
+    memory: CallMemory,
     listeners: Listeners,
     watcher: Option<Watcher>,
     messages: Vec<AiMessage>,
@@ -48,6 +54,8 @@ impl PlainBackend {
             clock,
             tools: Arc::default(),
             call,
+            offered: Arc::default(),
+            memory: CallMemory::default(),
             listeners: Listeners::default(),
             watcher: None,
             messages: Vec::new(),
@@ -58,7 +66,8 @@ impl PlainBackend {
     /// The same backend with these tools.
     #[must_use]
     pub fn with_tools(self, tools: impl Into<Arc<[ToolSpec]>>, call: CallTool) -> Self {
-        Self { tools: tools.into(), call, ..self }
+        let tools: Arc<[ToolSpec]> = tools.into();
+        Self { tools: tools.iter().cloned().map(with_fresh).collect(), call, ..self }
     }
 
     /// The same backend; this is told what is seen meanwhile.
@@ -80,6 +89,9 @@ impl PlainBackend {
 
 impl AgentBackend for PlainBackend {
     async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
+        if !options.tools.is_empty() {
+            self.offered = options.tools.clone();
+        }
         let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
         let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let failed = |error: ModelError| Failure::new(error.code(), error.to_string());
@@ -114,7 +126,21 @@ impl AgentBackend for PlainBackend {
     }
 
     async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
-        calls.iter().map(|call| (self.call)(call)).collect()
+        let tools = if self.offered.is_empty() { self.tools.clone() } else { self.offered.clone() };
+        let mut results = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let result = self.memory.recall(call, &tools).unwrap_or_else(|| {
+                let made = (self.call)(&without_fresh(call));
+                self.memory.note(call, &tools, &made);
+                made
+            });
+            results.push(result);
+        }
+        results
+    }
+
+    fn begin_chat(&mut self, _chat_id: &str) {
+        self.memory.clear();
     }
 
     async fn save_message(&mut self, message: AiMessage) -> Result<(), Failure> {

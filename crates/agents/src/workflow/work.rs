@@ -440,7 +440,10 @@ impl<B: AgentBackend> Rounds<'_, B> {
             self.conversation.push(ChatMessage::result(call, result));
             self.keep(AiMessage::result(call, result)).await?;
         }
-        Ok(())
+        match ChatMessage::notes(&reply.tool_calls, &results) {
+            Some(notes) => self.tell_model(notes).await,
+            None => Ok(()),
+        }
     }
 
     /// The reply stands, and the model goes on.

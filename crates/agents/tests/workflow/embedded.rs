@@ -157,3 +157,49 @@ async fn todos_and_the_summary_are_seen_while_they_are_written() {
     assert_eq!(actions[0], ("planner".to_owned(), "planning"));
     assert!(actions.contains(&("executor".to_owned(), "calling_tool")), "{actions:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_identical_read_is_made_once_without_an_engine_too() {
+    let tool = |name: &str, class: EffectClass| ToolSpec {
+        name: name.into(),
+        description: String::new(),
+        parameters: json!({ "type": "object", "properties": {} }),
+        class,
+        volatile: name == "clock",
+    };
+    let made = Arc::new(Mutex::new(Vec::<String>::new()));
+    let noting = made.clone();
+    let call = Arc::new(move |call: &polis_domain::ToolCall| {
+        noting.lock().unwrap().push(format!("{} {}", call.name, call.arguments));
+        if &*call.name == "fail" { CallResult::failed("no") } else { CallResult::good("1") }
+    });
+    let tools = vec![
+        tool("look", EffectClass::Read),
+        tool("clock", EffectClass::Read),
+        tool("fail", EffectClass::Read),
+        tool("write", EffectClass::Write),
+    ];
+    let mut backend = plain(team().model(&Asked::default())).with_tools(tools, call);
+    let offered = backend.tools();
+    assert!(
+        offered[0].parameters["properties"]["_fresh"].is_object() && offered[3].parameters["properties"]["_fresh"].is_null()
+    );
+    let call =
+        |name: &str, arguments: &str| polis_domain::ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
+    let results =
+        backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")]).await;
+    assert_eq!((&*results[1].content, results[0].note.is_none()), ("1", true));
+    assert!(results[1].note.as_ref().unwrap().contains("not called again"), "{results:?}");
+    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2,\"_fresh\":\"it changed\"}")]).await;
+    for name in ["clock", "clock", "fail", "fail"] {
+        backend.execute_tools(vec![call(name, "{}")]).await;
+    }
+    backend
+        .execute_tools(vec![call("write", "{}"), call("look", "{\"a\":1,\"b\":2}"), call("look", "{\"a\":1,\"b\":2}")])
+        .await;
+    let look = "look {\"a\":1,\"b\":2}";
+    assert_eq!(*made.lock().unwrap(), [look, look, "clock {}", "clock {}", "fail {}", "fail {}", "write {}", look]);
+    backend.begin_chat("another");
+    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}")]).await;
+    assert_eq!(made.lock().unwrap().len(), 9, "each run begins anew");
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use polis_agents::workflow::WorkflowLimits;
 use polis_domain::{Effect, Event, Sender};
+use polis_ports::ChatMessage;
 use polis_testkit::ScriptedReply;
 use serde_json::json;
 
@@ -220,7 +221,13 @@ async fn an_executor_knows_the_results_that_its_todo_depends_on_and_no_call_is_m
         heard[2].first
     );
     assert_eq!(heard[1].last, "1");
-    assert!(heard[3].last.starts_with("1\n\n[Not called again: the same call gave this before"), "{}", heard[3].last);
+    let [.., ChatMessage::Tool { content, .. }, ChatMessage::User { text, .. }] = &*heard[3].request.messages else { panic!() };
+    assert_eq!(&**content, "1", "a note is no part of the result");
+    assert!(text.starts_with("[polis] About look (call_b): not called again: the same call gave this result before"), "{text}");
+    assert!(
+        bed.heard("verifier")[0].first.contains("[c2] (b) look { \"at\": \"a\" } returned: 1\n"),
+        "nor of what is shown as evidence"
+    );
     let calls = |known: bool| {
         bed.count(
             |event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if call.from.is_some() == known),

@@ -12,10 +12,13 @@ use serde_json::{Map, Value, json};
 
 use super::Local;
 use super::conversations::{check_settings, settings};
-use crate::{Accepted, ApiError, Attachment, EarlierMessage, Scope, Send, Submit};
+use crate::{Accepted, ApiError, Attachment, EarlierMessage, RequestContext, Scope, Send, Submit};
 
 /// The meta key of a request with the setting for plan approval.
 const PLAN_APPROVAL: &str = "planApproval";
+
+/// How long the application's context of a request may be.
+const MAX_CONTEXT_BYTES: usize = 8 << 10;
 
 /// How many bytes tell what kind of picture, PDF or audio a content is.
 const FIRST_BYTES: usize = 16;
@@ -32,20 +35,25 @@ impl Local {
             request;
         self.check_model(model.as_deref())?;
         check_settings(&asked)?;
+        let (earlier, application) = match context {
+            RequestContext::Earlier(earlier) => (earlier, Map::new()),
+            RequestContext::Application(application) => (Vec::new(), application),
+        };
+        let about = context_meta(application)?;
         let Some(conversation) = conversation else {
             let meta = [
                 ("strategy", json!(strategy)),
                 (PLAN_APPROVAL, json!(plan_approval)),
                 (Task::MODEL_SETTINGS, settings_meta(&asked)),
             ];
-            let meta = self.meta(artifacts, meta).await?;
+            let meta = self.meta(artifacts, meta.into_iter().chain(about)).await?;
             let settings = settings(model, strategy, asked);
-            let messages = context.into_iter().enumerate().map(|(place, message)| self.earlier(place, message)).collect();
+            let messages = earlier.into_iter().enumerate().map(|(place, message)| self.earlier(place, message)).collect();
             let start = ConversationStart { role: role_id, settings, messages, ..ConversationStart::default() };
             return Ok(self.society.converse(start, &text, None, meta).await?.into());
         };
-        if !context.is_empty() || role_id.is_some() {
-            let detail = "`context` and `roleId` are for a new conversation; leave `conversation` out to start one";
+        if !earlier.is_empty() || role_id.is_some() {
+            let detail = "messages in `context` and `roleId` are for a new conversation; leave `conversation` out to start one";
             return Err(ApiError::bad_request("conversation_started", detail));
         }
         let known = self
@@ -67,7 +75,7 @@ impl Local {
             // Those of the conversation as they are now: a turn keeps what it began with.
             (Task::MODEL_SETTINGS, settings_meta(&asked.over(&before.model_settings))),
         ];
-        let meta = self.meta(artifacts, meta).await?;
+        let meta = self.meta(artifacts, meta.into_iter().chain(about)).await?;
         Ok(self.society.send_with_meta(conversation, &text, None, meta).await?.into())
     }
 
@@ -89,7 +97,8 @@ impl Local {
         let agent = self.society.addressee(request.agent_id).await?;
         check_settings(&request.settings)?;
         let meta = [(PLAN_APPROVAL, json!(request.plan_approval)), (Task::MODEL_SETTINGS, settings_meta(&request.settings))];
-        let meta = self.meta(request.artifacts, meta).await?;
+        let about = context_meta(request.context)?;
+        let meta = self.meta(request.artifacts, meta.into_iter().chain(about)).await?;
         Ok(self.society.send_with_meta(agent, &request.text, request.task_id, meta).await?.into())
     }
 
@@ -134,6 +143,19 @@ impl Local {
         }
         Ok(artifacts)
     }
+}
+
+/// What the application says about a request, as entries of a message's meta.
+fn context_meta(context: Map<String, Value>) -> Result<[(&'static str, Value); 2], ApiError> {
+    let resource = context.get(Task::RESOURCE).filter(|value| value.is_string()).cloned().unwrap_or_default();
+    let context = if context.is_empty() { Value::Null } else { Value::Object(context) };
+    let bytes = context.to_string().len();
+    if bytes > MAX_CONTEXT_BYTES {
+        let detail =
+            format!("`context` has {bytes} bytes; at most {MAX_CONTEXT_BYTES} are allowed. Send the rest as an artifact");
+        return Err(ApiError::bad_request("context_too_large", detail));
+    }
+    Ok([(Task::RESOURCE, resource), (Task::CONTEXT, context)])
 }
 
 /// Settings as a value of a message's meta; null if nothing is set.

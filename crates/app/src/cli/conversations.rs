@@ -80,3 +80,13 @@ pub(crate) enum ConversationCommand {
         yes: bool,
     },
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct Compress {
+    /// The agent
+    pub(crate) agent: String,
+
+    /// Undo the last compression instead
+    #[arg(long)]
+    pub(crate) undo: bool,
+}

@@ -18,6 +18,7 @@ pub(crate) async fn send(config: &Config, args: &Send) -> Result<Exit, CliError>
         task_id: args.task.as_deref().map(TaskId::from),
         settings: ModelSettings::default(),
         plan_approval: None,
+        context: Default::default(),
         artifacts: Vec::new(),
     };
     let Accepted { task_id, message_id, seq, .. } = enqueue(config, async |api| api.send(request).await).await?;

@@ -214,6 +214,7 @@ impl Console<'_> {
             task_id: None,
             settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,
+            context: Default::default(),
             artifacts: self.files.clone(),
         };
         let accepted = self.transport.api().send(request).await?;

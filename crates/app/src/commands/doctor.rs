@@ -1,10 +1,14 @@
 //! `polis doctor`: checks that everything the society needs is there, and says how to fix what is not.
 
 use std::path::Path;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
 use polis_http::{HttpClient, Trust};
+use polis_ports::EmbeddingPurpose;
+use polis_ports::ModelError;
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
@@ -37,6 +41,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
     findings.extend(sops(config));
     findings.extend(network(config).await);
     findings.extend(models(config, args.call).await);
+    findings.push(Finding { what: "memory", found: memory(config, args.call).await });
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
@@ -113,6 +118,24 @@ fn sops(config: &Config) -> Vec<Finding> {
     }
 }
 
+/// Whether agents remember, and how it is found. With `--call` the embedding model is asked for a vector.
+async fn memory(config: &Config, call: bool) -> Result<String, String> {
+    if !config.memory.is_enabled() {
+        return Ok("off: agents remember nothing across conversations".to_owned());
+    }
+    let Some(embedder) = wiring::embedder(config).await.map_err(|error| error.to_string())? else {
+        return Ok("on; found by words, because no embedding model is set in [embeddings]".to_owned());
+    };
+    let model = embedder.model();
+    if !call {
+        return Ok(format!("on; found by words and by meaning, with {model}"));
+    }
+    match embedder.embed(&["hello".into()], EmbeddingPurpose::Query).await {
+        Ok(answer) => Ok(format!("on; {model} answers with {} numbers", answer.vectors.first().map_or(0, Vec::len))),
+        Err(error) => Err(format!("{model} does not answer: {error}")),
+    }
+}
+
 /// Each MCP server, which is started to see whether it comes up.
 async fn servers(config: &Config) -> Vec<Finding> {
     let finding = |found| Finding { what: "mcp", found };
@@ -170,6 +193,30 @@ async fn network(config: &Config) -> Option<Finding> {
     Some(Finding { what: "network", found })
 }
 
+/// How long an endpoint may take to answer.
+const MAX_ANSWER: Duration = Duration::from_secs(5);
+
+/// Each endpoint of `[providers]` with a key file, certificates or a proxy of its own: it is asked for its models, to see whether
+/// they can be used.
+async fn providers(config: &Config, models: &polis_providers::Models) -> Vec<Finding> {
+    let one = async |name: &String| {
+        let place = models.address(name).unwrap_or_default();
+        let found = match (models.vendor(name), tokio::time::timeout(MAX_ANSWER, models.list(name)).await) {
+            (Err(error), _) => Err(error.to_string()),
+            (Ok(()), Ok(Ok(listed))) => Ok(format!("{name} answers at {place}: {}", out::count(listed.len(), "model"))),
+            // Many gateways have no list.
+            (Ok(()), Ok(Err(ModelError::Rejected { reason }))) if reason.starts_with("404") || reason.starts_with("405") => {
+                Ok(format!("{name} answers at {place}, but has no list of models"))
+            }
+            (Ok(()), Ok(Err(error))) => Err(format!("{name} at {place}: {error}")),
+            (Ok(()), Err(_)) => Err(format!("{name} at {place}: nothing came within {} s", MAX_ANSWER.as_secs())),
+        };
+        Finding { what: "provider", found }
+    };
+    let tried = config.providers.iter().filter(|(_, section)| section.has_own_files());
+    join_all(tried.map(|(name, _)| one(name))).await
+}
+
 /// The models in the order in which they are called; each is really called only on request.
 async fn models(config: &Config, call: bool) -> Vec<Finding> {
     let finding = |found| Finding { what: "model", found };
@@ -192,7 +239,7 @@ async fn models(config: &Config, call: bool) -> Vec<Finding> {
     }
     let default = [models.default_name().to_string()];
     let names = if config.models.is_empty() { &default[..] } else { &config.models };
-    let mut findings = Vec::new();
+    let mut findings = providers(config, &models).await;
     for name in names {
         let found = match call {
             false => {

@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod models;
 #[cfg(feature = "authoring")]
 pub(crate) mod new;

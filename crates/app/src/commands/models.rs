@@ -1,5 +1,7 @@
 //! `polis models`: which vendors can be asked, and which models one of them has.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use polis_api::ModelVendor;
 use polis_ports::Capabilities;
@@ -11,6 +13,9 @@ use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::transport::Transport;
 use crate::{out, wiring};
+
+/// How long one vendor may take to list its models, where all of them are shown.
+const MAX_LISTING: Duration = Duration::from_secs(3);
 
 /// The word in the place of a vendor that asks how to get a model for this machine.
 const PULL: &str = "pull";
@@ -49,6 +54,9 @@ async fn list_all(config: &Config, json: bool) -> Result<Exit, CliError> {
     }
     let offline = if listed.offline { "  (no real model: see polis doctor and polis models pull)" } else { "" };
     out::line(&format!("default  {}{offline}", listed.default))?;
+    if let Some(model) = config.embeddings.model.as_deref().filter(|_| config.memory.is_enabled()) {
+        out::line(&format!("memory   {model}  (embeddings)"))?;
+    }
     let states = join_all(listed.vendors.iter().map(|vendor| state(&here, vendor))).await;
     for (vendor, state) in listed.vendors.iter().zip(states) {
         out::line(&format!("{:<18} {state}", vendor.name))?;
@@ -62,10 +70,11 @@ async fn state(models: &polis_providers::Models, vendor: &ModelVendor) -> String
     match (ready, address, answers) {
         (false, _, _) => needs.clone().unwrap_or_default(),
         (true, Some(address), Some(false)) => format!("not running at {address}"),
-        (true, Some(address), Some(true)) => match models.list(name).await {
-            Ok(listed) if listed.len() == 1 => format!("running at {address}, 1 model"),
-            Ok(listed) => format!("running at {address}, {} models", listed.len()),
-            Err(error) => format!("listens at {address}, but its models cannot be listed: {error}"),
+        (true, Some(address), Some(true)) => match tokio::time::timeout(MAX_LISTING, models.list(name)).await {
+            Ok(Ok(listed)) if listed.len() == 1 => format!("running at {address}, 1 model"),
+            Ok(Ok(listed)) => format!("running at {address}, {} models", listed.len()),
+            Ok(Err(error)) => format!("listens at {address}, but its models cannot be listed: {error}"),
+            Err(_) => format!("listens at {address}, but lists no models within {} s", MAX_LISTING.as_secs()),
         },
         (true, Some(address), None) => format!("ready at {address}"),
         (true, None, _) => "ready".to_owned(),

@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
-use polis_api::{Accepted, Submit};
+use polis_api::{Accepted, RequestContext, Submit};
 use polis_domain::ModelSettings;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::attached_files::{self, AttachedFile};
@@ -30,6 +31,7 @@ pub(crate) struct RunArgs {
     json: bool,
     agree: ApprovalMode,
     settings: ModelSettings,
+    context: Map<String, Value>,
 }
 
 impl TryFrom<cli::Run> for RunArgs {
@@ -44,9 +46,19 @@ impl TryFrom<cli::Run> for RunArgs {
         };
         let conversation = ConversationChoice::from(&typed.conversation);
         let settings = typed.conversation.settings.read()?;
+        let context = typed.context.iter().map(|entry| context_entry(entry)).collect::<Result<_, _>>()?;
         let cli::Run { request, file: files, json, approve: agree, .. } = typed;
-        Ok(Self { request: request.into(), files, conversation, strategy, json, agree, settings })
+        Ok(Self { request: request.into(), files, conversation, strategy, json, agree, settings, context })
     }
+}
+
+/// An entry of the context, as in `currentResourceId=doc-7`. The value is a text.
+fn context_entry(entry: &str) -> Result<(String, Value), CliError> {
+    let (name, value) = entry.split_once('=').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
+        let message = format!("`{entry}` says nothing; write NAME=VALUE, for example currentResourceId=doc-7");
+        CliError::usage("bad_context", message)
+    })?;
+    Ok((name.trim().to_owned(), value.into()))
 }
 
 pub(crate) async fn run(config: &Config, args: &RunArgs) -> Result<Exit, CliError> {
@@ -82,6 +94,7 @@ async fn one_request(
     let request = Submit {
         text: given.text,
         conversation: continued.as_ref().map(|conversation| conversation.id.clone()),
+        context: RequestContext::Application(args.context.clone()),
         strategy: args.strategy,
         settings: args.settings.clone(),
         plan_approval: config.plan_approval_flag,

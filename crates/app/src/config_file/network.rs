@@ -3,17 +3,21 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use polis_http::{BadProxy, Environment, HttpOptions, Identity, Trust};
-use polis_tools::mcp::{variable_names, variables};
-use serde::Deserialize;
+use polis_tools::mcp::{variable_names, variables, variables_written};
+use serde::{Deserialize, Deserializer};
 
 /// Proxies and certificates, of everything or of one provider.
 #[derive(Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NetworkSection {
     /// A PEM file with certificates to trust beside the system's.
+    #[serde(default, deserialize_with = "path_from_home")]
     pub(super) ca: Option<PathBuf>,
+    #[serde(default, deserialize_with = "path_from_home")]
     pub(super) client_certificate: Option<PathBuf>,
+    #[serde(default, deserialize_with = "path_from_home")]
     pub(super) client_key: Option<PathBuf>,
     /// The address of a proxy, or `none`. It may name variables, for a password.
     pub(super) proxy: Option<String>,
@@ -99,7 +103,7 @@ impl NetworkSection {
     pub(crate) fn apply(&self, usual: HttpOptions) -> Result<HttpOptions, String> {
         let mut options = usual;
         if let Some(proxy) = &self.proxy {
-            let proxy = variables(proxy).map_err(|what| format!("`proxy`: {what}"))?;
+            let proxy = with_variables(proxy).map_err(|what| format!("`proxy`: {what}"))?;
             self.check_proxy(&proxy)?;
             options.environment = match proxy.trim() {
                 NO_PROXY => options.environment.without_proxies(),
@@ -125,9 +129,66 @@ impl NetworkSection {
     }
 }
 
+/// Reads a path. `~/` is the person's own folder, as in a shell.
+pub(super) fn path_from_home<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = Option::<PathBuf>::deserialize(deserializer)?;
+    Ok(path.map(|path| match (path.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        (Ok(_), None) | (Err(_), _) => path,
+    }))
+}
+
+/// What a user name or a password may have in an address as it is.
+const IN_LOGIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The address of a proxy with its variables. Those in the login may hold any characters; one that is the whole address, or part of
+/// the host, is put in as it is.
+fn with_variables(proxy: &str) -> Result<String, String> {
+    let (login, host) = match proxy.rsplit_once('@') {
+        Some((login, host)) if login.contains("://") => (login, format!("@{host}")),
+        _ => return variables(proxy),
+    };
+    Ok(variables_written(login, &in_login)? + &variables(&host)?)
+}
+
+/// A value as it may be part of a login; one that is encoded already stays as it is.
+fn in_login(value: String) -> String {
+    let is_plain = |part: &str| utf8_percent_encode(part, IN_LOGIN).to_string() == part;
+    let is_code = |part: &str| part.get(..2).is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let mut parts = value.split('%');
+    let is_encoded = parts.next().is_none_or(is_plain) && parts.all(|part| is_code(part) && is_plain(part));
+    if is_encoded { value } else { utf8_percent_encode(&value, IN_LOGIN).to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_of_a_proxy_may_have_any_characters() {
+        for (value, want) in [
+            ("plain-1.2_3~", "plain-1.2_3~"),
+            ("p@ss:w/rd#", "p%40ss%3Aw%2Frd%23"),
+            ("p%40ss", "p%40ss"),
+            ("50%", "50%25"),
+            ("é", "%C3%A9"),
+        ] {
+            assert_eq!(in_login(value.to_owned()), want);
+        }
+        // Every process has this variable, and its value has slashes.
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(with_variables("${PATH}").unwrap(), path);
+        let login = with_variables("http://me:${PATH}@${POLIS_TEST_UNSET:-p}:1").unwrap();
+        assert_eq!(login, format!("http://me:{}@p:1", in_login(path)));
+        assert!(!login[7..login.len() - 4].contains('/'), "{login}");
+    }
+
+    #[test]
+    fn a_path_may_begin_in_the_persons_folder() {
+        let home = std::env::home_dir().unwrap();
+        let section = section("ca = \"~/ca.pem\"\nclient_key = \"a/~/k.pem\"\n");
+        assert_eq!((section.ca, section.client_key), (Some(home.join("ca.pem")), Some("a/~/k.pem".into())));
+    }
 
     fn section(text: &str) -> NetworkSection {
         toml::from_str(text).unwrap()

@@ -78,6 +78,8 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         tools: section(&table, "tools")?,
         workflow: section(&table, "workflow")?,
         artifacts: section(&table, "artifacts")?,
+        memory: section(&table, "memory")?,
+        embeddings: section(&table, "embeddings")?,
         server: section(&table, "server")?,
         page: section(&table, "page")?,
         telemetry: if user.table.contains_key("telemetry") { user.telemetry } else { folder.telemetry },
@@ -98,6 +100,7 @@ fn merged_models(user: BTreeMap<String, ModelLine>, mut folder: BTreeMap<String,
         let line = ModelLine {
             capabilities: line.capabilities.over(&below.capabilities),
             price: line.price.or(below.price),
+            vendor_tools: line.vendor_tools.or(below.vendor_tools),
             settings: line.settings.over(&below.settings),
         };
         folder.insert(name, line);

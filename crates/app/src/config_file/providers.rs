@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use polis_http::{HeaderMap, HeaderName, HeaderValue, HttpOptions, Uri};
 use polis_providers::vendors::{self, OFFLINE, VENDORS, Vendor};
-use polis_providers::{CommandGuard, Dialect, Endpoint, EndpointTimeouts, KeyCommand, KeyFile, KeySource, Rate};
+use polis_providers::{CloudSettings, CommandGuard, Dialect, Endpoint, EndpointTimeouts, KeyCommand, KeyFile, KeySource, Rate};
 use polis_tools::mcp::{PASSED_ON, variable_names, variables};
 use serde::Deserialize;
 
-use super::network::NetworkSection;
+use super::network::{NetworkSection, path_from_home};
 
 /// The longest time limit, in seconds: a day.
 const MAX_SECONDS: f64 = 86_400.0;
@@ -34,6 +34,7 @@ pub(crate) struct ProviderSection {
     /// The vendor that an endpoint with a name of its own is like.
     like: Option<String>,
     key_variable: Option<String>,
+    #[serde(default, deserialize_with = "path_from_home")]
     key_file: Option<PathBuf>,
     /// The program that prints the key, and its arguments.
     key_command: Option<Vec<String>>,
@@ -42,12 +43,23 @@ pub(crate) struct ProviderSection {
     #[serde(default)]
     timeouts: TimeoutsSection,
     retries: Option<u32>,
+    #[serde(default, deserialize_with = "path_from_home")]
     ca: Option<PathBuf>,
+    #[serde(default, deserialize_with = "path_from_home")]
     client_certificate: Option<PathBuf>,
+    #[serde(default, deserialize_with = "path_from_home")]
     client_key: Option<PathBuf>,
     proxy: Option<String>,
     pub(super) requests_per_minute: Option<u32>,
     tokens_per_minute: Option<u64>,
+    /// The account of a vendor in a cloud: at Amazon, and at Google.
+    region: Option<String>,
+    profile: Option<String>,
+    project: Option<String>,
+    location: Option<String>,
+    /// The stores at the vendor whose files its file search reads.
+    #[serde(default)]
+    file_stores: Vec<String>,
     /// The folder of the user's own file, where its program runs.
     #[serde(skip)]
     folder: Option<PathBuf>,
@@ -76,6 +88,8 @@ enum DialectName {
     Anthropic,
     Gemini,
     Ollama,
+    Bedrock,
+    Vertex,
 }
 
 impl From<DialectName> for Dialect {
@@ -86,6 +100,8 @@ impl From<DialectName> for Dialect {
             DialectName::Anthropic => Self::Anthropic,
             DialectName::Gemini => Self::Gemini,
             DialectName::Ollama => Self::Ollama,
+            DialectName::Bedrock => Self::Bedrock,
+            DialectName::Vertex => Self::Vertex,
         }
     }
 }
@@ -101,7 +117,10 @@ impl ProviderSection {
     /// What is wrong with it, as far as that is known without the environment.
     pub(super) fn check(&self, name: &str) -> Result<(), String> {
         let whose = |what: &str| format!("the provider `{name}` {what}");
-        self.vendor(name)?;
+        let known = self.vendor(name)?.cloud.map(polis_providers::Cloud::settings).unwrap_or_default();
+        if let Some(setting) = self.cloud_settings().into_iter().find(|setting| !known.contains(setting)) {
+            return Err(whose(&format!("has `{setting}`, which its vendor does not know")));
+        }
         if vendors::find(name).is_some() && self.like.is_some() {
             return Err(whose("is a vendor itself, so it cannot have `like`"));
         }
@@ -159,6 +178,13 @@ impl ProviderSection {
         }
     }
 
+    /// The settings of a cloud that it has.
+    fn cloud_settings(&self) -> Vec<&'static str> {
+        let Self { region, profile, project, location, .. } = self;
+        let all = [("region", region), ("profile", profile), ("project", project), ("location", location)];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name).collect()
+    }
+
     /// Its proxies and certificates.
     pub(crate) fn network(&self) -> NetworkSection {
         let Self { ca, client_certificate, client_key, proxy, .. } = self.clone();
@@ -180,6 +206,11 @@ impl ProviderSection {
 
     pub(super) fn key_file(&self) -> Option<&Path> {
         self.key_file.as_deref()
+    }
+
+    /// Whether it has a key file, certificates or a proxy, which may be missing or wrong.
+    pub(crate) fn has_own_files(&self) -> bool {
+        self.key_file.is_some() || !self.network().is_empty()
     }
 
     /// The files with secrets, which no agent may read.
@@ -223,19 +254,21 @@ impl ProviderSection {
         let Self { base_url, dialect, like, key_variable, key_file, key_command, headers, .. } = self;
         let has_address = base_url.is_some() || dialect.is_some() || like.is_some();
         let has_key = key_variable.is_some() || key_file.is_some() || key_command.is_some() || !headers.is_empty();
-        has_address || has_key || !self.network().is_empty()
+        has_address || has_key || !self.cloud_settings().is_empty() || !self.network().is_empty()
     }
 
     /// The endpoint with this name, in a network that is `usual` where this section sets nothing.
     pub(crate) fn endpoint(&self, name: &str, usual: &HttpOptions) -> Result<Endpoint, String> {
         let mut endpoint = Endpoint::new(name, self.vendor(name)?);
-        let Self { base_url, dialect, key_variable, timeouts, retries, .. } = self.clone();
+        let Self { base_url, dialect, key_variable, timeouts, retries, region, profile, project, location, .. } = self.clone();
+        endpoint.cloud = CloudSettings { region, profile, project, location };
         endpoint.base_url = base_url;
         endpoint.dialect = dialect.map(Dialect::from);
         endpoint.key_variable = key_variable;
         endpoint.timeouts = timeouts.into();
         endpoint.retries = retries;
         endpoint.rate = self.rate();
+        endpoint.file_stores.clone_from(&self.file_stores);
         endpoint.key_source = match (&self.key_file, &self.key_command) {
             (Some(path), _) => Some(KeySource::File(KeyFile { path: path.clone(), guard: self.guard.clone() })),
             (None, Some(words)) => {
@@ -358,6 +391,8 @@ mod tests {
             (&format!("{own}client_key = \"k\"\n"), "`client_certificate` and `client_key` belong together"),
             (&format!("{own}proxy = \"ftp://u:sk-secret@p\"\n"), "`proxy` is no address of a proxy"),
             ("model = \"a/b\"\n[network]\nproxy = \"sk-secret@\"\n", "line 2, column 1: in [network] `proxy` is no address"),
+            ("[providers.openai]\nregion = \"eu-west-1\"\n", "has `region`, which its vendor does not know"),
+            ("[providers.vertex]\nprofile = \"work\"\n", "has `profile`, which its vendor does not know"),
             ("[network]\ncert = \"x\"\n", "line 2, column 1: unknown field `cert`"),
         ] {
             let error = parse(text, Path::new("polis.toml")).err().unwrap_or_else(|| panic!("{text}")).to_string();
@@ -390,6 +425,17 @@ mod tests {
         let network = corp.network.as_ref().unwrap();
         assert_eq!(network.trust, polis_http::Trust::SystemAnd(vec!["a.pem".into()]));
         assert_eq!((kimi.name.as_str(), &kimi.network.is_none()), ("moonshot", &true));
+        let clouds = "[providers.bedrock]\nregion = \"eu-west-1\"\nprofile = \"work\"\n[providers.vertex]\nproject = \"p\"\nlocation = \"us-east5\"\n";
+        let file = parse(clouds, Path::new("x")).unwrap();
+        let settings: Vec<_> = file
+            .providers
+            .iter()
+            .map(|(name, section)| section.endpoint(name.get_ref(), &polis_http::HttpOptions::default()).unwrap().cloud)
+            .collect();
+        let text = |text: &str| Some(text.to_owned());
+        let aws = polis_providers::CloudSettings { region: text("eu-west-1"), profile: text("work"), ..Default::default() };
+        let google = polis_providers::CloudSettings { project: text("p"), location: text("us-east5"), ..Default::default() };
+        assert_eq!(settings, [aws, google]);
         let problem = kimi.problem.as_deref();
         assert_eq!(problem, Some("[providers.moonshot] headers.A: the variable POLIS_TEST_UNSET is not set"));
     }

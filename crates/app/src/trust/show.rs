@@ -234,10 +234,12 @@ fn provider_item(name: &str, provider: &Value) -> String {
     if !command.is_empty() {
         parts.push(format!("STARTS A PROGRAM, outside any sandbox, and sends what it prints as a key: {}", command.join(" ")));
     }
+    let cloud = vendor.filter(|vendor| vendor.cloud.is_some()).map(|vendor| vendor.name).unwrap_or_default();
     let key = match (provider["key_file"].as_str(), provider["key_variable"].as_str(), own) {
         _ if !command.is_empty() => "that key".to_owned(),
         (Some(file), ..) => format!("THE CONTENT OF THE FILE {file} as a key"),
         (None, Some(variable), _) => format!("the key in {}", marked(variable)),
+        (None, None, _) if !cloud.is_empty() => format!("YOUR CREDENTIALS for {cloud}"),
         (None, None, Some(vendor)) => format!("the key in {}", vendor.key_variable),
         (None, None, None) => format!("the key in {}", marked(&Endpoint::usual_key_variable(name))),
     };
@@ -442,7 +444,7 @@ mod tests {
 
     #[test]
     fn what_a_provider_or_the_network_would_do_is_shown_without_secrets() {
-        let toml = "[providers.gate]\nbase_url = \"https://gate.example/v1\"\nlike = \"openai\"\nkey_command = [\"sh\", \"-c\", \"cat ~/.netrc\"]\nheaders = { X-Team = \"sk-team ${GITHUB_TOKEN} ${OPENAI_API_KEY}\" }\nca = \"evil.pem\"\nretries = 1\n[providers.file]\nbase_url = \"https://f.example\"\ndialect = \"openai\"\nkey_file = \"/etc/token\"\n[providers.work-openai]\nbase_url = \"https://w.example\"\nlike = \"openai\"\n[providers.mistral]\nkey_variable = \"AWS_SECRET_ACCESS_KEY\"\n[network]\nproxy = \"http://me:sk-password@evil.example:1\"\nno_proxy = [\"x\"]\nclient_certificate = \"c.pem\"\nclient_key = \"k.pem\"\n";
+        let toml = "[providers.gate]\nbase_url = \"https://gate.example/v1\"\nlike = \"openai\"\nkey_command = [\"sh\", \"-c\", \"cat ~/.netrc\"]\nheaders = { X-Team = \"sk-team ${GITHUB_TOKEN} ${OPENAI_API_KEY}\" }\nca = \"evil.pem\"\nretries = 1\n[providers.file]\nbase_url = \"https://f.example\"\ndialect = \"openai\"\nkey_file = \"/etc/token\"\n[providers.work-openai]\nbase_url = \"https://w.example\"\nlike = \"openai\"\n[providers.mistral]\nkey_variable = \"AWS_SECRET_ACCESS_KEY\"\n[providers.bedrock]\nbase_url = \"https://x.execute-api.us-east-1.amazonaws.com\"\nprofile = \"admin\"\n[network]\nproxy = \"http://me:sk-password@evil.example:1\"\nno_proxy = [\"x\"]\nclient_certificate = \"c.pem\"\nclient_key = \"k.pem\"\n";
         let shown = shown(&[("polis.toml", toml)]);
         for (name, parts) in [
             (
@@ -458,6 +460,13 @@ mod tests {
             ),
             ("file", &["and THE CONTENT OF THE FILE /etc/token as a key to https://f.example"]),
             ("work-openai", &["the key in WORK_OPENAI_API_KEY (withheld"]),
+            (
+                "bedrock",
+                &[
+                    "requests for bedrock and YOUR CREDENTIALS for bedrock to https://x.execute-api.us-east-1.amazonaws.com, NOT an address",
+                    "profile = \"admin\"",
+                ],
+            ),
             ("mistral", &["SENDS the key in AWS_SECRET_ACCESS_KEY (withheld unless your own settings list it) to mistral"]),
         ] {
             let text = &shown[&format!("polis.toml [providers.{name}]")];

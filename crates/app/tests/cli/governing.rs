@@ -116,13 +116,16 @@ fn the_users_own_configuration_is_hidden_from_tools() {
     let home = Home::new();
     std::fs::create_dir_all(home.path().join("config/polis")).unwrap();
     home.write("config/polis/trust.json", "the secret");
+    home.write("account.json", "the secret of a service account");
     let model = ModelServer::start(vec![
+        Reply::Call("read_file", json!({ "path": "account.json" })),
         Reply::Call("read_file", json!({ "path": "config/polis/trust.json" })),
         Reply::Call("write_file", json!({ "path": "config/polis/trust.json", "content": "evil" })),
         Reply::Repeat,
     ]);
     let mut run = home.command(&["run", "go", "--approve", "all"]);
     model.set(&mut run);
+    run.env("GOOGLE_APPLICATION_CREDENTIALS", home.path().join("account.json"));
     let said = Done::from(run.env("XDG_CONFIG_HOME", home.path().join("config")).output().unwrap()).ok();
     assert!(said.contains("no agent may touch"), "{said}");
     assert!(!home.polis(&["log", "--json"]).ok().contains("the secret"));

@@ -21,6 +21,7 @@ mod look;
 mod machine;
 mod mcp;
 mod media;
+mod memory;
 mod model;
 mod models;
 mod offline;

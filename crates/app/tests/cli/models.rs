@@ -105,6 +105,36 @@ fn the_doctor_looks_at_everything_and_asks_the_model_only_when_told() {
 }
 
 #[test]
+fn the_doctor_tries_key_files_certificates_and_proxies() {
+    let home = Home::new();
+    let model = ModelServer::start(vec![Reply::Refuse(404, "no list")]);
+    let file = |name: &str| home.path().join(name).display().to_string();
+    home.write("key", "sk-key-of-a-file");
+    home.write("broken.pem", "no certificate");
+    let provider = |name: &str, rest: &str| {
+        format!("[providers.{name}]\nbase_url = \"{}\"\nlike = \"openai\"\n{rest}\n", model.base_url())
+    };
+    let settings = [
+        provider("good", &format!("key_file = \"{}\"", file("key"))),
+        provider("lost", &format!("key_file = \"{}\"", file("nowhere"))),
+        provider("torn", &format!("ca = \"{}\"", file("broken.pem"))).replace("http://", "https://"),
+        provider("plain", ""),
+    ];
+    home.write("polis.toml", &settings.concat());
+    let ill = home.polis(&["doctor"]);
+    assert_eq!(ill.code, 1, "{}", ill.stdout);
+    let lines: Vec<&str> = ill.stdout.lines().filter(|line| line.contains(" provider ")).collect();
+    let [good, lost, torn] = lines[..] else { panic!("{}", ill.stdout) };
+    assert!(good.starts_with("ok   provider   good answers at") && good.ends_with("but has no list of models"), "{good}");
+    assert!(
+        lost.starts_with("BAD  provider   lost at") && lost.contains("the key file") && lost.contains("cannot be read"),
+        "{lost}"
+    );
+    assert!(torn.starts_with("BAD  provider   torn at") && torn.contains("broken.pem"), "{torn}");
+    assert!(!ill.stdout.contains("sk-key"), "{}", ill.stdout);
+}
+
+#[test]
 fn prices_of_ones_own_are_used_and_bad_ones_refused() {
     let home = Home::new();
     let model = ModelServer::start(vec![Reply::Say(&["one"])]);

@@ -89,8 +89,8 @@ impl Turn {
     pub(super) async fn unit(&mut self, path: &SubThreadPath, behaviour: Behaviour, mut task: Task) -> Result<Effect, Failure> {
         task.meta.insert("subThreadPath".to_owned(), path.to_string().into());
         task.meta.insert("parentThreadPath".to_owned(), self.path().to_string().into());
-        if let Some(resource) = self.task.meta.get(Task::RESOURCE) {
-            task.meta.entry(Task::RESOURCE).or_insert_with(|| resource.clone());
+        for (key, value) in self.task.shared_meta() {
+            task.meta.entry(key).or_insert(value);
         }
         self.placed(path, behaviour, task).await
     }
@@ -168,11 +168,10 @@ impl Turn {
         }
     }
 
-    /// The meta that messages of the same request carry: the resource and the sender.
+    /// The meta that messages of the same request carry: what the request is about, and the sender.
     fn forwarded_meta(&mut self) -> &Meta {
         self.forwarded_meta.get_or_insert_with(|| {
-            let resource = self.task.meta.get(Task::RESOURCE).map(|value| (Task::RESOURCE.to_owned(), value.clone()));
-            resource.into_iter().chain([(Task::FROM.to_owned(), self.start.agent.as_str().into())]).collect()
+            self.task.shared_meta().chain([(Task::FROM.to_owned(), self.start.agent.as_str().into())]).collect()
         })
     }
 

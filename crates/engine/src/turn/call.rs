@@ -5,10 +5,11 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use polis_domain::{
-    Answer, Call, CallResult, Command, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Flow, Outcome, Recorded,
-    Ruling, Seq, Source, ToolCall, amounts, canonical, names, targets,
+    Answer, Call, CallResult, Command, Digest, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Flow, Outcome,
+    Recorded, Ruling, Seq, Source, ToolCall, amounts, canonical, names, targets,
 };
 use polis_ports::{CallContext, Caller, ModelRequest, ThreadRange, ToolError, ToolSpec};
+use rustc_hash::FxHashSet;
 
 use super::host::{Asker, CallHost};
 use super::journal::Entry;
@@ -47,14 +48,44 @@ impl Turn {
         let mut together = Vec::new();
         for call in calls {
             if call.class == EffectClass::Write || call.own {
-                results.extend(self.call_together(std::mem::take(&mut together)).await);
+                results.extend(self.call_once_each(std::mem::take(&mut together)).await);
                 results.extend(self.call_together(vec![call]).await);
             } else {
                 together.push(call);
             }
         }
-        results.extend(self.call_together(together).await);
+        results.extend(self.call_once_each(together).await);
         results
+    }
+
+    /// Makes calls in parallel, but of identical reads only the first: its result, which is in the log by then, answers the
+    /// others. If it failed, the next one is made.
+    async fn call_once_each(&mut self, calls: Vec<Call>) -> Vec<CallResult> {
+        // A log of an older version has all of them declared in their own order.
+        if !has_twins(&calls) || self.has_declared(&calls) {
+            return self.call_together(calls).await;
+        }
+        let mut results: Vec<Option<CallResult>> = vec![None; calls.len()];
+        let mut left: Vec<(usize, Call)> = calls.into_iter().enumerate().collect();
+        while !left.is_empty() {
+            let mut keys = FxHashSet::default();
+            let (now, later): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|(_, call)| shared_key(call).is_none_or(|key| keys.insert(key)));
+            let (places, calls): (Vec<_>, Vec<_>) = now.into_iter().unzip();
+            for (place, result) in places.into_iter().zip(self.call_together(calls).await) {
+                results[place] = Some(result);
+            }
+            left = later;
+        }
+        results.into_iter().map(|result| result.unwrap_or_else(|| refused("the call was not made"))).collect()
+    }
+
+    /// Whether an earlier run has declared exactly these calls, in this order.
+    fn has_declared(&self, calls: &[Call]) -> bool {
+        (self.n..).zip(calls).all(|(n, call)| {
+            let entry = self.journal.peek(EffectId { turn: self.start.id, n });
+            entry.and_then(Entry::call).is_some_and(|logged| logged.is_same(call))
+        })
     }
 
     fn caller(&self) -> Caller<'_> {
@@ -363,6 +394,7 @@ impl Turn {
                 task: self.task.id.clone(),
                 path: self.path(),
                 resource: self.task.resource(),
+                application: self.task.context(),
                 artifacts: self.artifact_store(),
                 host: Some(host),
             },
@@ -418,6 +450,17 @@ fn next_step(entry: &Entry, forked: Option<Seq>) -> Next {
             None => Next::Doubt,
         },
     }
+}
+
+/// Whether some of these calls are reads of which one is enough.
+fn has_twins(calls: &[Call]) -> bool {
+    let mut keys = FxHashSet::default();
+    calls.iter().filter_map(shared_key).any(|key| !keys.insert(key))
+}
+
+/// What identical reads have in common, unless the model wants each result, or a person is asked about each.
+fn shared_key(call: &Call) -> Option<Digest> {
+    call.key.filter(|_| call.fresh.is_none() && call.ruling == Ruling::Allow)
 }
 
 /// Whether two JSON texts mean the same arguments.

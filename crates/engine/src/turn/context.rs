@@ -98,11 +98,11 @@ impl Turn {
         }
     }
 
-    /// Replaces the messages before the newest `keep` by a summary. The message that this turn answers does not count. The
+    /// Replaces the messages before the newest `keep`, and an earlier summary, by a summary. The message that this turn answers does not count. The
     /// cut never separates an answer from its question. Returns how many messages are left out now, 0 if there were too few
     /// (R187).
     pub async fn compress_context(&mut self, summary: &str, keep: usize) -> Result<usize, Failure> {
-        let (shown_from, mut summaries) = self.compression().await?;
+        let (shown_from, summaries) = self.compression().await?;
         let own = self.own_index;
         let Some(mut cut) = (own as usize).checked_sub(keep).map(|cut| cut as u32).filter(|cut| *cut > shown_from) else {
             return Ok(0);
@@ -118,7 +118,9 @@ impl Turn {
         let messages = all.iter().filter(|(index, _)| (shown_from..cut).contains(index));
         let is_told = |step: &PastStep| matches!(step.kind, PastStepKind::Environment(_));
         let steps = steps.iter().filter(|step| step.before > shown_from && step.before <= cut && !is_told(step));
-        let gone = messages.map(|(_, message)| estimate_tokens(&message.text)).sum::<u64>() + steps.map(tokens_of).sum::<u64>();
+        let gone = messages.map(|(_, message)| estimate_tokens(&message.text)).sum::<u64>()
+            + steps.map(tokens_of).sum::<u64>()
+            + summaries.iter().map(|summary| estimate_tokens(summary)).sum::<u64>();
         let thread = self.start.thread.clone();
         if summary.trim().is_empty() || estimate_tokens(summary) >= gone {
             let message = match summary.trim() {
@@ -130,7 +132,7 @@ impl Turn {
             self.context_state.failed += 1;
             return Err(failure);
         }
-        summaries.push(summary.to_owned());
+        let summaries = vec![summary.to_owned()];
         let done = self.act(vec![Act::CompressContext { thread, from: cut, summaries }]).await?;
         self.context_state = ContextState { compression: done.first().map(|recorded| recorded.seq), failed: 0 };
         Ok((cut - shown_from) as usize)

@@ -40,7 +40,7 @@ impl Turn {
         }
     }
 
-    fn publish_not_shown(&self, media: &Media, why: &str) {
+    pub(super) fn publish_not_shown(&self, media: &Media, why: &str) {
         let name = match media {
             Media::Stored(artifact) => &artifact.name,
             Media::Inline { name, .. } => name,

@@ -29,6 +29,7 @@ mod steer;
 mod step_sink;
 mod sub_threads;
 mod threads;
+mod vendor_tools;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use futures_util::FutureExt;
 use polis_domain::{
     AgentId, AnswerRules, Command, ContextState, ConversationSettings, Effect, EffectId, Era, Event, Failure, Limits, Meta,
     Origin, Outcome, Phase, Recorded, ReplyTo, Role, Seq, Spent, Spine, SubThreadPath, Task, ThreadId, Timestamp, TurnId,
-    TurnResult, Usage, mix, unique_id,
+    TurnResult, Usage, VendorTool, mix, unique_id,
 };
 use polis_ports::{Chosen, LogError, ToolSpec};
 use tokio::sync::oneshot;
@@ -52,6 +53,7 @@ pub use context::Context;
 use journal::{Entry, Journal};
 pub use memory::Recalled;
 pub use request::{Request, Requests};
+pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
 pub use threads::{BatchUpdate, NewMessage};
@@ -138,6 +140,8 @@ pub struct Turn {
     has_parallel_waits: bool,
     /// The usage of its model calls so far.
     used: Usage,
+    /// Whether the last model call was probably the last one within a budget.
+    ends_budget: bool,
     thread_cache: threads::ThreadCache,
     /// The meta that every message of this turn carries; made when first needed.
     forwarded_meta: Option<Meta>,
@@ -147,6 +151,8 @@ pub struct Turn {
     rules: Option<Arc<AnswerRules>>,
     /// Whether the client wants no answer any more.
     is_left: bool,
+    /// The vendors' tools of which the person was told that they are not offered.
+    told_vendor_tools: Vec<VendorTool>,
 }
 
 /// How a turn ended.
@@ -222,11 +228,13 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
         registration: registration.clone(),
         has_parallel_waits: false,
         used: Usage::default(),
+        ends_budget: false,
         thread_cache: threads::ThreadCache::default(),
         forwarded_meta: None,
         repeats: None,
         rules: task.answer_rules().map(Arc::new),
         is_left: false,
+        told_vendor_tools: Vec::new(),
         start,
     };
     // Boxed, because few turns wait.

@@ -8,21 +8,37 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice, ToolList,
-    Usage,
+    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice,
+    ToolList, Usage,
 };
-use polis_ports::{Capabilities, Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta};
+use polis_ports::{
+    Capabilities, ChatMessage, Collector, Delta, Frame, ModelError, ModelRequest, ModelSettings, StreamedDelta, continued,
+};
 
 use super::Turn;
 use super::journal::Entry;
 use super::media::ReadMedia;
 use super::memory::has_memories;
 use super::retry::Attempts;
+use super::vendor_tools::{has_vendor_tools, split_vendor_tools};
 use crate::offer::list;
 use crate::shared::Shared;
 
 /// The token limit of a reply if a budget applies and the request sets none.
 const REPLY_TOKENS: u32 = 8_192;
+
+/// How often a vendor that pauses its own tools is let continue.
+const MAX_PAUSES: usize = 10;
+
+/// What a model is told in the last call within a budget.
+const LAST_CALL: &str = "[polis] This is the last reply that the budget allows, and no more tools can be used. Answer now with what \
+                         you have: what is done, what you found, and what is still to do.";
+
+/// Whether a model call is probably the last one within a budget, by what the log says of it.
+fn ends_budget(entry: &Entry) -> bool {
+    let Some((Effect::Model { reserve, .. }, Some(permit))) = entry.declared() else { return false };
+    permit.near.iter().any(|level| level.ends_with(*reserve))
+}
 
 impl Turn {
     /// Calls a model and returns its whole reply. A reply that is in the log is never requested again.
@@ -34,6 +50,39 @@ impl Turn {
     /// It receives nothing when the reply is already in the log, so no result may depend on it.
     pub async fn model_streaming(
         &mut self,
+        request: ModelRequest,
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        let again = has_vendor_tools(&request).then(|| Box::new(request.clone()));
+        let reply = self.call_model(request, on_delta).await?;
+        match again {
+            Some(again) if reply.finish == Finish::Paused => Box::pin(self.resume(*again, reply, on_delta)).await,
+            _ => Ok(reply),
+        }
+    }
+
+    /// Lets a vendor continue that has paused its own tools. Each continuation is a model call of its own in the log.
+    async fn resume(
+        &mut self,
+        mut request: ModelRequest,
+        mut reply: Reply,
+        on_delta: &mut (dyn FnMut(&Delta) + Send),
+    ) -> Result<Reply, Failure> {
+        let mut said = ChatMessage::said(&reply);
+        for _ in 0..MAX_PAUSES {
+            if reply.finish != Finish::Paused {
+                break;
+            }
+            request.messages.push(said);
+            let rest = self.call_model(request.clone(), on_delta).await?;
+            said = ChatMessage::said(&rest);
+            reply = continued(reply, rest);
+        }
+        Ok(reply)
+    }
+
+    async fn call_model(
+        &mut self,
         mut request: ModelRequest,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> Result<Reply, Failure> {
@@ -41,7 +90,9 @@ impl Turn {
         if request.tool_choice != ToolChoice::None {
             self.check_for_loops()?;
         }
-        request.fit_media();
+        for (media, why) in request.fit_media() {
+            self.publish_not_shown(&media, &why);
+        }
         let models = self.models(&request);
         // The models of the society and of the conversation may change between runs, so they are not part of the logged request.
         let own = self.role().and_then(|role| role.models.first().cloned());
@@ -52,8 +103,9 @@ impl Turn {
         let digest = request.digest();
         // The same goes for the settings of the conversation and of the role.
         request.settings = self.settings(&request);
-        let reserve = self.reserve(&mut request, &models);
         let tools = self.tool_list(&request);
+        split_vendor_tools(&mut request);
+        let reserve = self.reserve(&mut request, &models);
         loop {
             let effect = Effect::Model {
                 model: request.model.clone(),
@@ -69,6 +121,12 @@ impl Turn {
                 self.granted(&entries, &lacking).await?;
                 continue;
             }
+            self.ends_budget = ends_budget(entry);
+            if self.ends_budget && !request.aside && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
+                // Not part of the digest: it follows from what the log says about this call.
+                request.tool_choice = ToolChoice::None;
+                request.messages.push(ChatMessage::user(LAST_CALL));
+            }
             let result = match self.result(entry) {
                 Some(result) => result,
                 None => self.think(entry, request, models, on_delta).await,
@@ -82,6 +140,12 @@ impl Turn {
                 Err(failure) => Err(failure),
             };
         }
+    }
+
+    /// Whether the last model call was probably the last one within a budget. A call that may use tools is then made without
+    /// them, so that the reply concludes with what there is.
+    pub fn ends_budget(&self) -> bool {
+        self.ends_budget
     }
 
     /// The context window of the turn's model in tokens, if it is known.
@@ -187,7 +251,8 @@ impl Turn {
         let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.description(model).capabilities.window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
-        // Each attempt may ask another model, which takes other media.
+        // Each attempt may ask another model, which takes other media and has other tools of its vendor.
+        let vendor_tools = std::mem::take(&mut request.vendor_tools);
         let (named, mut read) = (request.has_media().then(|| request.messages.clone()), ReadMedia::default());
         let mut attempts = Attempts::new(models, |model| port.name(model), entry.attempts());
         attempts.set_retries(|model| port.description(model).retries);
@@ -207,14 +272,27 @@ impl Turn {
                 // Boxed, because few requests have media.
                 Box::pin(self.show_media(&mut request, &mut read)).await;
             }
-            let window = port.description(&request.model).capabilities.window;
-            let missing = (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten();
-            let seen_percent = window.map(|window| seen.saturating_mul(100) / window.max(1));
+            let known = port.description(&request.model).capabilities;
+            let mut missing: Vec<_> =
+                (!request.tools.is_empty()).then(|| self.missing_servers_note()).flatten().into_iter().collect();
+            if !vendor_tools.is_empty() {
+                request.vendor_tools.clone_from(&vendor_tools);
+                missing.extend(Box::pin(self.keep_allowed_vendor_tools(&mut request, &known)).await);
+            }
+            let seen_percent = known.window.map(|window| seen.saturating_mul(100) / window.max(1));
             request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);
             let began = self.start.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
+                // Another model may have something to say.
+                Ok(reply)
+                    if reply.is_empty()
+                        && let Some(attempt) = attempts.after_empty() =>
+                {
+                    self.commit(Command::Retry { id: entry.id, attempt, spent: Spent::request(usage, took) }).await;
+                    continue;
+                }
                 Ok(reply) => {
                     self.report(entry.id, Outcome::Reply(reply.clone()), Some(Spent::request(usage, took))).await;
                     return Ok(Outcome::Reply(reply));
@@ -297,7 +375,7 @@ impl Turn {
 const NEARLY_FULL: u64 = 80;
 
 /// The system prompt, with warnings added when a budget or the context window is nearly used up (D11), or tools are missing.
-fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Option<String>) -> Text {
+fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Vec<String>) -> Text {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {

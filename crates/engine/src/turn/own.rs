@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome};
+use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId, ToolCall};
 
 use super::Turn;
 use super::call::{refused, result_of};
@@ -11,8 +11,13 @@ use super::journal::Entry;
 impl Turn {
     /// States a call, runs the tool inside this turn, and reports its result. A second run runs the tool again: its effects
     /// come from the journal, and a logged result wins over the new one.
-    pub(super) async fn call_own(&mut self, call: Call) -> CallResult {
+    pub(super) async fn call_own(&mut self, mut call: Call) -> CallResult {
         let Some(tool) = self.start.shared.cast.find_tool(&call.tool) else { return refused("there is no such tool") };
+        if let Some(flow) = tool.flow() {
+            let agent = self.agent().clone();
+            let person = self.look(move |spine| spine.remembering_person(&agent)).await;
+            call.flow = flow(&person.unwrap_or_else(PersonId::owner), &call.arguments);
+        }
         let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call.clone()))]).await.pop() else {
             return refused("it was not stated");
         };
@@ -39,6 +44,22 @@ impl Turn {
             }
         };
         self.annotate(&entry, &call, result)
+    }
+
+    /// Notes that a call of a model was answered by the code of the turn itself, so that later turns see its result.
+    pub async fn note_call(&mut self, call: &ToolCall, result: &str) {
+        let call = Call {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            class: EffectClass::Read,
+            own: true,
+            ..Call::default()
+        };
+        let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call))]).await.pop() else { return };
+        if self.result(&entry).is_none() {
+            self.report(entry.id, Outcome::Result(CallResult::good(result)), None).await;
+        }
     }
 
     /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same

@@ -65,6 +65,7 @@ impl Turn {
             Finish::Length => Some("it reached the limit of tokens"),
             Finish::ContentFilter => Some("the vendor held the rest back"),
             Finish::Refusal => return Err(Failure::new("model_refused", "the model will not do this")),
+            Finish::Paused => Some("the vendor paused it too often"),
             Finish::Stop | Finish::ToolCalls | Finish::Other(_) => None,
         };
         match stopped {

@@ -107,6 +107,18 @@ impl<N: Fn(&str) -> Arc<str>> Attempts<N> {
         })
     }
 
+    /// The next attempt after an empty reply: the same model once more, then the next one. None for the last model, whose reply
+    /// counts as it is.
+    pub(super) fn after_empty(&mut self) -> Option<Attempt> {
+        if self.place + 1 >= self.models.len() {
+            return None;
+        }
+        let (model, attempt) = (self.name(), self.failed + 1);
+        (self.place, self.failed, self.rests) = if self.failed == 0 { (self.place, 1, 0) } else { (self.place + 1, 0, 0) };
+        let failure = Failure::new("empty_reply", "the model gave no answer");
+        Some(Attempt { model, attempt, max_retries: 1, failure, delay_ms: 0, next: self.name() })
+    }
+
     /// The attempt that an earlier run may have made before it died. It is logged and counted, but does not use up a retry.
     pub(super) fn interrupted(&self) -> Attempt {
         let model = self.name();
@@ -175,6 +187,17 @@ mod tests {
         assert_eq!(long, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
         let adapted = delays([0, 0], || ModelError::Adapted { reason: "no".to_owned() });
         assert_eq!(adapted.iter().filter(|(next, ..)| next == "a").count(), USUAL_RETRIES as usize, "{adapted:?}");
+    }
+
+    #[test]
+    fn a_model_that_says_nothing_is_asked_once_more_and_then_the_next_one() {
+        let models = || vec!["a".into(), "b".into()];
+        let mut attempts = Attempts::new(models(), |model| model.into(), std::iter::empty());
+        let logged: Vec<Attempt> = std::iter::from_fn(|| attempts.after_empty()).collect();
+        let next: Vec<_> = logged.iter().map(|attempt| (&*attempt.next, attempt.delay_ms, &*attempt.failure.code)).collect();
+        assert_eq!(next, [("a", 0, "empty_reply"), ("b", 0, "empty_reply")]);
+        let mut again = Attempts::new(models(), |model| model.into(), logged[..1].iter());
+        assert_eq!(again.after_empty().as_ref(), Some(&logged[1]), "a second run counts what is logged");
     }
 
     #[test]

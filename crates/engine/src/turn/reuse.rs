@@ -1,6 +1,6 @@
 //! Reusing results of identical calls, and detecting loops of calls.
 //!
-//! `decide` chooses the earlier result that answers a call (D20); here it is read from the log and marked for the agent. Loop
+//! `decide` chooses the earlier result that answers a call (D20); here it is read from the log, with a note for the agent. Loop
 //! detection depends only on the calls and results of this turn, in order, so a second run comes to the same conclusion.
 
 use std::collections::BTreeMap;
@@ -26,9 +26,9 @@ const MAX_CALLS: usize = 64;
 /// How many refused repeats end the turn.
 const REFUSALS: u32 = 3;
 
-/// The note on a result that was reused.
-const REUSED_NOTE: &str = "[Not called again: the same call gave this before, and nothing was written since. If you need it anew, call \
-                     with \"{}\" and say why.]";
+/// What a model is told about a result that was reused.
+pub const REUSED_NOTE: &str = "not called again: the same call gave this result before, and nothing was written since. If you need \
+                               it anew, call with \"_fresh\" and say why.";
 
 /// How many rounds with blocked messages end the turn.
 const STOPPED_ROUNDS: u32 = 2;
@@ -52,7 +52,7 @@ pub(super) struct Repeats {
 }
 
 /// Splits the reason for a fresh result off the arguments, if they have one. The other arguments keep their exact text.
-pub(super) fn take_fresh(arguments: &str) -> Option<(Arc<str>, Option<Arc<str>>)> {
+pub fn take_fresh(arguments: &str) -> Option<(Arc<str>, Option<Arc<str>>)> {
     if !arguments.contains(FRESH) {
         return None;
     }
@@ -125,20 +125,18 @@ impl Turn {
         };
         let mut notes = Vec::new();
         if result.from.is_some() {
-            notes.push(REUSED_NOTE.replace("{}", FRESH));
+            notes.push(REUSED_NOTE.to_owned());
         }
         let (nudge, stop) = bounds(&self.start.limits, call);
         let often = self.repeats.get_or_insert_default().note(call, &result);
         if often >= nudge {
             notes.push(format!(
-                "[This is call {often} of its kind that came to the same; after {stop} no more are made. Do something else, or answer \
-                 with what you have.]"
+                "this is call {often} of its kind that came to the same; after {stop} no more are made. Do something else, or answer \
+                 with what you have."
             ));
         }
-        if notes.is_empty() {
-            return result;
-        }
-        CallResult { content: format!("{}\n\n{}", result.content, notes.join("\n")).into(), ..result }
+        let note = (!notes.is_empty()).then(|| notes.join(" ").into());
+        CallResult { note, ..result }
     }
 
     /// Notes a refusal that blocks messages of this turn.

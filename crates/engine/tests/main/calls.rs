@@ -66,15 +66,57 @@ async fn an_identical_call_is_answered_from_the_log_in_every_turn_thread_and_age
         run(vec![call("look", READ), again(), unit, of_a1(vec![again()]), Op::Then(Program(vec![again()]))]).await;
     assert_eq!(made, [format!("look {READ}")]);
     assert!(
-        said.starts_with("look\n\n[Not called again: the same call gave this before, and nothing was written since."),
+        said.starts_with("look (not called again: the same call gave this result before, and nothing was written"),
         "{said}"
     );
     let (bed, made) = (Bed::new(), Made::default());
     let society = open(&bed, &made).await;
     let first = ask(&society, vec![call("look", READ), again()]).await.unwrap();
-    assert!(first.starts_with("look look\n\n[Not"), "{first}");
+    assert!(first.starts_with("look look (not called again"), "{first}");
     assert_eq!(ask(&society, vec![again()]).await.unwrap(), "look", "another request is another matter");
     assert_eq!(made.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn identical_reads_that_are_under_way_share_one_call() {
+    let both = |tool: &str| Op::Call(vec![(tool.to_owned(), READ.to_owned()), (tool.to_owned(), READ.to_owned())]);
+    let look = format!("look {READ}");
+    // In one reply, also with another call between.
+    let (said, made) = run(vec![both("look")]).await;
+    assert!(said.starts_with("look,look (not called again") && made == [look.clone()], "{said} {made:?}");
+    let three = [("look", READ), ("peek", READ), ("look", "{\"path\":\"a.txt\"}")];
+    let (said, made) = run(vec![Op::Call(three.map(|(tool, of)| (tool.to_owned(), of.to_owned())).to_vec())]).await;
+    assert!(said.starts_with("look,peek,look (not called again"), "each result has its place: {said}");
+    assert_eq!(made, [look.clone(), format!("peek {READ}")]);
+    // In turns that run at the same time.
+    let unit = |op: Op| Program(vec![op]);
+    let (_, made) = run(vec![Op::Units((0..3).map(|_| unit(call("look", READ))).collect())]).await;
+    assert_eq!(made, [look.clone()]);
+    // A failure is no result, and what changes by itself is asked for each time.
+    let (_, made) = run(vec![both("fail")]).await;
+    assert_eq!(made.len(), 2);
+    let (_, made) = run(vec![both("poll"), Op::Units(vec![unit(call("poll", READ)), unit(call("poll", READ))])]).await;
+    assert_eq!(made.len(), 4);
+    let (_, made) = run(vec![Op::Units(vec![unit(call("fail", READ)), unit(call("fail", READ))])]).await;
+    assert_eq!(made.len(), 2, "whoever waited for a call that failed makes its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_holds_others_back_until_it_ends_or_its_turn_does() {
+    for (terminate, made_calls, seconds) in [(false, 1, 60), (true, 1, 61)] {
+        let (bed, made) = (Bed::new(), Made::default());
+        let slow = tools(&made).delayed(|_| Duration::from_secs(60));
+        let ports = Ports { toolbox: Arc::new(slow), ..bed.ports(bed.log.clone()) };
+        let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
+        let began = tokio::time::Instant::now();
+        let sent = Op::Send("kid".to_owned(), Program(vec![call("look", READ)]));
+        let mut ops = vec![Op::Spawn("kid".to_owned()), sent, Op::Sleep(1_000)];
+        ops.extend(terminate.then(|| Op::Terminate("kid".to_owned(), 500)));
+        ops.push(call("look", READ));
+        ask(&society, ops).await.unwrap();
+        assert_eq!(made.lock().unwrap().len(), made_calls, "{terminate}");
+        assert_eq!(began.elapsed().as_secs(), seconds, "{terminate}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

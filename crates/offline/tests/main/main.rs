@@ -398,9 +398,10 @@ async fn a_note_on_a_result_is_no_row_of_a_table() {
     let mut request = asking("how many rows are in a.csv", &["read_file"]);
     let first = reply(request.clone()).await;
     request.messages.push(ChatMessage::said(&first));
-    let noted = "x,y\n1,2\n3,4\n\n\n[Not called again: the same call gave this before, and nothing was written since. If you \
-                 need it anew, call with \"fresh\" and say why.]";
-    request.messages.push(ChatMessage::result(&first.tool_calls[0], &CallResult::good(noted)));
+    let noted = CallResult { note: Some("not called again".into()), ..CallResult::good("x,y\n1,2\n3,4\n\n") };
+    let messages = ChatMessage::results(&first.tool_calls, &[noted]);
+    assert_eq!(messages.len(), 2, "the note is a message of its own");
+    request.messages.extend(messages);
     has(&reply(request).await.text, &["2"]);
 }
 

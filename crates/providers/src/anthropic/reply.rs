@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
-use polis_ports::{Delta, ModelError};
+use polis_ports::{Citation, Delta, ModelError, VendorTool};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::request_parts::arguments_object;
+use crate::vendor_tools::{self, citations, first_text, used};
 use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
@@ -21,6 +22,8 @@ pub(crate) struct MessageReader {
     blocks: Vec<Block>,
     calls: u32,
     usage: WireUsage,
+    /// Searches of the vendor that were told.
+    searches: u64,
     finish: Option<Finish>,
 }
 
@@ -35,6 +38,10 @@ struct Block {
     signature: String,
     /// Whether its own end has come.
     is_closed: bool,
+    /// The sources that a text cites.
+    citations: Vec<Value>,
+    /// Fields of the vendor's tools that are sent back as they came.
+    fields: Map<String, Value>,
 }
 
 #[derive(Debug)]
@@ -48,6 +55,14 @@ enum Kind {
         name: String,
         input: Value,
     },
+    /// The vendor runs one of its tools.
+    VendorUse {
+        id: String,
+        name: String,
+        input: Value,
+    },
+    /// What such a tool gave. The rest of the block is sent back.
+    VendorResult,
     /// Something of the vendor's own that we did not ask for.
     Other,
 }
@@ -77,6 +92,9 @@ struct BlockStart {
     id: Option<LooseText>,
     name: Option<LooseText>,
     input: Option<Value>,
+    citations: Option<Vec<Value>>,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -86,6 +104,7 @@ struct BlockDelta {
     thinking: Option<LooseText>,
     signature: Option<LooseText>,
     partial_json: Option<LooseText>,
+    citation: Option<Value>,
     stop_reason: Option<LooseText>,
 }
 
@@ -97,6 +116,14 @@ struct WireUsage {
     cache_read_input_tokens: Count,
     cache_creation_input_tokens: Count,
     output_tokens_details: Option<OutputDetails>,
+    server_tool_use: Option<ServerToolUse>,
+}
+
+/// How often tools of the vendor were used.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct ServerToolUse {
+    web_search_requests: Count,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -160,7 +187,7 @@ impl Reader for MessageReader {
         let says_something = self.blocks.iter().any(|block| match block.kind {
             Kind::Call { .. } => true,
             Kind::Text => !block.text.is_empty(),
-            Kind::Thinking | Kind::Redacted | Kind::Other => false,
+            Kind::Thinking | Kind::Redacted | Kind::VendorUse { .. } | Kind::VendorResult | Kind::Other => false,
         });
         let has_ended = match ending {
             Ending::Marked => true,
@@ -179,9 +206,12 @@ impl MessageReader {
     fn start(&mut self, index: u64, start: BlockStart, out: &mut VecDeque<Delta>) {
         let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).unwrap_or_default();
         let (mut content, mut signature) = (String::new(), String::new());
+        let (mut citations, mut fields) = (Vec::new(), Map::new());
         let kind = match start.r#type.as_deref() {
             Some("text") => {
                 content = text(start.text);
+                citations = start.citations.unwrap_or_default();
+                out.extend(citations.iter().filter_map(cited));
                 out.extend(Some(content.clone()).filter(|text| !text.is_empty()).map(Delta::Content));
                 Kind::Text
             }
@@ -206,9 +236,23 @@ impl MessageReader {
                 });
                 Kind::Call { index: call, id, name, input: start.input.unwrap_or_default() }
             }
+            Some("server_tool_use") => {
+                fields = start.others;
+                Kind::VendorUse { id: text(start.id), name: text(start.name), input: start.input.unwrap_or_default() }
+            }
+            Some(kind) if kind.ends_with("_tool_result") => {
+                fields = start.others;
+                let delta = self.vendor_call(&fields);
+                if let Some(Delta::VendorCall(call)) = &delta {
+                    self.searches += u64::from(if call.tool == VendorTool::WebSearch { call.uses } else { 0 });
+                }
+                out.extend(delta);
+                fields.insert("type".to_owned(), kind.into());
+                Kind::VendorResult
+            }
             _ => Kind::Other,
         };
-        self.blocks.push(Block { index, kind, text: content, signature, is_closed: false });
+        self.blocks.push(Block { index, kind, text: content, signature, is_closed: false, citations, fields });
     }
 
     fn append(&mut self, index: u64, block_delta: BlockDelta, out: &mut VecDeque<Delta>) {
@@ -219,6 +263,15 @@ impl MessageReader {
             (Some("thinking_delta"), Kind::Thinking) => (text(block_delta.thinking), Delta::Reasoning),
             (Some("signature_delta"), Kind::Thinking) => {
                 block.signature.push_str(&text(block_delta.signature).unwrap_or_default());
+                return;
+            }
+            (Some("citations_delta"), Kind::Text) => {
+                out.extend(block_delta.citation.as_ref().and_then(cited));
+                block.citations.extend(block_delta.citation);
+                return;
+            }
+            (Some("input_json_delta"), Kind::VendorUse { .. }) => {
+                block.text.push_str(&text(block_delta.partial_json).unwrap_or_default());
                 return;
             }
             (Some("input_json_delta"), &Kind::Call { index, .. }) => {
@@ -252,7 +305,9 @@ impl MessageReader {
     fn stopped(&mut self, reason: Option<LooseText>, out: &mut VecDeque<Delta>) {
         let Some(word) = reason.map(LooseText::into_text).filter(|word| !word.is_empty()) else { return };
         self.finish = Some(finish(&word));
-        if self.blocks.iter().any(|block| matches!(block.kind, Kind::Thinking | Kind::Redacted)) {
+        let is_wanted_back =
+            |block: &Block| matches!(block.kind, Kind::Thinking | Kind::Redacted | Kind::VendorUse { .. } | Kind::VendorResult);
+        if self.blocks.iter().any(is_wanted_back) {
             out.push_back(echo(DIALECT, self.blocks.iter().filter_map(Block::to_send).collect()));
         }
     }
@@ -267,21 +322,81 @@ impl MessageReader {
             cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
             cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
             output_tokens_details: new.output_tokens_details.or(old.output_tokens_details),
+            server_tool_use: new.server_tool_use.or(old.server_tool_use),
         };
+        // What is charged counts, also where the reply does not show it.
+        let charged = self.usage.server_tool_use.unwrap_or_default().web_search_requests.or_zero();
+        let unseen = u32::try_from(charged.saturating_sub(self.searches)).unwrap_or(u32::MAX);
+        if unseen > 0 {
+            self.searches = charged;
+            out.push_back(used(VendorTool::WebSearch, "", "", Vec::new(), unseen));
+        }
         out.push_back(Delta::Usage(self.usage.total()));
     }
 }
 
+impl MessageReader {
+    /// The use that a result belongs to, with what it gave.
+    fn vendor_call(&self, result: &Map<String, Value>) -> Option<Delta> {
+        let id = result.get("tool_use_id")?.as_str()?;
+        let (name, input) = self.blocks.iter().find_map(|block| match &block.kind {
+            Kind::VendorUse { id: own, name, .. } if own == id => Some((name, block.vendor_input())),
+            _ => None,
+        })?;
+        let content = result.get("content").unwrap_or(&Value::Null);
+        let failed = content["error_code"].as_str();
+        let (tool, found) = match name.as_str() {
+            "web_search" => (VendorTool::WebSearch, citations(content, "title", "url")),
+            "web_fetch" => {
+                let title = content["content"]["title"].as_str().unwrap_or_default();
+                let page = content["url"].as_str().map(|url| Citation::new(shortened(title), shortened(url)));
+                (VendorTool::WebFetch, page.into_iter().collect())
+            }
+            _ => (VendorTool::CodeExecution, Vec::new()),
+        };
+        let output = match failed {
+            Some(code) => code.to_owned(),
+            None => [first_text(content, &["stdout"]), first_text(content, &["stderr"])].concat(),
+        };
+        let asked = match first_text(&input, &["query", "url", "code", "command"]) {
+            "" => input.to_string(),
+            text => text.to_owned(),
+        };
+        Some(used(tool, &asked, &output, found, u32::from(failed.is_none())))
+    }
+}
+
+/// A source that a text cites, if it names one.
+fn cited(citation: &Value) -> Option<Delta> {
+    vendor_tools::citation(citation, "title", "url").filter(|cited| !cited.url.is_empty()).map(Delta::Citation)
+}
+
 impl Block {
+    /// The arguments of a tool that the vendor runs: in chunks, or with the beginning.
+    fn vendor_input(&self) -> Value {
+        match &self.kind {
+            Kind::VendorUse { input, .. } if self.text.is_empty() => input.clone(),
+            _ => arguments_object(&self.text),
+        }
+    }
+
     fn to_send(&self) -> Option<Value> {
         match &self.kind {
             Kind::Text if self.text.is_empty() => None,
-            Kind::Text => Some(json!({ "type": "text", "text": self.text })),
+            Kind::Text if self.citations.is_empty() => Some(json!({ "type": "text", "text": self.text })),
+            Kind::Text => Some(json!({ "type": "text", "text": self.text, "citations": self.citations })),
             Kind::Thinking => Some(json!({ "type": "thinking", "thinking": self.text, "signature": self.signature })),
             Kind::Redacted => Some(json!({ "type": "redacted_thinking", "data": self.text })),
             Kind::Call { id, name, .. } => {
                 Some(json!({ "type": "tool_use", "id": id, "name": name, "input": arguments_object(&self.text) }))
             }
+            Kind::VendorUse { id, name, .. } => {
+                let mut block = self.fields.clone();
+                let own = json!({ "type": "server_tool_use", "id": id, "name": name, "input": self.vendor_input() });
+                block.extend(own.as_object().cloned().unwrap_or_default());
+                Some(block.into())
+            }
+            Kind::VendorResult => Some(self.fields.clone().into()),
             Kind::Other => None,
         }
     }
@@ -309,6 +424,7 @@ fn finish(word: &str) -> Finish {
         "tool_use" => Finish::ToolCalls,
         "max_tokens" | "model_context_window_exceeded" => Finish::Length,
         "refusal" => Finish::Refusal,
+        "pause_turn" => Finish::Paused,
         other => Finish::Other(shortened(other)),
     }
 }

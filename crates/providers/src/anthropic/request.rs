@@ -1,19 +1,28 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ModelSettings, ToolChoice, ToolSpec, VendorTool};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
 use crate::media_parts::{MediaPart, data_url, not_sent};
 use crate::request_parts::{ClosedSchema, arguments_object, body_bytes, effort, thinking_budget};
+use crate::vendor_tools::{MAX_USES, is_sendable};
 use crate::wire::echoed_items;
 
 /// The smallest thinking budget, in tokens, and the least that is left for the answer.
 const LEAST_BUDGET: u32 = 1024;
 
+/// Most tokens of a page that the vendor reads.
+const FETCHED_TOKENS: u32 = 20_000;
+
 /// Writes the body.
 pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+    body_bytes(request, &fields(request, model))
+}
+
+/// The fields of the body.
+pub(crate) fn fields(request: &ModelRequest, model: &str) -> Map<String, Value> {
     let version = Version::of(model);
     let settings = &request.settings;
     let Thinking { thinking, effort, max_tokens } = version.thinking(settings);
@@ -26,8 +35,9 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     if !request.system.is_empty() {
         body.insert("system".to_owned(), json!([mark.on(json!({ "type": "text", "text": &*request.system }))]));
     }
-    if let Some((last, others)) = request.tools.split_last() {
-        let tools: Vec<_> = others.iter().map(tool).chain([mark.on(tool(last))]).collect();
+    let mut tools: Vec<_> = vendor_tools(request).chain(request.tools.iter().map(tool)).collect();
+    if let Some(last) = tools.last_mut() {
+        *last = mark.on(last.take());
         body.insert("tools".to_owned(), tools.into());
     }
     body.insert("messages".to_owned(), messages(request, mark).into());
@@ -41,37 +51,38 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
     }
     body.extend(tool_choice(request, is_on).map(|choice| ("tool_choice".to_owned(), choice)));
     body.extend(thinking.map(|thinking| ("thinking".to_owned(), thinking)));
-    // A model that thinks takes neither, and the newest never do.
-    if !is_on && version < Version(4, 7) {
-        body.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.min(1.0).into())));
-        // Since this generation only one of them.
-        let top_p = settings.top_p.filter(|_| version < Version(4, 1) || settings.temperature.is_none());
-        body.extend(top_p.map(|top_p| ("top_p".to_owned(), top_p.into())));
-    }
+    let (temperature, top_p) = version.sampling(settings, is_on);
+    body.extend(temperature.map(|temperature| ("temperature".to_owned(), temperature.min(1.0).into())));
+    body.extend(top_p.map(|top_p| ("top_p".to_owned(), top_p.into())));
     // A text of spaces alone is refused.
     let stop: Vec<_> = settings.stop.iter().filter(|stop| !stop.trim().is_empty()).collect();
     if !stop.is_empty() {
         body.insert("stop_sequences".to_owned(), json!(stop));
     }
     body.extend(settings.service_tier.as_deref().map(|tier| ("service_tier".to_owned(), tier.into())));
-    body_bytes(request, &body)
+    body
 }
 
 /// How a model is told to think.
-struct Thinking {
-    thinking: Option<Value>,
-    effort: Option<Effort>,
+pub(crate) struct Thinking {
+    pub(crate) thinking: Option<Value>,
+    pub(crate) effort: Option<Effort>,
     /// The limit of the reply, thinking included.
-    max_tokens: u32,
+    pub(crate) max_tokens: u32,
 }
 
 /// The generation of a model, as in `claude-opus-4-6` or `claude-3-5-haiku-20241022`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Version(u32, u32);
+pub(crate) struct Version(u32, u32);
 
 impl Version {
+    /// Since when a model keeps to a JSON schema.
+    pub(crate) const STRUCTURED: Self = Self(4, 5);
+    /// Since when the beginning of a request is cached everywhere.
+    pub(crate) const CACHED: Self = Self(3, 5);
+
     /// A name that does not tell is taken for a new one.
-    fn of(model: &str) -> Self {
+    pub(crate) fn of(model: &str) -> Self {
         let numbers = model.split(['-', '.', '@', ':']).filter(|part| part.len() <= 2);
         let mut numbers = numbers.filter_map(|part| part.parse().ok());
         match numbers.next() {
@@ -84,6 +95,17 @@ impl Version {
         self >= Self(4, 6)
     }
 
+    /// The temperature and the share of tokens that may be sent.
+    pub(crate) fn sampling(self, settings: &ModelSettings, thinks: bool) -> (Option<f64>, Option<f64>) {
+        // A model that thinks takes neither, and the newest never do.
+        if thinks || self >= Self(4, 7) {
+            return (None, None);
+        }
+        // Since this generation only one of them.
+        let top_p = settings.top_p.filter(|_| self < Self(4, 1) || settings.temperature.is_none());
+        (settings.temperature, top_p)
+    }
+
     fn usual_max_tokens(self) -> u32 {
         if self >= Self(4, 0) { 16_384 } else { 4096 }
     }
@@ -94,7 +116,7 @@ impl Version {
     }
 
     /// The budget is part of the limit: an own limit bounds it, and the usual one grows with it.
-    fn thinking(self, settings: &ModelSettings) -> Thinking {
+    pub(crate) fn thinking(self, settings: &ModelSettings) -> Thinking {
         let max_tokens = settings.max_tokens.unwrap_or_else(|| self.usual_max_tokens());
         let without = Thinking { thinking: None, effort: None, max_tokens };
         let asked = effort(settings);
@@ -124,6 +146,20 @@ impl Version {
         }
         Thinking { thinking: Some(json!({ "type": "enabled", "budget_tokens": budget })), effort: None, max_tokens }
     }
+}
+
+/// The tools that run at the vendor. Their results have citations, which exclude structured output.
+fn vendor_tools(request: &ModelRequest) -> impl Iterator<Item = Value> {
+    let is_sent = |tool: &&VendorTool| request.format.is_none() && is_sendable(request, **tool);
+    request.vendor_tools.iter().filter(is_sent).filter_map(|tool| match tool {
+        VendorTool::WebSearch => Some(json!({ "type": "web_search_20250305", "name": "web_search", "max_uses": MAX_USES })),
+        VendorTool::WebFetch => Some(json!({
+            "type": "web_fetch_20250910", "name": "web_fetch", "max_uses": MAX_USES,
+            "max_content_tokens": FETCHED_TOKENS, "citations": { "enabled": true },
+        })),
+        VendorTool::CodeExecution => Some(json!({ "type": "code_execution_20250825", "name": "code_execution" })),
+        VendorTool::FileSearch => None,
+    })
 }
 
 /// The choice of tools; none where the model chooses freely. A model that thinks cannot be made to call one.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::{Digest, Finish, Text, Usage};
-use polis_ports::{ChatMessage, Delta, Format, Media, ModelError, ModelRequest, ModelSettings, ToolChoice};
+use polis_ports::{
+    ChatMessage, Citation, Delta, Format, Media, ModelError, ModelRequest, ModelSettings, ToolChoice, VendorCall, VendorTool,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -45,6 +47,8 @@ pub(super) struct RecordedRequest {
     pub(super) messages: Vec<ChatMessage>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<RecordedTool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) vendor_tools: Vec<VendorTool>,
     #[serde(default, skip_serializing_if = "is_auto")]
     pub(super) tool_choice: ToolChoice,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -79,6 +83,8 @@ pub(super) enum RecordedDelta {
     },
     Usage(Usage),
     Echo(Arc<Value>),
+    VendorCall(VendorCall),
+    Citation(Citation),
     Model(Arc<str>),
     Done(Finish),
 }
@@ -130,6 +136,7 @@ impl From<&ModelRequest> for RecordedRequest {
             system,
             messages,
             tools,
+            vendor_tools,
             tool_choice,
             one_call,
             format,
@@ -153,6 +160,7 @@ impl From<&ModelRequest> for RecordedRequest {
             system: system.clone(),
             messages: messages.iter().map(without_bytes).collect(),
             tools: offered.collect(),
+            vendor_tools: vendor_tools.clone(),
             tool_choice,
             one_call: *one_call,
             format: format.clone(),
@@ -186,6 +194,8 @@ impl RecordedDelta {
             Delta::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
             Delta::Usage(usage) => Self::Usage(usage),
             Delta::Echo(echo) => Self::Echo(echo),
+            Delta::VendorCall(call) => Self::VendorCall(call),
+            Delta::Citation(cited) => Self::Citation(cited),
             Delta::Model(model) => Self::Model(model),
             Delta::Done(finish) => Self::Done(finish),
             Delta::Stopped | Delta::Error(_) => return None,
@@ -201,6 +211,8 @@ impl From<RecordedDelta> for Delta {
             RecordedDelta::ToolCall { index, id, name, arguments } => Self::ToolCall { index, id, name, arguments },
             RecordedDelta::Usage(usage) => Self::Usage(usage),
             RecordedDelta::Echo(echo) => Self::Echo(echo),
+            RecordedDelta::VendorCall(call) => Self::VendorCall(call),
+            RecordedDelta::Citation(cited) => Self::Citation(cited),
             RecordedDelta::Model(model) => Self::Model(model),
             RecordedDelta::Done(finish) => Self::Done(finish),
         }

@@ -104,13 +104,16 @@ impl Model for Replayer {
         Ok(Box::pin(stream::iter(deltas.chain(last.map(Err)))))
     }
 
-    /// The recorded model was told in words about media that it did not take, so no request that is left has any.
+    /// The recorded model was told in words about media that it did not take, so no request that is left has any. It had the
+    /// vendor's tools that the requests name.
     fn description(&self, _model: &str) -> ModelDescription {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = || entries.iter().filter(|entry| !entry.used).flat_map(|entry| &entry.interaction.request.messages);
-        let is_shown = |kind| left().flat_map(ChatMessage::media).any(|media| media.kind() == Some(kind));
+        let left = || entries.iter().filter(|entry| !entry.used).map(|entry| &entry.interaction.request);
+        let media = || left().flat_map(|request| &request.messages).flat_map(ChatMessage::media);
+        let is_shown = |kind| media().any(|media| media.kind() == Some(kind));
         let absent = MediaKind::ALL.into_iter().filter(|kind| !is_shown(*kind));
-        let capabilities = absent.fold(Capabilities::default(), Capabilities::without);
+        let mut capabilities = absent.fold(Capabilities::default(), Capabilities::without);
+        capabilities.vendor_tools = Some(left().flat_map(|request| request.vendor_tools.iter().copied()).collect());
         ModelDescription { capabilities, ..ModelDescription::default() }
     }
 }

@@ -4,14 +4,18 @@ use std::collections::VecDeque;
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
-use polis_ports::{Delta, ModelError};
+use polis_ports::{Delta, ModelError, VendorTool};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::vendor_tools::{citation, first_text, used};
 use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
 pub(super) const DIALECT: &str = "gemini";
+
+/// The parts in which tools of the vendor stand.
+const VENDOR_PARTS: [&str; 4] = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
 
 /// Reads the chunks of one reply.
 #[derive(Debug, Default)]
@@ -22,6 +26,12 @@ pub(crate) struct ContentReader {
     /// The parts so far, as they may have to be sent back.
     parts: Vec<Value>,
     is_signed: bool,
+    /// Whether a tool of the vendor has a part in the reply.
+    has_vendor_part: bool,
+    /// Code of which the result has not come yet.
+    code: String,
+    /// Searches and pages that were told: later chunks repeat them.
+    told: Vec<String>,
 }
 
 /// One chunk, or the whole response.
@@ -41,6 +51,8 @@ struct Candidate {
     content: Option<Content>,
     finish_reason: Option<LooseText>,
     finish_message: Option<LooseText>,
+    grounding_metadata: Option<Value>,
+    url_context_metadata: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,6 +94,8 @@ impl Reader for ContentReader {
             for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
                 self.part(part, reply_id.as_deref(), out);
             }
+            self.grounded(candidate.grounding_metadata.as_ref().unwrap_or(&Value::Null), out);
+            self.fetched(candidate.url_context_metadata.as_ref().unwrap_or(&Value::Null), out);
             let word = candidate.finish_reason.map(LooseText::into_text).unwrap_or_default();
             if word == "MALFORMED_FUNCTION_CALL" {
                 let detail = candidate.finish_message.map(LooseText::into_text).unwrap_or_default();
@@ -111,7 +125,7 @@ impl Reader for ContentReader {
 impl ContentReader {
     fn stopped(&mut self, finish: Finish, out: &mut VecDeque<Delta>) {
         self.finish = Some(finish);
-        if self.is_signed {
+        if self.is_signed || self.has_vendor_part {
             out.push_back(echo(DIALECT, self.parts.clone()));
         }
     }
@@ -140,9 +154,52 @@ impl ContentReader {
             }
             self.has_text = true;
             out.push_back(Delta::Content(text));
+        } else if VENDOR_PARTS.iter().any(|kind| part.contains_key(*kind)) {
+            self.has_vendor_part = true;
+            if let Some(code) = part.get("executableCode") {
+                first_text(code, &["code"]).clone_into(&mut self.code);
+            }
+            if let Some(result) = part.get("codeExecutionResult") {
+                let code = std::mem::take(&mut self.code);
+                out.push_back(used(VendorTool::CodeExecution, &code, first_text(result, &["output"]), Vec::new(), 1));
+            }
+            self.parts.push(part.into());
         } else if signed && part.contains_key("text") {
             self.parts.push(part.into());
         }
+    }
+
+    /// Takes the searches of the vendor and what they found.
+    fn grounded(&mut self, metadata: &Value, out: &mut VecDeque<Delta>) {
+        let chunks = || metadata["groundingChunks"].as_array().into_iter().flatten();
+        let pages: Vec<_> = chunks().filter_map(|chunk| citation(&chunk["web"], "title", "uri")).collect();
+        for query in metadata["webSearchQueries"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if self.is_new(query) {
+                out.push_back(used(VendorTool::WebSearch, query, "", pages.clone(), 1));
+            }
+        }
+        let files: Vec<_> = chunks().filter_map(|chunk| citation(&chunk["retrievedContext"], "title", "uri")).collect();
+        if !files.is_empty() && self.is_new("file_search") {
+            out.push_back(used(VendorTool::FileSearch, "", "", files.clone(), 1));
+        }
+        out.extend(pages.into_iter().chain(files).map(Delta::Citation));
+    }
+
+    /// Takes the pages that the vendor read.
+    fn fetched(&mut self, metadata: &Value, out: &mut VecDeque<Delta>) {
+        for page in metadata["urlMetadata"].as_array().into_iter().flatten() {
+            let (url, status) = (first_text(page, &["retrievedUrl"]), first_text(page, &["urlRetrievalStatus"]));
+            if self.is_new(url) {
+                let failed = if status.ends_with("SUCCESS") { "" } else { status };
+                out.push_back(used(VendorTool::WebFetch, url, failed, Vec::new(), u32::from(failed.is_empty())));
+            }
+        }
+    }
+
+    fn is_new(&mut self, told: &str) -> bool {
+        let is_new = !self.told.iter().any(|known| known == told);
+        self.told.extend(is_new.then(|| told.to_owned()));
+        is_new
     }
 }
 

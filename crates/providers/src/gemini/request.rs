@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, Effort, Media, MediaKind, ModelRequest, ModelSettings, ToolChoice, ToolSpec};
+use polis_ports::{ChatMessage, Effort, Media, MediaKind, ModelRequest, ModelSettings, ToolChoice, ToolSpec, VendorTool};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
@@ -18,7 +18,7 @@ const FOREIGN: &str = "skip_thought_signature_validator";
 const MAX_STOPS: usize = 5;
 
 /// Writes the body.
-pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+pub(crate) fn body(request: &ModelRequest, model: &str, stores: &[String]) -> Vec<u8> {
     let mut body = Map::new();
     let mut config = Map::new();
     // Before the third generation, tools and a shape exclude each other.
@@ -28,16 +28,28 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         body.insert("systemInstruction".to_owned(), json!({ "parts": [{ "text": system }] }));
     }
     body.insert("contents".to_owned(), contents(request, model).into());
+    let mut tools: Vec<_> = vendor_tools(request, model, stores).collect();
+    let mut tool_config = Map::new();
     if !request.tools.is_empty() {
-        let tools: Vec<_> = request.tools.iter().map(tool).collect();
-        body.insert("tools".to_owned(), json!([{ "functionDeclarations": tools }]));
+        // Then the calls of both are parts of the reply, which are sent back.
+        if !tools.is_empty() {
+            tool_config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+        }
+        let functions: Vec<_> = request.tools.iter().map(tool).collect();
+        tools.insert(0, json!({ "functionDeclarations": functions }));
         let calling = match request.choice() {
             ToolChoice::Auto => None,
             ToolChoice::None => Some(json!({ "mode": "NONE" })),
             ToolChoice::Required => Some(json!({ "mode": "ANY" })),
             ToolChoice::Named(name) => Some(json!({ "mode": "ANY", "allowedFunctionNames": [&**name] })),
         };
-        body.extend(calling.map(|calling| ("toolConfig".to_owned(), json!({ "functionCallingConfig": calling }))));
+        tool_config.extend(calling.map(|calling| ("functionCallingConfig".to_owned(), calling)));
+    }
+    for (name, part) in [("tools", Value::from(tools)), ("toolConfig", tool_config.into())] {
+        let is_empty = part.as_array().is_some_and(Vec::is_empty) || part.as_object().is_some_and(Map::is_empty);
+        if !is_empty {
+            body.insert(name.to_owned(), part);
+        }
     }
     let settings = &request.settings;
     config.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
@@ -93,6 +105,17 @@ fn levels(model: &str, is_pro: bool) -> &'static [Effort] {
 
 fn is_third(model: &str) -> bool {
     !["gemini-1", "gemini-2", "gemma"].iter().any(|start| model.starts_with(start))
+}
+
+/// The tools that run at the vendor. Before the third generation they exclude ours.
+fn vendor_tools(request: &ModelRequest, model: &str, stores: &[String]) -> impl Iterator<Item = Value> {
+    let may_have = *request.choice() != ToolChoice::None && (is_third(model) || request.tools.is_empty());
+    request.vendor_tools.iter().filter(move |_| may_have).map(move |tool| match tool {
+        VendorTool::WebSearch => json!({ "googleSearch": {} }),
+        VendorTool::WebFetch => json!({ "urlContext": {} }),
+        VendorTool::CodeExecution => json!({ "codeExecution": {} }),
+        VendorTool::FileSearch => json!({ "fileSearch": { "fileSearchStoreNames": stores } }),
+    })
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -206,7 +229,7 @@ mod tests {
     use super::*;
 
     fn wire(request: &ModelRequest, model: &str) -> Value {
-        serde_json::from_slice(&body(request, model)).unwrap()
+        serde_json::from_slice(&body(request, model, &[])).unwrap()
     }
 
     fn call(id: &str, arguments: &str) -> ToolCall {
@@ -263,7 +286,7 @@ mod tests {
     #[test]
     fn a_model_is_made_to_call_one_tool_or_any() {
         let choice = |tool_choice| {
-            let body = body(&ModelRequest { tool_choice, ..asking() }, "gemini-3-pro");
+            let body = body(&ModelRequest { tool_choice, ..asking() }, "gemini-3-pro", &[]);
             serde_json::from_slice::<Value>(&body).unwrap().get("toolConfig").cloned()
         };
         assert_eq!(choice(ToolChoice::Auto), None);

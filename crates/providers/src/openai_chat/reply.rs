@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
-use polis_ports::{Delta, ModelError};
+use polis_ports::{Delta, ModelError, VendorTool};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::thoughts::Thoughts;
+use crate::vendor_tools::{citation, citations, first_text, used};
 use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, in_base_resp, reported_error, shortened};
 
 /// Marks what this dialect wants back.
@@ -36,6 +37,8 @@ pub(crate) struct ChatReader {
     thoughts: Thoughts,
     /// Reasoning that OpenRouter wants back as it was, chunk by chunk.
     details: Vec<Value>,
+    /// Searches of the vendor that were told.
+    searches: u64,
 }
 
 /// A tool call whose chunks are coming in; its place in the list is its index for us.
@@ -60,6 +63,9 @@ struct Chunk<'a> {
     x_groq: Option<Box<GroqExtra>>,
     error: Option<Box<Value>>,
     base_resp: Option<Box<Value>>,
+    /// What Perplexity has found, in every chunk.
+    #[serde(borrow)]
+    search_results: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +95,10 @@ struct ChunkDelta<'a> {
     reasoning_details: Option<Vec<Value>>,
     #[serde(borrow)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
+    /// The sources that the text cites.
+    annotations: Option<Vec<Value>>,
+    /// What Groq's own tools did.
+    executed_tools: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -118,6 +128,14 @@ struct WireUsage {
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
     prompt_cache_hit_tokens: Count,
+    server_tool_use: Option<ServerToolUse>,
+}
+
+/// How often tools of the vendor were used.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct ServerToolUse {
+    web_search_requests: Count,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -154,6 +172,12 @@ impl Reader for ChatReader {
         if let Some(error) = chunk.base_resp.as_deref().and_then(in_base_resp) {
             return Err(ChunkError::Reported(error));
         }
+        if let Some(found) = chunk.search_results.filter(|found| self.searches == 0 && found.get().len() > 4) {
+            self.searches = 1;
+            let found = citations(&serde_json::from_str(found.get())?, "title", "url");
+            out.push_back(used(VendorTool::WebSearch, "", "", found.clone(), 1));
+            out.extend(found.into_iter().map(Delta::Citation));
+        }
         let Some(choices) = chunk.choices else {
             out.extend(chunk.usage.as_deref().map(usage));
             return Ok(Progress::More);
@@ -185,6 +209,12 @@ impl Reader for ChatReader {
                 }
             }
             counted = counted.or(choice.usage);
+        }
+        if let Some(charged) = counted.as_ref().and_then(|counted| counted.server_tool_use) {
+            let charged = charged.web_search_requests.or_zero();
+            let unseen = u32::try_from(charged.saturating_sub(self.searches)).unwrap_or(u32::MAX);
+            self.searches = charged.max(self.searches);
+            out.extend((unseen > 0).then(|| used(VendorTool::WebSearch, "", "", Vec::new(), unseen)));
         }
         out.extend(counted.as_deref().map(usage));
         Ok(Progress::More)
@@ -251,6 +281,9 @@ impl ChatReader {
             out.extend(filled(thoughts).map(Delta::Reasoning));
             self.write(text, out);
         }
+        let annotations = delta.annotations.iter().flatten();
+        out.extend(annotations.filter_map(|cited| citation(&cited["url_citation"], "title", "url")).map(Delta::Citation));
+        out.extend(delta.executed_tools.iter().flatten().filter_map(executed));
         for call in delta.tool_calls.into_iter().flatten() {
             out.push_back(self.call(call)?);
         }
@@ -334,6 +367,22 @@ impl ChunkDelta<'_> {
             && has_no(self.tool_calls.as_ref().map(Vec::len))
             && has_no(self.reasoning_details.as_ref().map(Vec::len))
     }
+}
+
+/// A use of one of Groq's tools; its beginning, without a result, is none.
+fn executed(tool: &Value) -> Option<Delta> {
+    let output = tool["output"].as_str()?;
+    let arguments = first_text(tool, &["arguments"]);
+    let given: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let asked = match first_text(&given, &["query", "url", "code"]) {
+        "" => arguments,
+        text => text,
+    };
+    Some(match first_text(tool, &["type", "name"]) {
+        "python" | "code_interpreter" => used(VendorTool::CodeExecution, asked, output, Vec::new(), 1),
+        "visit" | "browser.open" => used(VendorTool::WebFetch, asked, "", Vec::new(), 1),
+        _ => used(VendorTool::WebSearch, asked, "", citations(&tool["search_results"]["results"], "title", "url"), 1),
+    })
 }
 
 /// A text, unless it is empty.

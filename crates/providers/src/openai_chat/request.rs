@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use polis_domain::{Text, ToolCall};
-use polis_ports::{CacheMode, ChatMessage, Format, Media, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Format, Media, ModelRequest, ToolChoice, ToolSpec};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::effort::{self, EffortFields};
 use super::reply::DIALECT;
-use super::{EffortField, FormatField, Quirks, SeedField, TokenLimit};
+use super::{EffortField, FormatField, Quirks, SeedField, TokenLimit, VendorToolNames};
 use crate::media_parts::{MediaPart, data_url, with_media_after_results};
 use crate::request_parts::{
     ClosedSchema, body_bytes, cache_key, cache_retention, effort as asked_effort, is_openai_reasoning, is_sampled, is_strict,
@@ -40,7 +40,7 @@ pub(crate) fn body(request: &ModelRequest, model: &str, quirks: Quirks) -> Vec<u
         messages: Messages(request, quirks),
         stream: true,
         stream_options: quirks.stream_options.then_some(StreamOptions { include_usage: true }),
-        tools: request.tools.iter().map(tool).collect(),
+        tools: vendor_tools(request, quirks.vendor_tools).chain(request.tools.iter().map(tool)).collect(),
         tool_choice: tool_choice(request, |name| json!({ "type": "function", "function": { "name": name } })),
         parallel_tool_calls: (request.is_one_call() && !request.tools.is_empty()).then_some(false),
         temperature: settings.temperature.filter(|_| is_sampled),
@@ -189,7 +189,9 @@ struct CalledFunction<'a> {
 #[derive(Serialize)]
 struct Tool<'a> {
     r#type: &'static str,
-    function: Function<'a>,
+    /// None for a tool of the vendor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<Function<'a>>,
 }
 
 #[derive(Serialize)]
@@ -272,13 +274,20 @@ fn call(call: &ToolCall) -> Call<'_> {
 
 fn tool(tool: &ToolSpec) -> Tool<'_> {
     let function = Function { name: &tool.name, description: &tool.description, parameters: &tool.parameters };
-    Tool { r#type: "function", function }
+    Tool { r#type: "function", function: Some(function) }
+}
+
+/// The tools that run at the vendor.
+fn vendor_tools(request: &ModelRequest, names: VendorToolNames) -> impl Iterator<Item = Tool<'_>> {
+    let is_sent = *request.choice() != ToolChoice::None;
+    let names = request.vendor_tools.iter().filter(move |_| is_sent).filter_map(move |tool| names.name(*tool));
+    names.map(|name| Tool { r#type: name, function: None })
 }
 
 #[cfg(test)]
 mod tests {
     use polis_domain::EffectClass;
-    use polis_ports::{Effort, ModelSettings, ToolChoice};
+    use polis_ports::{Effort, ModelSettings};
     use serde_json::json;
 
     use super::*;

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, VecDeque};
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
-use polis_ports::{Delta, ModelError};
+use polis_ports::{Citation, Delta, ModelError, VendorTool};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::vendor_tools::{citation, citations, first_text, used};
 use crate::wire::{ChunkError, Count, Ending, LooseText, Progress, Reader, echo, reported_error, shortened};
 
 /// Marks what this dialect wants back.
@@ -27,6 +28,8 @@ pub(crate) struct ResponseReader {
     finish: Option<Finish>,
     /// Finished items, as they may have to be sent back.
     items: Vec<Value>,
+    /// The sandboxes in which the vendor ran code; each is charged once.
+    containers: Vec<String>,
 }
 
 /// A tool call whose chunks are coming in; its place in the list is its index for us.
@@ -60,6 +63,8 @@ struct Response {
     incomplete_details: Option<Incomplete>,
     error: Option<Value>,
     usage: Option<WireUsage>,
+    /// The addresses of all sources, as xAI lists them.
+    citations: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -224,7 +229,47 @@ impl ResponseReader {
             }
             self.settle(output_index, item["arguments"].as_str().unwrap_or_default().to_owned(), out);
         }
+        out.extend(self.vendor_call(&item));
+        let parts = item["content"].as_array().into_iter().flatten();
+        out.extend(parts.flat_map(|part| part["annotations"].as_array()).flatten().filter_map(cited));
         self.items.extend(to_send(&item));
+    }
+
+    /// What a tool of the vendor did, if the item is about one.
+    fn vendor_call(&mut self, item: &Value) -> Option<Delta> {
+        let joined = |list: &Value| {
+            let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+            texts.collect::<Vec<_>>().join("\n")
+        };
+        Some(match item["type"].as_str()? {
+            "web_search_call" => {
+                let action = &item["action"];
+                let queries = joined(&action["queries"]);
+                let asked = if queries.is_empty() { first_text(action, &["query", "url"]) } else { &queries };
+                // Reading a page that was found belongs to the search.
+                let is_search = action["type"].as_str().is_none_or(|kind| kind == "search");
+                let tool = if is_search { VendorTool::WebSearch } else { VendorTool::WebFetch };
+                used(tool, asked, "", citations(&action["sources"], "title", "url"), u32::from(is_search))
+            }
+            "code_interpreter_call" => {
+                let container = item["container_id"].as_str().unwrap_or_default().to_owned();
+                let is_new = !self.containers.contains(&container);
+                self.containers.extend(is_new.then_some(container));
+                let logs = item["outputs"].as_array().into_iter().flatten().filter_map(|output| output["logs"].as_str());
+                used(
+                    VendorTool::CodeExecution,
+                    first_text(item, &["code"]),
+                    &logs.collect::<String>(),
+                    Vec::new(),
+                    u32::from(is_new),
+                )
+            }
+            "file_search_call" => {
+                let found = citations(&item["results"], "filename", "url");
+                used(VendorTool::FileSearch, &joined(&item["queries"]), "", found, 1)
+            }
+            _ => return None,
+        })
     }
 
     /// Takes the response at its end.
@@ -242,6 +287,12 @@ impl ResponseReader {
             }
         }
         self.echo(out);
+        for url in response.citations.iter().filter_map(Value::as_array).flatten().filter_map(Value::as_str) {
+            out.push_back(Delta::Citation(Citation::new("", shortened(url))));
+        }
+        if self.items.iter().any(|item| item["encrypted_content"].is_string() || is_vendor_call(item)) {
+            out.push_back(echo(DIALECT, std::mem::take(&mut self.items)));
+        }
         out.extend(response.usage.map(usage));
         let cut = response.incomplete_details.and_then(|details| details.reason).map(LooseText::into_text);
         self.finish = Some(match (response.status.as_deref(), cut.as_deref()) {
@@ -279,6 +330,20 @@ fn is_call(item: &Value) -> bool {
     item["type"] == "function_call"
 }
 
+fn is_vendor_call(item: &Value) -> bool {
+    matches!(item["type"].as_str(), Some("web_search_call" | "code_interpreter_call" | "file_search_call"))
+}
+
+/// A source that a text cites.
+fn cited(annotation: &Value) -> Option<Delta> {
+    let cited = match annotation["type"].as_str()? {
+        "url_citation" => citation(annotation, "title", "url"),
+        "file_citation" => citation(annotation, "filename", "url"),
+        _ => None,
+    };
+    cited.map(Delta::Citation)
+}
+
 /// What of an item is sent back: reasoning as it was, the rest in its place among it.
 fn to_send(item: &Value) -> Option<Value> {
     match item["type"].as_str()? {
@@ -290,13 +355,15 @@ fn to_send(item: &Value) -> Option<Value> {
         "function_call" => Some(json!({ "type": "function_call", "call_id": item["call_id"] })),
         "message" => {
             let mut message = json!({ "type": "message", "role": "assistant", "content": item["content"] });
-            // Newer models tell their notes from their answers by it.
-            if let Some(phase) = item.get("phase") {
-                message["phase"] = phase.clone();
+            // Newer models tell their notes from their answers by the phase.
+            for name in ["id", "status", "phase"] {
+                if let Some(field) = item.get(name) {
+                    message[name] = field.clone();
+                }
             }
             Some(message)
         }
-        _ => None,
+        _ => is_vendor_call(item).then(|| item.clone()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A [`ModelRequest`] as the JSON body of this dialect.
 
 use polis_domain::ToolCall;
-use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ToolSpec};
+use polis_ports::{CacheMode, ChatMessage, Effort, Media, ModelRequest, ToolSpec, VendorTool};
 use serde_json::{Map, Value, json};
 
 use super::reply::DIALECT;
@@ -10,13 +10,14 @@ use crate::request_parts::{
     ClosedSchema, body_bytes, cache_key, cache_retention, effort, is_sampled, is_strict, may_reason, openai_efforts,
     result_text, tool_choice, valid_arguments,
 };
+use crate::vendor_tools::{MAX_USES, is_sendable};
 use crate::wire::echoed_items;
 
 /// The least limit of output tokens that is taken.
 const LEAST_TOKENS: u32 = 16;
 
 /// Writes the body.
-pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
+pub(crate) fn body(request: &ModelRequest, model: &str, stores: &[String]) -> Vec<u8> {
     let settings = &request.settings;
     let effort = effort(settings);
     let mut body = Map::new();
@@ -31,8 +32,16 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         body.insert("instructions".to_owned(), (&*request.system).into());
     }
     body.insert("input".to_owned(), request.messages.iter().flat_map(items).collect());
-    if !request.tools.is_empty() {
-        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+    let vendor_tools: Vec<_> = vendor_tools(request, stores).collect();
+    let mut include: Vec<&str> = Vec::new();
+    // xAI, whose interface is like this one, has no word for the first.
+    if !vendor_tools.is_empty() && !model.starts_with("grok") {
+        body.insert("max_tool_calls".to_owned(), MAX_USES.into());
+        include = request.vendor_tools.iter().filter_map(|tool| included(*tool)).collect();
+    }
+    if !request.tools.is_empty() || !vendor_tools.is_empty() {
+        let tools = vendor_tools.into_iter().chain(request.tools.iter().map(tool));
+        body.insert("tools".to_owned(), tools.collect());
         if request.is_one_call() {
             body.insert("parallel_tool_calls".to_owned(), false.into());
         }
@@ -43,9 +52,12 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         body.insert("max_output_tokens".to_owned(), limit.max(LEAST_TOKENS).into());
     }
     if may_reason(model) {
-        body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
+        include.insert(0, "reasoning.encrypted_content");
         let effort = effort.and_then(|effort| effort.nearest(openai_efforts(model))).map(Effort::as_str);
         body.extend(effort.map(|effort| ("reasoning".to_owned(), json!({ "effort": effort }))));
+    }
+    if !include.is_empty() {
+        body.insert("include".to_owned(), json!(include));
     }
     if is_sampled(model, effort) {
         body.extend(settings.temperature.map(|temperature| ("temperature".to_owned(), temperature.into())));
@@ -58,6 +70,27 @@ pub(crate) fn body(request: &ModelRequest, model: &str) -> Vec<u8> {
         body.insert("text".to_owned(), json!({ "format": format }));
     }
     body_bytes(request, &body)
+}
+
+/// The tools that run at the vendor.
+fn vendor_tools(request: &ModelRequest, stores: &[String]) -> impl Iterator<Item = Value> {
+    let is_sent = |tool: &&VendorTool| is_sendable(request, **tool);
+    request.vendor_tools.iter().filter(is_sent).filter_map(move |tool| match tool {
+        VendorTool::WebSearch => Some(json!({ "type": "web_search" })),
+        VendorTool::CodeExecution => Some(json!({ "type": "code_interpreter", "container": { "type": "auto" } })),
+        VendorTool::FileSearch => Some(json!({ "type": "file_search", "vector_store_ids": stores })),
+        VendorTool::WebFetch => None,
+    })
+}
+
+/// What the vendor tells about its tools only when it is asked to.
+fn included(tool: VendorTool) -> Option<&'static str> {
+    match tool {
+        VendorTool::WebSearch => Some("web_search_call.action.sources"),
+        VendorTool::CodeExecution => Some("code_interpreter_call.outputs"),
+        VendorTool::FileSearch => Some("file_search_call.results"),
+        VendorTool::WebFetch => None,
+    }
 }
 
 fn tool(tool: &ToolSpec) -> Value {
@@ -194,7 +227,7 @@ mod tests {
             })),
             ..ModelRequest::default()
         };
-        let wire = |model: &str| serde_json::from_slice::<Value>(&body(&request, model)).unwrap();
+        let wire = |model: &str| serde_json::from_slice::<Value>(&body(&request, model, &[])).unwrap();
         let mut got = wire("gpt-5.6-sol");
         assert!(got["prompt_cache_key"].take().is_string());
         let want = json!({
@@ -220,7 +253,7 @@ mod tests {
         });
         assert_eq!(got, want);
         let choosing = ModelRequest { tool_choice: ToolChoice::Named("f".into()), one_call: true, ..request.clone() };
-        let choosing: Value = serde_json::from_slice(&body(&choosing, "gpt-4o")).unwrap();
+        let choosing: Value = serde_json::from_slice(&body(&choosing, "gpt-4o", &[])).unwrap();
         assert_eq!(
             (&choosing["tool_choice"], &choosing["parallel_tool_calls"]),
             (&json!({ "type": "function", "name": "f" }), &json!(false))
@@ -234,7 +267,7 @@ mod tests {
     fn sampling_is_set_where_the_model_does_not_think_and_the_cache_as_asked() {
         let with = |model: &str, settings: ModelSettings| {
             let request = ModelRequest { settings, ..ModelRequest::default() };
-            let body: Value = serde_json::from_slice(&body(&request, model)).unwrap();
+            let body: Value = serde_json::from_slice(&body(&request, model, &[])).unwrap();
             let names = ["temperature", "top_p", "reasoning", "prompt_cache_retention", "parallel_tool_calls"];
             let sent: Value = names.iter().filter_map(|&name| Some((name.to_owned(), body.get(name)?.clone()))).collect();
             (sent, body.get("prompt_cache_key").is_some())

@@ -161,7 +161,8 @@ fn message(error: &Value) -> Option<String> {
         Value::Array(errors) => return message(errors.first()?),
         _ => {}
     }
-    let inner = ["error", "message", "detail", "errors", "msg", "error_msg"].into_iter().find_map(|key| error.get(key))?;
+    let inner =
+        ["error", "message", "Message", "detail", "errors", "msg", "error_msg"].into_iter().find_map(|key| error.get(key))?;
     Some(message(inner).unwrap_or_else(|| inner.to_string()))
 }
 

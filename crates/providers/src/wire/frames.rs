@@ -1,11 +1,26 @@
-//! How a body is divided: server-sent events, or JSON values one after the other. The first byte tells; what the head says
-//! about it is often wrong. Knows nothing of what the events mean.
+//! How a body is divided: server-sent events, JSON values one after the other, or messages of Amazon's event stream. The first
+//! byte tells; what the head says about it is often wrong. Knows nothing of what the events mean.
 
 use memchr::memchr2;
 use polis_http::sse::{Event, MAX_EVENT_BYTES, SseReader, TooLong};
 
+use super::messages::MessageReader;
+
 /// Longest beginning without anything in it.
 const MAX_BLANK_BYTES: usize = 64 << 10;
+
+/// Why a body cannot be divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FrameError {
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    #[error("the stream is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+impl FrameError {
+    pub(super) const TOO_LONG: Self = Self::TooLong(TooLong { max_bytes: MAX_EVENT_BYTES });
+}
 
 /// Takes chunks, gives events.
 #[derive(Debug)]
@@ -16,6 +31,8 @@ pub(super) enum Frames {
     Events(SseReader),
     /// JSON values: lines, an array, or a single one from a server that does not stream.
     Values(ValueReader),
+    /// Amazon's event stream. Its first byte is that of a length.
+    Messages(MessageReader),
     /// A web page: whoever answers there is no model.
     Page,
 }
@@ -28,18 +45,20 @@ impl Default for Frames {
 
 impl Frames {
     /// Takes the next chunk and gives each event that it completes to `take`.
-    pub(super) fn push(&mut self, chunk: &[u8], take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
+    pub(super) fn push(&mut self, chunk: &[u8], take: impl FnMut(Event<'_>)) -> Result<(), FrameError> {
         match self {
             Self::Unknown(held) => {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
                 let Some(first) = chunk.iter().find(|byte| !blank(byte)) else {
                     held.extend_from_slice(chunk);
-                    return if held.len() > MAX_BLANK_BYTES { Err(TooLong { max_bytes: MAX_BLANK_BYTES }) } else { Ok(()) };
+                    let too_long = TooLong { max_bytes: MAX_BLANK_BYTES };
+                    return if held.len() > MAX_BLANK_BYTES { Err(too_long.into()) } else { Ok(()) };
                 };
                 let frames = match first {
                     // A comment, or one of the fields `data`, `event`, `id` and `retry`.
                     b':' | b'd' | b'e' | b'i' | b'r' => Self::Events(SseReader::default()),
                     b'<' => Self::Page,
+                    0 => Self::Messages(MessageReader::default()),
                     _ => Self::Values(ValueReader::default()),
                 };
                 let mut held = std::mem::take(held);
@@ -50,17 +69,19 @@ impl Frames {
                 held.extend_from_slice(chunk);
                 self.push(&held, take)
             }
-            Self::Events(reader) => reader.push(chunk, take),
-            Self::Values(reader) => reader.push(chunk, take),
+            Self::Events(reader) => Ok(reader.push(chunk, take)?),
+            Self::Values(reader) => Ok(reader.push(chunk, take)?),
+            Self::Messages(reader) => reader.push(chunk, take),
             Self::Page => Ok(()),
         }
     }
 
     /// The stream is over: gives the event that was never closed, if there is one.
-    pub(super) fn end(self, take: impl FnMut(Event<'_>)) -> Result<(), TooLong> {
+    pub(super) fn end(self, take: impl FnMut(Event<'_>)) -> Result<(), FrameError> {
         match self {
             Self::Unknown(_) | Self::Page => Ok(()),
-            Self::Events(reader) => reader.end(take),
+            Self::Messages(reader) => reader.end(),
+            Self::Events(reader) => Ok(reader.end(take)?),
             Self::Values(reader) => {
                 reader.end(take);
                 Ok(())
@@ -149,7 +170,7 @@ impl ValueReader {
 mod tests {
     use super::*;
 
-    fn read(chunks: &[&[u8]]) -> Result<Vec<String>, TooLong> {
+    fn read(chunks: &[&[u8]]) -> Result<Vec<String>, FrameError> {
         let (mut frames, mut events) = (Frames::default(), Vec::new());
         let mut take = |event: Event<'_>| events.push(event.data.into_owned());
         for chunk in chunks {
@@ -186,9 +207,9 @@ mod tests {
     #[test]
     fn what_never_ends_is_refused_before_it_fills_memory() {
         let long = vec![b' '; MAX_BLANK_BYTES + 1];
-        assert_eq!(read(&[&long]), Err(TooLong { max_bytes: MAX_BLANK_BYTES }));
+        assert_eq!(read(&[&long]), Err(TooLong { max_bytes: MAX_BLANK_BYTES }.into()));
         let long = [b"{\"a\":\"", vec![b'x'; MAX_EVENT_BYTES].as_slice()].concat();
-        let too_long = Err(TooLong { max_bytes: MAX_EVENT_BYTES });
+        let too_long = Err(FrameError::TOO_LONG);
         assert_eq!(read(&[&long]), too_long);
         assert_eq!(read(&long.chunks(1000).collect::<Vec<_>>()), too_long);
     }

@@ -10,7 +10,7 @@ use polis_ports::ModelError;
 pub(super) fn to_error(status: StatusCode, headers: &HeaderMap, reason: String) -> ModelError {
     match status.as_u16() {
         429 => ModelError::Throttled { reason, retry_after: retry_after(headers) },
-        408 | 409 | 425 | 500.. => ModelError::Failed { reason, retry_after: retry_after(headers) },
+        408 | 409 | 424 | 425 | 500.. => ModelError::Failed { reason, retry_after: retry_after(headers) },
         _ => ModelError::Rejected { reason },
     }
 }

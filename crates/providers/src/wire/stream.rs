@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::content::Content;
 use super::errors::{EMPTY_ANSWER, WEB_PAGE, in_place_of_reply, shortened};
-use super::frames::Frames;
+use super::frames::{FrameError, Frames};
 use super::{ChunkError, Ending, Progress, Reader, SilenceLimits};
 use crate::ApiKey;
 use crate::api_key::hide;
@@ -132,8 +132,11 @@ impl ReplyStream {
 
     /// No more bytes come.
     fn end(&mut self, ending: Ending, why: &str) {
-        if std::mem::take(&mut self.frames).end(|event| self.event(&event, Place::Last)).is_err() {
-            self.fail(ModelError::Cut { reason: why.to_owned() });
+        match std::mem::take(&mut self.frames).end(|event| self.event(&event, Place::Last)) {
+            Ok(()) => {}
+            Err(FrameError::TooLong(_)) => self.fail(ModelError::Cut { reason: why.to_owned() }),
+            // The stream was cut inside a message.
+            Err(FrameError::Damaged(_)) => self.is_torn = true,
         }
         if ending == Ending::Closed && self.received_bytes == 0 {
             self.fail(failed(EMPTY_ANSWER.to_owned()));

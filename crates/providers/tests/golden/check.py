@@ -31,6 +31,9 @@ OWN_FIELDS = {
 # Fields of a message that vendors send and want back although OpenAI has none of them.
 ECHOED = {"reasoning_content", "reasoning_details"}
 
+# Tools that OpenRouter runs itself, which OpenAI's types do not know.
+OWN_TOOLS = {"openrouter": {"openrouter:web_search", "openrouter:web_fetch"}}
+
 # The types of a request, by vendor or dialect.
 TYPED_DICTS = {
     "OpenAiChat": ("openai.types.chat.completion_create_params", "CompletionCreateParamsStreaming"),
@@ -100,7 +103,32 @@ def check_ollama(body):
     ChatRequest.model_validate(body)
 
 
+def check_bedrock(body):
+    import botocore.session
+    from botocore.validate import ParamValidator
+
+    operation = botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("ConverseStream")
+    report = ParamValidator().validate({"modelId": "m", **body}, operation.input_shape)
+    assert not report.has_errors(), report.generate_report()
+
+
+def check_vertex_anthropic(body):
+    from anthropic._models import FinalRequestOptions
+    from anthropic.lib.vertex._client import _prepare_options
+
+    # The SDK takes the model out of the body and adds a version where there is none.
+    options = FinalRequestOptions(method="post", url="/v1/messages", json_data={"model": "m", **body})
+    sent = _prepare_options(options, project_id="p", region="global")
+    assert sent.json_data == body, "the SDK would send another body"
+    assert sent.url == "/projects/p/locations/global/publishers/anthropic/models/m:streamRawPredict", sent.url
+    check_typed_dict(TYPED_DICTS["Anthropic"], {"model": "m", **body}, {"anthropic_version"})
+
+
 def check(vendor, dialect, body):
+    if dialect == "Bedrock":
+        return check_bedrock(body)
+    if dialect == "VertexAnthropic":
+        return check_vertex_anthropic(body)
     if dialect == "Gemini":
         return check_gemini(body)
     if dialect == "Ollama":
@@ -108,6 +136,8 @@ def check(vendor, dialect, body):
     if vendor == "mistral":
         return check_mistral(body)
     own_fields = OWN_FIELDS.get(vendor, set())
+    own_tools = OWN_TOOLS.get(vendor, set())
+    body = {**body, "tools": [tool for tool in body.get("tools", []) if tool.get("type") not in own_tools]}
     for message in body.get("messages", []):
         unknown = {name for name in message if name.startswith("reasoning")} - ECHOED
         assert not unknown, f"unknown fields of a message {sorted(unknown)}"

@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, future};
 use polis_domain::{EffectClass, Finish, ToolCall, Usage};
 use polis_ports::{
-    ChatMessage, Delta, Effort, Format, Media, MediaKind, Model, ModelError, ModelRequest, ModelSettings, ToolChoice, ToolSpec,
+    ChatMessage, Citation, Delta, Effort, Format, Media, MediaKind, Model, ModelError, ModelRequest, ModelSettings, ToolChoice,
+    ToolSpec, VendorCall, VendorTool,
 };
 use polis_providers::{CassetteError, Recorder, Replayer};
 use serde_json::json;
@@ -58,6 +59,7 @@ fn full() -> ModelRequest {
                 media: vec![],
             },
         ],
+        vendor_tools: vec![VendorTool::WebSearch],
         tools: Arc::new([ToolSpec {
             name: "look".into(),
             description: "Looks.".into(),
@@ -92,6 +94,8 @@ async fn deltas_and_errors_come_back_exactly_as_they_were() {
         Delta::ToolCall { index: 0, id: Some("a".into()), name: Some("look".into()), arguments: "{".to_owned() },
         Delta::ToolCall { index: 0, id: None, name: None, arguments: "}".to_owned() },
         Delta::Echo(Arc::new(json!({ "k": [1, 2.5] }))),
+        Delta::VendorCall(VendorCall::new(VendorTool::WebSearch, "q")),
+        Delta::Citation(Citation::new("t", "https://a")),
         Delta::Usage(Usage { input_tokens: 1, output_tokens: 2, cost_nanos: 3, ..Usage::default() }),
         Delta::Done(Finish::Other("odd".to_owned())),
     ];
@@ -229,6 +233,7 @@ async fn a_replay_shows_media_only_where_the_recorded_model_was_shown_some() {
     let replayer = Replayer::open(&tape(&folder)).unwrap();
     let takes = || [MediaKind::Image, MediaKind::Audio].map(|kind| replayer.description("v/m").capabilities.takes(kind));
     assert_eq!(takes(), [None, Some(false)]);
+    assert!(replayer.description("v/m").capabilities.has_vendor_tool(VendorTool::WebSearch));
     all(&replayer, full()).await.unwrap();
     assert_eq!(takes(), [Some(false), Some(false)]);
 }

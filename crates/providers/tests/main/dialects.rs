@@ -88,7 +88,7 @@ async fn every_reason_to_stop_has_its_name_in_every_dialect() {
                 ("max_tokens", Finish::Length),
                 ("model_context_window_exceeded", Finish::Length),
                 ("refusal", Finish::Refusal),
-                ("pause_turn", other("pause_turn")),
+                ("pause_turn", Finish::Paused),
             ],
         ),
         (

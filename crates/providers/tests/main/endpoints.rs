@@ -5,7 +5,7 @@ use std::time::Duration;
 use polis_http::{HeaderMap, HeaderName, HeaderValue};
 use polis_ports::{Model, ModelError, ModelRequest, ModelSettings, collect};
 use polis_providers::vendors::{self, OpenError, Setup};
-use polis_providers::{Dialect, Endpoint, KeySource, Models};
+use polis_providers::{Dialect, Endpoint, KeyCommand, KeySource, Models};
 use serde_json::Value;
 
 use crate::server::{SSE, Seen, Server, Step, events, head, hello, response};
@@ -106,6 +106,7 @@ async fn a_key_of_a_file_is_kept_and_read_again_when_it_is_refused() {
         open(&[], vec![Endpoint { key_source: source, ..endpoint("rotating", "openai", &server.base_url) }]).await.unwrap();
     let error = ask(&models, "rotating/m").await.unwrap_err();
     assert!(matches!(error, ModelError::Rejected { .. }), "the same key does not help: {error:?}");
+    assert!(error.to_string().ends_with("/key gives is refused"), "{error}");
     std::fs::write(&file, "sk-second-key\n").unwrap();
     let error = ask(&models, "rotating/m").await.unwrap_err();
     assert!(matches!(error, ModelError::Adapted { .. }) && !error.to_string().contains("sk-"), "{error:?}");
@@ -122,6 +123,30 @@ async fn a_key_of_a_file_is_kept_and_read_again_when_it_is_refused() {
     );
     let error = ask(&models.await.unwrap(), "x/m").await.unwrap_err().to_string();
     assert!(error.contains("the key file") && error.contains("cannot be read"), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_prints_another_key_each_time_is_asked_for_one_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = response(401, "application/json", br#"{"error":"unknown key"}"#, 999);
+    let mut server = Server::start(vec![Step::Send(refusal)]).await;
+    let script = "echo x >> count; echo sk-key-$(wc -l < count | tr -d ' ')";
+    let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+    let command = KeyCommand { words, folder: Some(folder.path().to_owned()), environment: None, guard: None };
+    let endpoint = Endpoint { key_source: Some(KeySource::Command(command)), ..endpoint("x", "openai", &server.base_url) };
+    let models = open(&[], vec![endpoint]).await.unwrap();
+    for _ in 0..2 {
+        let first = ask(&models, "x/m").await.unwrap_err();
+        assert!(matches!(first, ModelError::Adapted { .. }), "{first:?}");
+        let second = ask(&models, "x/m").await.unwrap_err();
+        assert!(matches!(second, ModelError::Rejected { .. }), "{second:?}");
+        assert!(second.to_string().ends_with("unknown key; what the key command `sh` gives is refused"), "{second}");
+    }
+    for number in 1..=4 {
+        let (head, _) = next_request(&mut server).await;
+        assert!(head.contains(&format!("bearer sk-key-{number}\r\n")), "{number}: {head}");
+    }
 }
 
 #[tokio::test]

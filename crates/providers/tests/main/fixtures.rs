@@ -94,11 +94,11 @@ impl Fixture {
             ] })),
             Dialect::OpenAiResponses => Some(json!({ "dialect": "openai_responses", "items": [
                 { "type": "reasoning", "id": "rs", "summary": [{ "type": "summary_text", "text": "想" }], "encrypted_content": "sealed" },
-                { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "你好" }] },
+                { "type": "message", "id": "m", "role": "assistant", "content": [{ "type": "output_text", "text": "你好" }] },
                 { "type": "function_call", "call_id": "a" },
                 { "type": "function_call", "call_id": "b" },
             ] })),
-            Dialect::OpenAiChat | Dialect::Ollama => None,
+            Dialect::OpenAiChat | Dialect::Ollama | Dialect::Bedrock | Dialect::Vertex => None,
         }
     }
 
@@ -123,6 +123,7 @@ impl Fixture {
             },
             model: "test/small".into(),
             echo: self.echo().map(Arc::new),
+            ..Reply::default()
         }
     }
 }

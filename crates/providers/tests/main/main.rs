@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 mod attempts;
+mod bedrock;
 mod cassette;
 mod dialects;
+mod embeddings;
 mod emulated_tools;
 mod endpoints;
 mod failing;
@@ -15,7 +17,10 @@ mod models;
 mod parallel_streams;
 mod recordings;
 mod reused_connections;
+mod routes;
 mod script;
 mod server;
 mod streaming;
 mod tolerance;
+mod vendor_tools;
+mod vertex;

@@ -121,7 +121,9 @@ fn usage(dialect: Dialect, counted: &Value, found: Usage) -> Usage {
     let (input_tokens, output_tokens) = match dialect {
         Dialect::Anthropic => (input + cached_tokens + cache_write_tokens, output),
         Dialect::Gemini => (tokens("total_tokens") - output - reasoning_tokens, output + reasoning_tokens),
-        Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama => (input, output),
+        Dialect::OpenAiChat | Dialect::OpenAiResponses | Dialect::Ollama | Dialect::Bedrock | Dialect::Vertex => {
+            (input, output)
+        }
     };
     Usage { input_tokens, output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, ..Usage::default() }
 }

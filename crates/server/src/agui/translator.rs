@@ -576,7 +576,9 @@ impl EventTranslator {
             Delta::Reasoning(text) => stream.reasoning(text),
             Delta::ToolCall { index, name, arguments, .. } => stream.call(*index, name.as_ref(), arguments),
             Delta::Stopped | Delta::Error(_) => stream.restart(),
-            Delta::Usage(_) | Delta::Echo(_) | Delta::Model(_) | Delta::Done(_) => Vec::new(),
+            Delta::Usage(_) | Delta::Echo(_) | Delta::VendorCall(_) | Delta::Citation(_) | Delta::Model(_) | Delta::Done(_) => {
+                Vec::new()
+            }
         };
         self.emit_reply(delta.effect.turn, events);
         self.replies.insert(delta.effect, stream);

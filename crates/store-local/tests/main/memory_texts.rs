@@ -12,7 +12,7 @@ async fn both_stores_keep_the_contract() {
     let folders = std::cell::RefCell::new(Vec::new());
     memory_conformance::check(|| {
         let dir = tempfile::tempdir().unwrap();
-        let store = LocalMemoryTexts::open(dir.path()).unwrap();
+        let store = LocalMemoryTexts::new(dir.path());
         folders.borrow_mut().push(dir);
         Arc::new(store)
     })
@@ -31,7 +31,7 @@ fn has(bytes: &[u8], word: &str) -> bool {
 #[tokio::test]
 async fn a_removed_text_is_in_no_file_any_more() {
     let dir = tempfile::tempdir().unwrap();
-    let store = LocalMemoryTexts::open(dir.path()).unwrap();
+    let store = LocalMemoryTexts::new(dir.path());
     // Longer than a page, so that overflow pages are among what is freed.
     let secret = format!("begin-of-secret {} end-of-secret", "x".repeat(4_000));
     for n in 0..50 {
@@ -51,12 +51,22 @@ async fn a_removed_text_is_in_no_file_any_more() {
 }
 
 #[tokio::test]
+async fn a_store_without_texts_makes_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = LocalMemoryTexts::new(dir.path());
+    assert!(store.read(vec!["a".into()]).await.unwrap().is_empty());
+    store.remove(vec!["a".into()]).await.unwrap();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn texts_outlive_the_process_and_a_newer_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    LocalMemoryTexts::open(dir.path()).unwrap().put(&"a".into(), "tea").await.unwrap();
-    let read = LocalMemoryTexts::open(dir.path()).unwrap().read(vec!["a".into()]).await.unwrap();
+    LocalMemoryTexts::new(dir.path()).put(&"a".into(), "tea").await.unwrap();
+    let read = LocalMemoryTexts::new(dir.path()).read(vec!["a".into()]).await.unwrap();
     assert_eq!(&*read[&"a".into()].text, "tea");
     let connection = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
     connection.pragma_update(None, "user_version", 2).unwrap();
-    assert!(matches!(LocalMemoryTexts::open(dir.path()), Err(polis_ports::LogError::TooNew(_))));
+    let refused = LocalMemoryTexts::new(dir.path()).read(vec!["a".into()]).await.unwrap_err();
+    assert!(refused.to_string().contains("newer polis"), "{refused}");
 }

@@ -163,7 +163,8 @@ fn meta(context: &CallContext) -> RequestMetaObject {
         "agent": context.agent,
     });
     let told = told.as_object().cloned().unwrap_or_default();
-    told.into_iter().filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
+    // What is ours counts before what an application calls the same.
+    context.application.clone().into_iter().chain(told).filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
 }
 
 pub(super) fn failed(error: ServiceError, timeout: Duration) -> CallFailure {

@@ -29,7 +29,7 @@ pub use listing::{Prompt, Resource, Template};
 pub use oauth::{OAuth, login, logout};
 pub use process::PASSED_ON;
 pub use servers::{McpError, McpOptions, McpServers};
-pub use settings::{ServerSettings, ServerTransport, StartGuard, variable_names, variables};
+pub use settings::{ServerSettings, ServerTransport, StartGuard, variable_names, variables, variables_written};
 
 /// Whose names of types stand in errors: the library's, and ours around them.
 const TYPE_PREFIXES: &[&str] = &["rmcp", "polis_tools"];

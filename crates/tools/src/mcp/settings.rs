@@ -1,6 +1,6 @@
 //! What the operator says about a server. Values that may be secret are never shown.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub struct ServerSettings {
     pub effects: BTreeMap<String, EffectClass>,
     /// How we introduce ourselves when a person logs in there.
     pub oauth: OAuth,
-    /// The tools of which the operator says that the same call gives the same result until something is written.
-    pub pure: BTreeSet<String>,
+    /// The tools of which the operator says whether their results change although nothing is written.
+    pub volatile: BTreeMap<String, bool>,
     /// The folders that it is told about when it asks; without them those that its arguments name.
     pub roots: Option<Vec<PathBuf>>,
     /// Whether what it returns counts as outside content.
@@ -116,7 +116,7 @@ impl ServerSettings {
             start_wait: Self::START_WAIT,
             effects,
             oauth: OAuth::default(),
-            pure: BTreeSet::new(),
+            volatile: BTreeMap::new(),
             roots: None,
             outside: true,
             start_guard: StartGuard::default(),
@@ -198,6 +198,11 @@ impl fmt::Debug for ServerTransport {
 /// Puts the variables of the environment in: `${NAME}`, or `${NAME:-otherwise}`. One that is not set is an error.
 pub fn variables(text: &str) -> Result<String, String> {
     expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+/// The same with each value as `write` makes it.
+pub fn variables_written(text: &str, write: &dyn Fn(String) -> String) -> Result<String, String> {
+    expanded(text, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()).map(write))
 }
 
 /// The names of the variables that [`variables`] would put into a text.

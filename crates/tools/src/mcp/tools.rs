@@ -91,7 +91,7 @@ fn one(settings: &ServerSettings, entry: Value) -> Result<ServerTool, String> {
     let class = class_of(settings, &name, &annotations);
     let mut description = listed_tool.description.or(listed_tool.title).unwrap_or_default();
     description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-    let volatile = !settings.pure.contains(&name);
+    let volatile = is_volatile(settings, &name, class, &annotations);
     let hints = serde_json::to_string(&annotations).unwrap_or_default();
     let schema = serde_json::to_string_pretty(&parameters).unwrap_or_default();
     let identity = identity([settings.transport.full().as_str(), &settings.name, &name, &description, &schema, &hints]);
@@ -181,6 +181,15 @@ fn class_of(settings: &ServerSettings, tool: &str, hints: &ToolAnnotations) -> E
     }
 }
 
+/// Whether an earlier result may not answer a call. Reads may be answered (D40), except those of which the operator says that they
+/// change by themselves, and those of which the server says that they look at an open world, such as a search of the web.
+fn is_volatile(settings: &ServerSettings, tool: &str, class: EffectClass, hints: &ToolAnnotations) -> bool {
+    match settings.volatile.get(tool) {
+        Some(volatile) => *volatile,
+        None => class != EffectClass::Read || hints.open_world_hint == Some(true),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -222,11 +231,26 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_operator_calls_pure_is_answered_from_memory() {
-        let settings = ServerSettings { pure: ["sure".to_owned()].into(), ..settings(true) };
-        let tool = |name: &str| json!({ "name": name, "inputSchema": {}, "annotations": { "readOnlyHint": true } });
-        let tools = server_tools(&settings, vec![tool("sure"), tool("other")]);
-        assert_eq!(tools.iter().map(|tool| tool.spec.volatile).collect::<Vec<_>>(), [false, true]);
+    fn reads_may_be_answered_from_memory_unless_they_change_by_themselves() {
+        let tool = |name: &str, hints: Value| json!({ "name": name, "inputSchema": {}, "annotations": hints });
+        let tools = vec![
+            tool("plain", json!({})),
+            tool("reads", json!({ "readOnlyHint": true, "idempotentHint": true })),
+            tool("repeats", json!({ "idempotentHint": true })),
+            tool("told", json!({})),
+            tool("clock", json!({ "readOnlyHint": true })),
+            tool("searches", json!({ "readOnlyHint": true, "openWorldHint": true })),
+            tool("sure", json!({ "readOnlyHint": true, "openWorldHint": true })),
+        ];
+        let reused = |trusted: bool| -> Vec<String> {
+            let volatile = [("sure".to_owned(), false), ("clock".to_owned(), true)].into();
+            let settings = ServerSettings { volatile, ..settings(trusted) };
+            let tools = server_tools(&settings, tools.clone());
+            let is_reused = |tool: &&ServerTool| tool.spec.class == EffectClass::Read && !tool.spec.volatile;
+            tools.iter().filter(is_reused).map(|tool| tool.name.clone()).collect()
+        };
+        assert_eq!(reused(true), ["reads", "told", "sure"]);
+        assert_eq!(reused(false), ["told"], "hints count only for servers that are trusted");
     }
 
     #[test]

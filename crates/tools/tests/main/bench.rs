@@ -55,6 +55,7 @@ pub(crate) fn context() -> CallContext {
         artifacts: ArtifactStore::none(),
         path: SubThreadPath::create(2),
         resource: Some("doc-7".into()),
+        application: Default::default(),
     }
 }
 

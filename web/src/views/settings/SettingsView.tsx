@@ -17,9 +17,10 @@ import { duration, money, number, plainText } from '../../ui/format'
 import { visit } from '../chat/actions'
 import { amount } from '../inbox/ApprovalCard'
 import { useTools } from '../inbox/tools'
+import { MemorySection } from './MemorySection'
 import { snippets } from './snippets'
 
-const SECTIONS = ['models', 'tools', 'policies', 'budgets', 'connect', 'page'] as const
+const SECTIONS = ['models', 'tools', 'memory', 'policies', 'budgets', 'connect', 'page'] as const
 type Section = (typeof SECTIONS)[number]
 
 export function SettingsView({ rest }: { rest: string[] }) {
@@ -45,6 +46,7 @@ export function SettingsView({ rest }: { rest: string[] }) {
         {here === undefined && <p className="notice">{t('settings.unknown', { name: rest[0] ?? '' })}</p>}
         {here === 'models' && <ModelsSection />}
         {here === 'tools' && <ToolsSection />}
+        {here === 'memory' && <MemorySection />}
         {here === 'policies' && <PoliciesSection />}
         {here === 'budgets' && <BudgetsSection />}
         {here === 'connect' && <ConnectSection />}

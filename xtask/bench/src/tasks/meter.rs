@@ -10,6 +10,8 @@ use serde_json::json;
 #[derive(Default)]
 pub(crate) struct Meter {
     pub(crate) calls: usize,
+    /// Characters of the first request.
+    pub(crate) first: usize,
     /// Characters of system message, tools and messages, as JSON.
     pub(crate) sent: usize,
     /// The part of them that is the beginning of an earlier request of the same agent.
@@ -28,7 +30,11 @@ impl Meter {
         let parts: Vec<String> = [json!(tools).to_string(), request.system.to_string()].into_iter().chain(messages).collect();
         let earlier = self.earlier.entry(request.asker.clone()).or_default();
         self.calls += 1;
-        self.sent += parts.iter().map(|part| part.chars().count()).sum::<usize>();
+        let size = parts.iter().map(|part| part.chars().count()).sum::<usize>();
+        if self.sent == 0 {
+            self.first = size;
+        }
+        self.sent += size;
         self.cached += earlier.iter().map(|earlier| common(earlier, &parts)).max().unwrap_or_default();
         earlier.push(parts);
     }
@@ -62,7 +68,7 @@ mod tests {
         let mut meter = Meter::default();
         meter.count(&request("a", "sys", &["one"]));
         let first = meter.sent;
-        assert_eq!((meter.calls, meter.cached), (1, 0));
+        assert_eq!((meter.calls, meter.cached, meter.first), (1, 0, first));
         meter.count(&request("b", "sys", &["one"]));
         assert_eq!(meter.cached, 0, "another agent's request");
         meter.count(&request("a", "sys", &["one", "two"]));

@@ -100,7 +100,6 @@ fn weak(draw: u64, view: &View<'_>, right: Said) -> ScriptedReply {
     let may_be_empty = view.reminders() < 2;
     let empty = || ScriptedReply::text("");
     match (view.seat, right) {
-        (Seat::Judge, _) => ScriptedReply::text("That depends."),
         (Seat::Summary, right) if draw.is_multiple_of(2) => plain(view, &right),
         (Seat::Summary, _) => empty(),
         (Seat::Planner, _) => ScriptedReply::text("First I would look at the files, and then I would see."),

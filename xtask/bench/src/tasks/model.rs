@@ -19,7 +19,6 @@ pub(crate) enum Said {
 /// In which place a model is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seat {
-    Judge,
     Summary,
     Planner,
     Executor,
@@ -105,12 +104,15 @@ impl<'a> View<'a> {
         self.own_calls().iter().filter(is_it).count()
     }
 
+    fn is_listed(&self, tool: &str) -> bool {
+        self.request.tools.iter().any(|listed| *listed.name == *tool)
+    }
+
     /// A call of a tool: directly, or after a search where it is not listed.
     fn call(&self, tool: &str, arguments: &Value) -> (String, String) {
-        let is_listed = |name: &str| self.request.tools.iter().any(|listed| *listed.name == *name);
         let is_described =
             || self.request.messages.iter().any(|message| text(message).contains(&format!("\"name\":\"{tool}\"")));
-        match is_listed(tool) || !is_listed("find_tools") {
+        match self.is_listed(tool) || !self.is_listed("find_tools") {
             true => (tool.to_owned(), arguments.to_string()),
             false if is_described() => ("use_tool".to_owned(), json!({ "tool": tool, "arguments": arguments }).to_string()),
             false => ("find_tools".to_owned(), json!({ "query": tool }).to_string()),
@@ -120,10 +122,6 @@ impl<'a> View<'a> {
     /// The right reply.
     pub(crate) fn right_reply(&self) -> Said {
         match self.seat {
-            Seat::Judge => {
-                let is_complex = self.ask().is_some_and(|ask| !ask.todos.is_empty());
-                Said::Text(if is_complex { "complex" } else { "simple" }.to_owned())
-            }
             Seat::Summary => Said::Text(format!("Known so far: {}", self.all_facts())),
             Seat::Planner => self.ask().map_or_else(nothing_asked, |ask| self.plan(ask)),
             Seat::Verifier => self.ask().map_or_else(nothing_asked, |ask| self.verdict(ask)),
@@ -142,6 +140,10 @@ impl<'a> View<'a> {
     }
 
     fn work(&self, ask: &'a Ask) -> Said {
+        let is_complex = self.seat == Seat::Agent && !ask.todos.is_empty() && self.own_calls().is_empty();
+        if is_complex && self.is_listed("start_workflow") {
+            return Said::Calls(vec![("start_workflow".to_owned(), json!({ "reason": "It has parts." }).to_string())]);
+        }
         let mut calls = Vec::new();
         let most = if self.task.is_parallel { usize::MAX } else { 1 };
         if !self.must_conclude() {
@@ -223,7 +225,6 @@ fn seat(request: &ModelRequest) -> Seat {
         () if has("\"executor-response\"") => Seat::Executor,
         () if has("\"verifier-response\"") => Seat::Verifier,
         () if system.starts_with("Summarise the conversation") => Seat::Summary,
-        () if has("Answer with one word. `simple`") => Seat::Judge,
         () => Seat::Agent,
     }
 }
@@ -237,7 +238,7 @@ fn asked<'a>(task: &'a Task, request: &ModelRequest, seat: Seat) -> Option<(&'a 
             Seat::Executor => text.split(CURRENT).nth(1).unwrap_or_default(),
             // Behind the request stand the plan and what happened, with the words of the todos.
             Seat::Planner | Seat::Verifier => text.split("## The plan so far").next().unwrap_or_default(),
-            Seat::Judge | Seat::Summary | Seat::Agent => text,
+            Seat::Summary | Seat::Agent => text,
         };
         fits(part).map(|ask| (ask, place))
     })

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use polis_agents::memory::with_memory_tools;
 use polis_agents::role::RoleParts;
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
@@ -34,6 +35,8 @@ pub(crate) struct Outcome {
     /// The requests that ended with nothing.
     pub(crate) empty_handed: Vec<String>,
     pub(crate) calls: usize,
+    /// Characters of the first request.
+    pub(crate) first: usize,
     pub(crate) sent: usize,
     pub(crate) cached: usize,
 }
@@ -61,8 +64,8 @@ pub(crate) async fn run(task: Arc<Task>, kind: Kind) -> Result<Outcome> {
         }
     }
     let empty_handed = task.turns.iter().zip(&answers).filter_map(|(ask, answer)| emptiness(&task, ask, answer)).collect();
-    let Meter { calls, sent, cached, .. } = *meter.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(Outcome { faults, empty_handed, calls, sent, cached })
+    let Meter { calls, first, sent, cached, .. } = *meter.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Outcome { faults, empty_handed, calls, first, sent, cached })
 }
 
 async fn open(
@@ -76,7 +79,7 @@ async fn open(
     let parts = RoleParts::new(ROLE).with_workflow(workflow.clone());
     let cast =
         Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
-    let cast = with_society_tools(cast.with_tool(PlanTool), ROLE);
+    let cast = with_memory_tools(with_society_tools(cast.with_tool(PlanTool), ROLE));
     let own_tools: Vec<_> = cast.tools().iter().map(|tool| tool.name.clone()).collect();
     let mut tools = built_ins(&Workspace::open(folder)?, Arc::new(SystemClock));
     tools.extend(task.tools.iter().map(|tool| Box::new(WorldTool::new(tool.clone())) as _));

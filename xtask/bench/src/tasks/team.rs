@@ -159,7 +159,7 @@ pub(crate) fn plans() -> Vec<Task> {
     vec![
         one_two(new("a plan of two todos"))
             .turn(Ask::new("Find both parts with a plan.").todo(0, &[]).todo(1, &[]).planned().answer("one={one}, two={two}")),
-        one_two(new("a request that is judged complex")).turn(
+        one_two(new("a request that the model finds complex")).turn(
             Ask::new(format!("Put the parts together and tell me both of them.{long}"))
                 .todo(0, &[])
                 .todo(1, &[])

@@ -1,0 +1,38 @@
+//! How a model says that a request is complex: it calls a tool that hands the request over (R335). It decides with the whole
+//! conversation in view, and a simple request costs no call more.
+
+use polis_domain::{EffectClass, Failure, ToolCall};
+use polis_engine::Turn;
+use polis_ports::ToolSpec;
+use serde_json::{Value, json};
+
+/// The tool, and the code of the failure that ends the simple strategy in its favour. Neither leaves the turn.
+pub(crate) const START_WORKFLOW: &str = "start_workflow";
+
+const DESCRIPTION: &str = "Hands this whole request over to a planner, executors and a verifier. They split it into tasks, do them \
+with the tools, check the results and answer the person. Call it, alone and first, for work of several parts that build on each other, \
+or whose result must be proved. It takes many model calls: do everything else yourself.";
+
+/// What models are told of the tool.
+pub(crate) fn spec() -> ToolSpec {
+    ToolSpec {
+        name: START_WORKFLOW.into(),
+        description: DESCRIPTION.to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": { "reason": { "type": "string", "description": "Why it is complex, in a sentence for the person" } },
+            "required": ["reason"],
+            "additionalProperties": false,
+        }),
+        class: EffectClass::Read,
+        volatile: true,
+    }
+}
+
+/// Notes in the log that the request is handed over. The failure carries the model's reason to whoever chose the strategy.
+pub(crate) async fn hand_over(turn: &mut Turn, call: &ToolCall) -> Failure {
+    turn.note_call(call, "handed over; the answer follows").await;
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let reason = arguments["reason"].as_str().map(str::trim).filter(|reason| !reason.is_empty());
+    Failure::new(START_WORKFLOW, reason.unwrap_or("it gives no reason").chars().take(300).collect::<String>())
+}
