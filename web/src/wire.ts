@@ -1691,6 +1691,8 @@ export type OrgRole = {
   rolePrompt: string;
   /** How its agents call models, where a request or its conversation does not say so. */
   settings?: ModelSettings;
+  /** The skills that its agents are told about, by name; `*` matches any text. None for all. */
+  skills?: Array<string> | null;
   /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
   /** The system prompt for requests in other languages, by language code such as `zh`. */
@@ -1974,6 +1976,8 @@ export type Role = {
   rolePrompt: string;
   /** How its agents call models, where a request or its conversation does not say so. */
   settings?: ModelSettings;
+  /** The skills that its agents are told about, by name; `*` matches any text. None for all. */
+  skills?: Array<string> | null;
   /** The tools that its agents may use, by name; `*` matches any text. None for all. */
   tools?: Array<string> | null;
   /** The system prompt for requests in other languages, by language code such as `zh`. */
@@ -2128,8 +2132,12 @@ export type Spending = {
 
 /** An amount of each thing that is counted. */
 export type Spent = {
+  /** Of the tokens of requests, those that came from a vendor's cache. */
+  cachedTokens?: number;
   /** Billionths of a US dollar. */
   costNanos: number;
+  /** Of the tokens, those of requests. */
+  inputTokens?: number;
   /** Requests to a vendor, failed ones included. */
   requests: number;
   /** Milliseconds of waiting for models. */
@@ -3110,6 +3118,8 @@ export interface Routes {
           /** The probability mass that is sampled from, above 0 and up to 1. */
           topP?: number | null;
         };
+        /** The skills that its agents are told about, by name; `*` matches any text. None for all. */
+        skills?: Array<string> | null;
         /** The tools that its agents may use, by name; `*` matches any text. None for all. */
         tools?: Array<string> | null;
         /** The system prompt for requests in other languages, by language code such as `zh`. */

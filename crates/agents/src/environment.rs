@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polis_domain::{ENVIRONMENT, PastStep, PastStepKind, Timestamp, is_hidden};
+use polis_domain::{AgentId, ENVIRONMENT, PastStep, PastStepKind, Timestamp, is_hidden};
 use polis_engine::{Context, Turn};
 use polis_ports::{ChatMessage, FileGuard};
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Environment {
     }
 
     fn is_empty(&self) -> bool {
-        self.date.is_none() && self.files.is_none() && self.instructions.is_none() && self.skills.folders().is_empty()
+        self.date.is_none() && self.files.is_none() && self.instructions.is_none() && self.skills.folders().next().is_none()
     }
 
     /// All that there is to tell now, by subject.
@@ -98,7 +98,9 @@ impl Environment {
                 INSTRUCTIONS,
                 self.instructions.as_ref().and_then(|(file, guard)| instructions(file, guard, words)).unwrap_or_default(),
             );
-            tell(SKILLS, skills(&self.skills.list(turn.role()), words));
+            if facts.reads_skills {
+                tell(SKILLS, skills(&self.skills.list(turn.role()), words));
+            }
             let asked = Language::of(&turn.task().message);
             if asked != facts.language {
                 tell(LANGUAGE, asked.words().language.to_owned());
@@ -111,21 +113,21 @@ impl Environment {
     fn place(&self, turn: &Turn, facts: &Facts) -> String {
         let words = facts.language.words();
         let mut lines = vec![words.intro.to_owned()];
-        lines.extend(self.date.as_ref().map(|date| format!("{}: {}", words.date, date(turn.now()))));
+        lines.extend(self.date.as_ref().map(|date| format!("{}{}", words.date, date(turn.now()))));
         if let Some(files) = &self.files {
             let FileList { names, total } = files(MAX_FILES);
             let names: Vec<_> = names.iter().take(MAX_FILES).map(|name| plain(name, MAX_NAME)).collect();
             let more = total.saturating_sub(names.len());
             lines.push(match (names.is_empty(), more) {
-                (true, _) => format!("{}: {}", words.files, words.no_files),
-                (false, 0) => format!("{}: {}", words.files, names.join(", ")),
+                (true, _) => format!("{}{}", words.files, words.no_files),
+                (false, 0) => format!("{}{}", words.files, names.join(", ")),
                 (false, more) => {
-                    format!("{}: {} {}", words.files, names.join(", "), words.more.replace("{}", &more.to_string()))
+                    format!("{}{} {}", words.files, names.join(", "), words.more.replace("{}", &more.to_string()))
                 }
             });
         }
         if !facts.colleagues.is_empty() {
-            lines.push(format!("{}: {}", words.colleagues, facts.colleagues.join(", ")));
+            lines.push(format!("{}{}", words.colleagues, facts.colleagues.join(", ")));
         }
         lines.push(words.rounds.replace("{}", &facts.rounds.to_string()));
         lines.join("\n")
@@ -149,12 +151,15 @@ pub(crate) struct Facts {
     rounds: usize,
     /// How full the conversation is, if the agent should know.
     usage: Option<String>,
+    /// The agents that it can ask.
     colleagues: Vec<String>,
+    /// Whether it can read skills.
+    reads_skills: bool,
 }
 
 impl Facts {
     pub(crate) fn new(language: Language, rounds: usize, usage: Option<String>) -> Self {
-        Self { language, rounds, usage, colleagues: Vec::new() }
+        Self { language, rounds, usage, colleagues: Vec::new(), reads_skills: false }
     }
 }
 
@@ -180,9 +185,11 @@ pub(crate) async fn tell(turn: &mut Turn, environment: &Environment, mut facts: 
     if environment.is_empty() && facts.usage.is_none() {
         return None;
     }
-    if !environment.is_empty() {
+    let has_tool = |turn: &Turn, name: &str| turn.tools().iter().any(|tool| &*tool.name == name);
+    if !environment.is_empty() && has_tool(turn, "request_collaboration") {
         facts.colleagues = colleagues(turn).await;
     }
+    facts.reads_skills = has_tool(turn, "read_skill");
     let mut known = BTreeMap::new();
     for step in told {
         let PastStepKind::Environment(logged) = &step.kind else { continue };
@@ -222,14 +229,13 @@ pub(crate) fn message(logged: &str) -> ChatMessage {
     ChatMessage::user(format!("[polis] {}", texts.join("\n\n")))
 }
 
-/// The agents that this one can reach, with their roles.
+/// The agents that this one can ask, with their roles. The one above it is left out: it usually waits for this one.
 async fn colleagues(turn: &Turn) -> Vec<String> {
     let me = turn.agent().clone();
     let found = turn.look(move |spine| {
-        let others = spine
-            .agents
-            .iter()
-            .filter(|(id, agent)| **id != me && agent.termination.is_none() && spine.can_reach(&me, id, None));
+        let parent = spine.agents.get(&me).and_then(|agent| agent.parent.clone());
+        let is_other = |id: &AgentId| *id != me && Some(id) != parent.as_ref() && spine.can_reach(&me, id, None);
+        let others = spine.agents.iter().filter(|(id, agent)| agent.termination.is_none() && is_other(id));
         let mut others: Vec<_> = others.map(|(id, agent)| format!("{id} ({})", agent.role)).collect();
         others.sort();
         others.truncate(MAX_COLLEAGUES);
@@ -305,11 +311,11 @@ impl Language {
         match self {
             Self::En => &Words {
                 intro: "This is information from the program that runs you, not a request.",
-                date: "Date",
-                files: "Workspace, top level",
+                date: "Date: ",
+                files: "Workspace, top level: ",
                 no_files: "empty",
                 more: "(and {} more; list_files shows all)",
-                colleagues: "Agents that you can ask, with their roles",
+                colleagues: "Agents that you can ask, with their roles: ",
                 rounds: "Limit: {} rounds of tool calls in a turn",
                 instructions: "The workspace has this AGENTS.md. The person trusts it: follow it where it concerns your task. What the \
                                person says comes first.",
@@ -322,11 +328,11 @@ impl Language {
             },
             Self::Zh => &Words {
                 intro: "以下是运行你的程序提供的信息，不是请求。",
-                date: "日期",
-                files: "工作区（顶层）",
+                date: "日期：",
+                files: "工作区（顶层）：",
                 no_files: "空",
                 more: "（另有 {} 项，用 list_files 查看全部）",
-                colleagues: "可以请求的智能体及其角色",
+                colleagues: "可以请求的智能体及其角色：",
                 rounds: "限制：每一回合最多 {} 轮工具调用",
                 instructions: "工作区有下面这份 AGENTS.md，用户信任它：与任务有关的部分请遵守；用户的话优先。",
                 no_instructions: "AGENTS.md 不再有效。",

@@ -4,7 +4,7 @@ use polis_domain::{AgentId, Role};
 
 use crate::workflow::Language;
 
-/// What root is told about itself. A turn takes the language of its request.
+/// What root is told about itself. A thread takes the language of its first message.
 pub const ROOT_PROMPT: [(Language, &str); 2] =
     [(Language::En, include_str!("../prompts/root.en.md")), (Language::Zh, include_str!("../prompts/root.zh.md"))];
 

@@ -5,6 +5,7 @@ mod answer_rules;
 mod conversation;
 mod environment;
 mod find_tools;
+mod golden;
 mod long_turn;
 mod media;
 mod memory;

@@ -472,7 +472,10 @@ async fn a_step_sees_the_task_and_what_came_before() {
     let [task, done, step] = &last.messages[..] else { panic!("{:?}", last.messages) };
     assert_eq!((task, step), (&ChatMessage::user("write about fish"), &ChatMessage::user("sum up")));
     let ChatMessage::User { text, .. } = done else { panic!("{done:?}") };
-    assert!(text.starts_with("[polis]") && text.contains("\n\noutline fish:\n| model: outline fish\n\nDo the step"), "{text}");
+    assert!(
+        text.starts_with("[polis]") && text.contains("\n\n1. outline fish\n| model: outline fish\n\nDo the step"),
+        "{text}"
+    );
     assert!(!last.system.contains("fish"), "what agents answer is no instruction: {}", last.system);
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     pub(crate) raw: bool,
 
-    /// Trust the files of this folder for this run: polis.toml, .mcp.json, roles, SOPs, prompts; nothing is stored
+    /// Trust the files of this folder for this run: polis.toml, .mcp.json, roles, SOPs, skills, AGENTS.md; nothing is stored
     #[arg(long, global = true)]
     pub(crate) trust: bool,
 }

@@ -88,10 +88,13 @@ async fn commands(config: &Config, protected: &ProtectedPaths) -> Result<Box<dyn
     use polis_tools::{CommandOptions, RunCommand};
 
     let (tools, limits) = (&config.tools, limits(config));
+    // Where the workspace is another folder, commands may still run the scripts of skills.
+    let skills = crate::skills::project_folders(config).into_iter().filter(|folder| folder.is_absolute() && folder.is_dir());
+    let readable = tools.readable.iter().cloned().chain(skills).collect();
     let commands = CommandOptions {
         protected: protected.clone(),
         journal: Some(config.data.join(JOURNAL)),
-        readable: tools.readable.clone(),
+        readable,
         environment: tools.environment.clone(),
         network: tools.network,
         limits: limits.clone(),

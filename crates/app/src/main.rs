@@ -26,6 +26,7 @@ mod remotes;
 mod request_text;
 mod roles;
 mod signals;
+mod skills;
 mod sops;
 mod stdin_lines;
 mod stored_societies;
@@ -74,7 +75,7 @@ fn main() -> ExitCode {
 }
 
 async fn run_command(cli: Cli) -> Result<Exit, CliError> {
-    // Commands about sources need no society and no settings.
+    // These commands about sources need no society and no settings.
     match &cli.command {
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::Check(args)) => return commands::check::check(args),
@@ -126,6 +127,8 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         Command::Fork(args) => societies::fork(&config, &args).await,
         Command::Rewind(args) => societies::rewind(&config, &args).await,
         Command::Replay(args) => replay::replay(&config, args.json).await,
+        #[cfg(feature = "authoring")]
+        Command::Authoring(Authoring::Skills(args)) => commands::skills::skills(&config, args.json),
         #[cfg(feature = "authoring")]
         Command::Authoring(_) => Ok(Exit::Done),
         Command::Trust(_) => Ok(Exit::Done),

@@ -8,7 +8,7 @@ use polis_agents::memory::with_memory_tools;
 use polis_agents::role::{RoleParts, Sops};
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
-use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
+use polis_agents::{Converse, Environment, FileList, INSTRUCTIONS_FILE, PlanTool, ReadSkill, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
 use polis_ports::{Embedder, Log, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::vendors::{self, Setup};
@@ -17,7 +17,7 @@ use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietySta
 use polis_store_local::{LocalArtifacts, LocalLog, LocalMemoryTexts};
 use polis_telemetry::{FollowHandle, Telemetry};
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
-use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
+use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins, local_date, top_level};
 
 use crate::config::{CassetteMode, Config};
 use crate::config_file::ProviderSection;
@@ -25,7 +25,7 @@ use crate::error::CliError;
 use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
 use crate::trust::{Trust, create_private};
-use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, roles, sops, telemetry};
+use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, roles, skills, sops, telemetry};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -190,6 +190,7 @@ pub(crate) async fn open_for(
             sops::faults(Path::new(SOPS), &config.trust)
                 .iter()
                 .for_each(|fault| out::note(&format!("polis: {fault} (bad_sop)")));
+            skills::faults(config).iter().for_each(|fault| out::note(&format!("polis: {fault} (bad_skill)")));
         }
     }
     let telemetry = if purpose == Purpose::Run { store.telemetry(config)? } else { None };
@@ -463,12 +464,30 @@ pub(crate) fn cast(config: &Config) -> Cast {
     let workflow = Workflow::new(engine);
     let users = config.trust.user().map(|user| user.join(SOPS));
     let sops = users.into_iter().fold(Sops::default(), Sops::with_folder).with_folder(SOPS).with_guard(config.trust.guard());
-    let parts = RoleParts::new(ROLE).with_sops(sops).with_workflow(workflow.clone());
-    let cast =
-        Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
+    let environment = environment(config);
+    let converse = Converse { environment: environment.clone(), ..Converse::default() };
+    let parts = RoleParts::new(ROLE).with_sops(sops).with_environment(environment).with_workflow(workflow.clone());
+    let cast = Cast::new().with(CONVERSE, converse).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
     let cast = cast.with(remotes::BEHAVIOUR, polis_agents::A2aAgent);
+    let skills = skills::skills(config);
+    // The tool would be of no use to most: it is offered where there is a place for skills.
+    let has_skills = skills.folders().any(Path::is_dir);
+    let cast = if has_skills { cast.with_tool(ReadSkill::new(skills)) } else { cast };
     let cast = with_society_tools(cast.with_tool(PlanTool), ROLE);
     if config.memory.is_enabled() { with_memory_tools(cast) } else { cast }
+}
+
+/// What agents are told about where they work. A cassette knows requests by their content, so date and files are left out with one.
+fn environment(config: &Config) -> Environment {
+    let environment =
+        Environment::default().with_instructions(INSTRUCTIONS_FILE, config.trust.guard()).with_skills(skills::skills(config));
+    match Workspace::open(&config.workspace) {
+        Ok(workspace) if config.cassette.is_none() => environment.with_date(local_date).with_files(move |most| {
+            let (names, total) = top_level(&workspace, most);
+            FileList { names, total }
+        }),
+        _ => environment,
+    }
 }
 
 fn options(config: &Config) -> Result<Options, CliError> {

@@ -37,6 +37,16 @@ pub struct Spent {
     pub requests: u64,
     /// Milliseconds of waiting for models.
     pub time_ms: u64,
+    /// Of the tokens, those of requests.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_tokens: u64,
+    /// Of the tokens of requests, those that came from a vendor's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The most that may be spent; a field that is not set has no limit.
@@ -158,7 +168,15 @@ impl Spent {
             cost_nanos: join(self.cost_nanos, other.cost_nanos),
             requests: join(self.requests, other.requests),
             time_ms: join(self.time_ms, other.time_ms),
+            input_tokens: join(self.input_tokens, other.input_tokens),
+            cached_tokens: join(self.cached_tokens, other.cached_tokens),
         }
+    }
+
+    /// How many of the tokens of requests came from a vendor's cache, in percent; none before the first request.
+    pub fn cached_percent(&self) -> Option<u64> {
+        let percent = u128::from(self.cached_tokens) * 100 / u128::from(self.input_tokens.max(1));
+        (self.input_tokens > 0).then(|| u64::try_from(percent).unwrap_or(100).min(100))
     }
 
     /// The sum of both.
@@ -177,7 +195,8 @@ impl Spent {
 impl From<Usage> for Spent {
     fn from(usage: Usage) -> Self {
         let tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        Self { tokens, cost_nanos: usage.cost_nanos, requests: 0, time_ms: 0 }
+        let Usage { input_tokens, cached_tokens, cost_nanos, .. } = usage;
+        Self { tokens, cost_nanos, input_tokens, cached_tokens, ..Self::default() }
     }
 }
 
@@ -271,6 +290,7 @@ impl Account {
             cost_nanos: more(Counted::Cost),
             requests: more(Counted::Requests),
             time_ms: more(Counted::Time),
+            ..Spent::default()
         }
     }
 }

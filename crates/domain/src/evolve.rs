@@ -29,7 +29,7 @@ const MAX_PLANS: usize = 1_000;
 const MAX_DEAD_LETTERS: usize = 1_000;
 
 /// The least cost of a model call that was cut off because its turn or tool was stopped: one request.
-const UNSEEN: Spent = Spent { requests: 1, tokens: 0, cost_nanos: 0, time_ms: 0 };
+const UNSEEN: Spent = Spent { requests: 1, tokens: 0, cost_nanos: 0, time_ms: 0, input_tokens: 0, cached_tokens: 0 };
 
 impl Spine {
     /// Applies one event. Events must come in the order of the log, each once.

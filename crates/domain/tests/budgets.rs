@@ -24,7 +24,7 @@ pub(crate) struct Books {
 }
 
 /// What a call cost at least whose end nobody saw.
-const ONE_REQUEST: Spent = Spent { tokens: 0, cost_nanos: 0, requests: 1, time_ms: 0 };
+const ONE_REQUEST: Spent = Spent { tokens: 0, cost_nanos: 0, requests: 1, time_ms: 0, input_tokens: 0, cached_tokens: 0 };
 
 impl Books {
     /// The ledger is what the log says; no call begins beyond a budget; and whoever is near its end is told.
@@ -367,7 +367,7 @@ fn an_attempt_in_vain_counts_as_a_request_and_what_stands_still_reserves_nothing
     society.command(Command::Resume { turn }, NOON).unwrap();
     assert_eq!(account(&society).reserved.tokens, 60);
     society.command(replies(&society, "a", 10), NOON).unwrap();
-    let spent = Spent { tokens: 10, requests: 2, time_ms: 5, cost_nanos: 0 };
+    let spent = Spent { tokens: 10, requests: 2, time_ms: 5, ..Spent::default() };
     assert_eq!((account(&society).spent, account(&society).reserved), (spent, Spent::default()));
 }
 

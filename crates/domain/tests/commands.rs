@@ -303,7 +303,7 @@ impl<'a> Chooser<'a> {
     }
 
     fn spent(&mut self) -> Spent {
-        Spent { tokens: self.roll(30) as u64, cost_nanos: self.roll(30) as u64, requests: 1, time_ms: 0 }
+        Spent { tokens: self.roll(30) as u64, cost_nanos: self.roll(30) as u64, requests: 1, ..Spent::default() }
     }
 
     fn settle(&mut self) -> Option<Command> {

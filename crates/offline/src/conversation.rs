@@ -56,8 +56,9 @@ pub(super) struct ModelReply {
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
-            // What Polis itself tells a model is no request.
-            ChatMessage::User { text, .. } => (!text.starts_with("[polis] ")).then_some((n, &**text)),
+            // What the program tells is no request.
+            ChatMessage::User { text, .. } if text.starts_with("[polis]") => None,
+            ChatMessage::User { text, .. } => Some((n, &**text)),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
         let (at, asked) = user_texts.next().unwrap_or_default();

@@ -313,6 +313,10 @@ impl Tracer {
     }
 
     fn effect_started(&mut self, id: EffectId, at: Timestamp, effect: &Effect) {
+        // No work: a turn notes what it tells the model.
+        if matches!(effect, Effect::Tool(call) if call.is_environment()) {
+            return;
+        }
         let span_id = self.ids.effect(id);
         let Some(turn) = self.turns.get_mut(&id.turn) else { return };
         // What a call does by effects of its own belongs to it; there is one such call at a time.

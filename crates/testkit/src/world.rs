@@ -10,7 +10,9 @@ use crate::ScriptedTools;
 
 /// The model's reply to a request.
 pub fn model_reply(request: &ModelRequest) -> String {
-    match request.messages.last() {
+    // What the engine tells an agent beside the request is no part of it.
+    let is_told = |message: &&ChatMessage| matches!(message, ChatMessage::User { text, .. } if text.starts_with("[polis]"));
+    match request.messages.iter().rfind(|message| !is_told(message)) {
         Some(ChatMessage::User { text: prompt, .. }) => format!("thought({prompt})"),
         _ => "thought()".to_owned(),
     }

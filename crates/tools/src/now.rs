@@ -74,6 +74,18 @@ impl Tool for Now {
     }
 }
 
+/// The date of a time in the machine's zone, with the weekday and the zone.
+pub fn local_date(at: polis_domain::Timestamp) -> String {
+    date_in(at, TimeZone::system())
+}
+
+fn date_in(at: polis_domain::Timestamp, zone: TimeZone) -> String {
+    let Ok(at) = Timestamp::from_millisecond(at.0.cast_signed()) else { return String::new() };
+    let there = at.to_zoned(zone);
+    let zone = there.time_zone().iana_name().map_or_else(|| there.strftime("UTC%:z").to_string(), str::to_owned);
+    there.strftime(&format!("%Y-%m-%d (%A), {zone}")).to_string()
+}
+
 fn describe_time(now: Timestamp, zone: TimeZone) -> String {
     let there = now.to_zoned(zone);
     let name = there.time_zone().iana_name().map_or_else(String::new, |name| format!(" {name}"));
@@ -129,6 +141,14 @@ fn fixed(name: &str) -> Option<TimeZone> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_is_told_with_its_weekday_and_zone() {
+        let at = polis_domain::Timestamp(1_700_000_000_000);
+        let tokyo = named("Asia/Tokyo").unwrap();
+        assert_eq!(date_in(at, tokyo), "2023-11-15 (Wednesday), Asia/Tokyo");
+        assert_eq!(date_in(at, named("UTC+8").unwrap()), "2023-11-15 (Wednesday), UTC+08:00");
+    }
 
     #[test]
     fn a_moment_is_told_in_the_zone_that_was_asked_for() {

@@ -541,6 +541,8 @@ function add(to: Spent, more: Spent): void {
   to.costNanos += more.costNanos ?? 0
   to.requests += more.requests ?? 0
   to.timeMs += more.timeMs ?? 0
+  if (more.inputTokens) to.inputTokens = (to.inputTokens ?? 0) + more.inputTokens
+  if (more.cachedTokens) to.cachedTokens = (to.cachedTokens ?? 0) + more.cachedTokens
 }
 
 function spend(state: State, effect: EffectState, more: Spent): void {

@@ -190,12 +190,17 @@ fn asked_text(state: &AgentState, step: &InternalStep) -> String {
     if !step.context.is_empty() {
         text.push_str(&format!("\n\n{}", step.context));
     }
-    let done: Vec<_> =
-        state.results().map(|(step, result)| format!("{}:{}", one_line(&step.description), as_data(result))).collect();
+    let done = done_steps(state);
     if !done.is_empty() {
-        text.push_str(&format!("\n\n{so_far}:\n\n{}", done.join("\n\n")));
+        text.push_str(&format!("\n\n{so_far}:{done}"));
     }
     text
+}
+
+/// What came of the steps so far, marked as data: files, tools and other agents wrote it.
+fn done_steps(state: &AgentState) -> String {
+    let done = (1..).zip(state.results());
+    done.map(|(n, (step, result))| format!("\n\n{n}. {}{}", one_line(&step.description), as_data(result))).collect()
 }
 
 /// Does a step of the agent's own: by an action or by a tool, by name (R329).
@@ -244,8 +249,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
 fn step_messages(state: &AgentState, step: &InternalStep) -> Vec<ChatMessage> {
     let own = ChatMessage::user(step.description.clone());
     let Some(task) = &state.current_task else { return vec![own] };
-    let done = state.results().map(|(step, result)| format!("\n\n{}:{}", one_line(&step.description), as_data(result)));
-    let done: String = done.collect();
+    let done = done_steps(state);
     let about = match (language(task), done.is_empty()) {
         (Language::En, true) => "[polis] The last request is done by a plan. Nothing of it is done yet.".to_owned(),
         (Language::En, false) => format!(

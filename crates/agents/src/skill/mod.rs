@@ -69,14 +69,22 @@ impl SkillFault {
 /// The skills of a society. Folders are read when skills are needed, so that a change counts at once.
 #[derive(Debug, Clone, Default)]
 pub struct Skills {
-    folders: Vec<PathBuf>,
+    folders: Vec<SkillsFolder>,
     guard: FileGuard,
+}
+
+#[derive(Debug, Clone)]
+struct SkillsFolder {
+    path: PathBuf,
+    /// Whether commands of agents cannot read it.
+    is_closed: bool,
 }
 
 /// A skill and its folder.
 struct FoundSkill {
     skill: Skill,
     folder: PathBuf,
+    is_closed: bool,
 }
 
 impl Skill {
@@ -134,7 +142,14 @@ impl Skills {
     /// The same skills and those of one more folder. Of two with one name, that of the earlier folder counts.
     #[must_use]
     pub fn with_folder(mut self, path: impl Into<PathBuf>) -> Self {
-        self.folders.push(path.into());
+        self.folders.push(SkillsFolder { path: path.into(), is_closed: false });
+        self
+    }
+
+    /// The same for a folder that commands of agents cannot read, so that no script in it can run.
+    #[must_use]
+    pub fn with_closed_folder(mut self, path: impl Into<PathBuf>) -> Self {
+        self.folders.push(SkillsFolder { path: path.into(), is_closed: true });
         self
     }
 
@@ -145,8 +160,8 @@ impl Skills {
     }
 
     /// Its folders, in order.
-    pub fn folders(&self) -> &[PathBuf] {
-        &self.folders
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.folders.iter().map(|folder| folder.path.as_path())
     }
 
     /// The `SKILL.md` files in a folder of skills, in order. A folder that cannot be read has none.
@@ -174,12 +189,14 @@ impl Skills {
     /// The skills that agents of a role may use. A file with faults, or one that is not trusted, is left out.
     fn of_role(&self, role: Option<&Arc<Role>>) -> Vec<FoundSkill> {
         let mut found: Vec<FoundSkill> = Vec::new();
-        for file in self.folders.iter().flat_map(|folder| Self::files(folder)) {
+        let files =
+            self.folders.iter().flat_map(|folder| Self::files(&folder.path).into_iter().map(|file| (file, folder.is_closed)));
+        for (file, is_closed) in files {
             let Some(folder) = file.parent() else { continue };
             let Some(text) = self.text(&file, MAX_BYTES) else { continue };
             let Ok(skill) = Skill::read(Self::folder_name(&file), &text) else { continue };
             if skill.is_for(role) && !found.iter().any(|known| known.skill.name == skill.name) {
-                found.push(FoundSkill { skill, folder: folder.to_owned() });
+                found.push(FoundSkill { skill, folder: folder.to_owned(), is_closed });
             }
         }
         found.sort_by(|a, b| a.skill.name.cmp(&b.skill.name));

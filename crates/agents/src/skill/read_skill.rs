@@ -73,15 +73,18 @@ impl TurnTool for ReadSkill {
 
 impl ReadSkill {
     fn instructions(&self, found: &FoundSkill) -> Result<String, String> {
-        let FoundSkill { skill, folder } = found;
+        let FoundSkill { skill, folder, is_closed } = found;
         let parts = self.trusted_parts(found)?;
         let others: Vec<_> =
             parts.iter().filter(|path| *path != Path::new(SKILL_FILE)).map(|path| path.display().to_string()).collect();
         let mut text = format!("Skill `{}`, in the folder {}.", skill.name, folder.display());
         if !others.is_empty() {
+            let run = match is_closed {
+                true => "commands cannot read that folder",
+                false => "run scripts with `run_command`, if you have it",
+            };
             text.push_str(&format!(
-                " It has these files, whose paths below are from that folder: {}. Read them with `read_skill` and `file`; run \
-                 scripts with `run_command`, if you have it.",
+                " It has these files, with paths from that folder: {}. Read them with `read_skill` and `file`; {run}.",
                 others.join(", ")
             ));
         }
@@ -92,7 +95,7 @@ impl ReadSkill {
     }
 
     fn file(&self, found: &FoundSkill, file: &Path) -> Result<String, String> {
-        let FoundSkill { skill, folder } = found;
+        let FoundSkill { skill, folder, .. } = found;
         let parts = self.trusted_parts(found)?;
         let named: PathBuf = file.components().filter(|part| *part != Component::CurDir).collect();
         let is_there = parts.contains(&named);
@@ -106,7 +109,7 @@ impl ReadSkill {
 
     /// The files of a skill, all of them as they were trusted: what one of them says may have another one run.
     fn trusted_parts(&self, found: &FoundSkill) -> Result<Vec<PathBuf>, String> {
-        let FoundSkill { skill, folder } = found;
+        let FoundSkill { skill, folder, .. } = found;
         let parts = Skills::parts(folder)
             .ok_or_else(|| format!("the skill `{}` has too many files, or too deep folders, and is not used", skill.name))?;
         let real = folder.canonicalize().map_err(|error| format!("the skill `{}` cannot be read: {error}", skill.name))?;

@@ -1,14 +1,18 @@
-//! What `polis check` and `polis new` take.
+//! What `polis check`, `polis skills` and `polis new` take.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Commands about sources; they need no society and no settings.
+use super::ListOptions;
+
+/// Commands about sources; they need no society.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Authoring {
     /// Report violations of the naming and layout rules for agents: docs/naming.md
     Check(Check),
+    /// List the skills of agents, and what is wrong with those that are not used
+    Skills(ListOptions),
     /// Generate an agent, an SOP or a role
     #[command(subcommand)]
     New(New),

@@ -23,6 +23,8 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
+#[cfg(feature = "authoring")]
+pub(crate) mod skills;
 pub(crate) mod societies;
 pub(crate) mod tasks;
 pub(crate) mod threads;

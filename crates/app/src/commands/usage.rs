@@ -19,11 +19,14 @@ pub(crate) async fn usage(config: &Config, json: bool) -> Result<Exit, CliError>
         out::note("polis: no model has been asked yet");
     }
     for Spending { scope, spent, levels, .. } in usage.accounts {
-        let Spent { tokens, cost_nanos, requests, time_ms } = spent;
+        let Spent { tokens, cost_nanos, requests, time_ms, .. } = spent;
+        let cached = spent.cached_percent().map(|percent| format!("  {percent:>3} % of input cached")).unwrap_or_default();
         let dollars = cost_nanos as f64 / 1e9;
         let seconds = time_ms as f64 / 1e3;
         let scope = scope.to_string();
-        out::line(&format!("{scope:<24} {tokens:>12} tokens  ${dollars:<10.4} {requests:>8} requests  {seconds:>9.1} s"))?;
+        out::line(&format!(
+            "{scope:<24} {tokens:>12} tokens  ${dollars:<10.4} {requests:>8} requests  {seconds:>9.1} s{cached}"
+        ))?;
         for level in levels {
             out::line(&format!("{:<24} {level} ({} %)", "", level.percent()))?;
         }

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use polis_agents::role::Sops;
-use polis_agents::{ROLES_FOLDER, role_files};
+use polis_agents::{INSTRUCTIONS_FILE, ROLES_FOLDER, SHARED_SKILLS_FOLDERS, SKILLS_FOLDER, Skills, role_files};
 use polis_ports::Hasher;
 use serde_json::Value;
 
@@ -54,6 +54,10 @@ impl Contents {
         }
         if serves {
             paths.extend(below(with_ending(&folder.join(wiring::COMPONENTS), "js")));
+        }
+        paths.push(INSTRUCTIONS_FILE.into());
+        for skills in [SKILLS_FOLDER].into_iter().chain(SHARED_SKILLS_FOLDERS) {
+            paths.extend(below(files_of_skills(&folder.join(skills))));
         }
         paths.truncate(MAX_FILES);
         let governed = |path: PathBuf| Some((key(&path)?, read(&folder.join(&path))?));
@@ -135,6 +139,13 @@ fn read(path: &Path) -> Option<Governed> {
     let mut bytes = Vec::with_capacity(about.len() as usize);
     File::open(path).ok()?.take(MAX_BYTES + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_BYTES).then(|| Governed { digest: digest(&bytes), bytes: Some(bytes), beside: false })
+}
+
+/// All files of the skills in a folder. A skill with too many of them is never trusted.
+fn files_of_skills(folder: &Path) -> Vec<PathBuf> {
+    let skills = Skills::files(folder).into_iter().filter_map(|file| file.parent().map(Path::to_owned));
+    let files = |skill: PathBuf| Skills::parts(&skill).unwrap_or_default().into_iter().map(move |part| skill.join(part));
+    skills.flat_map(files).collect()
 }
 
 fn with_ending(folder: &Path, ending: &str) -> Vec<PathBuf> {

@@ -80,6 +80,9 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
         let short = &file.digest[..file.digest.len().min(12)];
         let text = match &file.bytes {
             None => format!("is run or read by the settings (SHA-256 {short}…)"),
+            Some(bytes) if is_skill(name) && std::str::from_utf8(bytes).is_err() => {
+                format!("{}, {} bytes that are no text (SHA-256 {short}…)", kind(name), bytes.len())
+            }
             Some(bytes) => {
                 let text = String::from_utf8_lossy(bytes);
                 texts.insert(
@@ -161,11 +164,23 @@ fn changed_lines(before: &str, now: &str) -> String {
     format!("{heading}{}{}", only_in(before, now, "-"), only_in(now, before, "+"))
 }
 
+/// Whether a file belongs to a skill.
+fn is_skill(name: &str) -> bool {
+    ["skills/", ".agents/skills/", ".claude/skills/"].iter().any(|folder| name.starts_with(folder))
+}
+
 fn kind(name: &str) -> &'static str {
+    if is_skill(name) {
+        return match name.ends_with("/SKILL.md") {
+            true => "a skill: instructions for agents",
+            false => "a file of a skill, which agents read or run",
+        };
+    }
     match name.split('/').next().unwrap_or_default() {
         "roles" => "a role: its agents' instructions and tools",
         "sops" => "a procedure that agents follow",
         "prompts" | "agents" => "a prompt for agents",
+        "AGENTS.md" => "instructions for all agents",
         "components" => "a script that runs in the page, with your token",
         _ => "settings that cannot be read",
     }

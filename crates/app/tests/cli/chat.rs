@@ -3,7 +3,7 @@
 use polis_domain::Event;
 use serde_json::json;
 
-use super::model::{ModelServer, Reply};
+use super::model::{ModelServer, Reply, is_environment};
 use super::support::{Done, Home};
 use super::terminal::Terminal;
 
@@ -19,7 +19,7 @@ fn lines_are_answered_in_order_and_the_end_of_input_is_the_end() {
     assert_eq!(done.ok(), "one and a half\n二\n");
     let asked: Vec<_> =
         model.requests.lock().unwrap().iter().map(|(_, body)| body["messages"].as_array().unwrap().len()).collect();
-    assert_eq!(asked, [2, 4], "the second line is part of the same conversation");
+    assert_eq!(asked, [3, 5], "the second line is part of the same conversation");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn chat(home: &Home, model: &ModelServer, args: &[&str], lines: &str) -> Done {
 fn last_asked(model: &ModelServer) -> Vec<String> {
     let requests = model.requests.lock().unwrap();
     let messages = requests.last().unwrap().1["messages"].as_array().unwrap();
-    let said = messages.iter().filter(|message| message["role"] == "user");
+    let said = messages.iter().filter(|message| message["role"] == "user").filter(|message| !is_environment(message));
     said.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
 }
 

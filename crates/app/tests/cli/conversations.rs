@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelServer, Reply};
+use super::model::{ModelServer, Reply, is_environment};
 use super::support::{Done, Home};
 use super::terminal::Terminal;
 
@@ -70,7 +70,8 @@ fn a_conversation_is_continued_as_the_newest_or_by_its_id_or_by_its_title() {
     home.polis(&["conversations", "pin", &poem]).ok();
     assert_eq!(run(&home, &model, &["--continue", "cheaper"]).conversation(), trip);
     let last = model.requests.lock().unwrap().last().unwrap().1["messages"].clone();
-    let said: Vec<_> = last.as_array().unwrap().iter().filter(|message| message["role"] == "user").collect();
+    let said = last.as_array().unwrap().iter().filter(|message| message["role"] == "user" && !is_environment(message));
+    let said: Vec<_> = said.collect();
     let texts: Vec<_> = said.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["plan a trip", "to Rome", "by train", "by night", "cheaper"]);
 

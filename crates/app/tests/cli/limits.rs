@@ -72,7 +72,7 @@ fn agents_that_write_to_each_other_end_within_tens_of_calls_with_a_report() {
     served.stop();
     let reports: Vec<String> = home.log().iter().filter_map(report).collect();
     let [report] = &reports[..] else { panic!("{reports:?}") };
-    assert!(report.contains("message_loop") && report.contains("ping to pong 5, pong to ping 5"), "{report}");
+    assert!(report.contains("message_loop") && report.contains("have exchanged 10 messages for this request"), "{report}");
 }
 
 #[test]

@@ -56,14 +56,14 @@ fn a_server_that_starts_slowly_is_waited_for_and_one_that_does_not_is_named_as_m
         run(&SETTINGS.replace("server.sh", "slow.sh"), vec![Reply::Call("shell__words", json!({})), Reply::Repeat]);
     assert!(told.contains("· waiting for the MCP server shell, which is still starting"), "{told}");
     assert!(answer.contains("the word is oak") && asked.contains("shell__words"), "{answer}");
-    assert!(!told.contains("missing") && !asked.contains("[Tools]"), "{told}");
+    assert!(!told.contains("missing") && !asked.contains("MCP servers are missing"), "{told}");
 
     home.write("never.sh", "sleep 600\n");
     let never = format!("{}start_wait_seconds = 0.1\n", SETTINGS.replace("server.sh", "never.sh"));
     let (told, _, asked) = run(&never, vec![Reply::Say(&["no word"])]);
     let missing = "· the tools of the MCP server shell are missing; `polis tools` says why";
     assert_eq!(told.matches(missing).count(), 1, "{told}");
-    assert!(asked.contains("[Tools] The tools of these MCP servers are missing at present: `shell` (starting)"), "{asked}");
+    assert!(asked.contains("[polis] The tools of these MCP servers are missing at present: `shell` (starting)"), "{asked}");
 }
 
 #[test]

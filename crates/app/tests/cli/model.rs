@@ -175,3 +175,8 @@ fn refuse(stream: &mut TcpStream, status: u16, message: &str) -> std::io::Result
         body.len()
     )
 }
+
+/// Whether a message tells the model where it is.
+pub(crate) fn is_environment(message: &Value) -> bool {
+    message["content"].as_str().is_some_and(|text| text.starts_with("[polis] This is information"))
+}

@@ -29,7 +29,7 @@ fn has(text: &str, wants: &[&str]) {
 /// The tools that were called, with their arguments.
 fn calls(home: &Home) -> Vec<(String, Value)> {
     let calls = home.log().into_iter().filter_map(|recorded| match recorded.event {
-        Event::EffectStarted { effect: Effect::Tool(call), .. } => {
+        Event::EffectStarted { effect: Effect::Tool(call), .. } if !call.is_environment() => {
             Some((call.tool.to_string(), serde_json::from_str(&call.arguments).unwrap()))
         }
         _ => None,

@@ -89,7 +89,7 @@ fn a_replay_asks_no_model_and_says_where_the_state_is_another() {
     let told = said(Done::from(command.output().unwrap()));
     assert_eq!(
         (&told["turns"], &told["effects"], &told["calls"], &told["divergences"]),
-        (&json!(1), &json!(3), &json!(0), &json!([]))
+        (&json!(1), &json!(4), &json!(0), &json!([]))
     );
     assert_eq!(model.requests.lock().unwrap().len(), 2, "nobody was asked again");
 }

@@ -6,6 +6,7 @@ pub(crate) mod naming;
 mod phases;
 mod prompts;
 mod roles;
+mod skills;
 mod sops;
 mod source;
 mod tree;
@@ -58,6 +59,8 @@ pub enum Rule {
     PromptPhase,
     /// A file in `roles/` cannot be read, or two are for the same role.
     RoleFile,
+    /// A `SKILL.md` cannot be used, or two skills have the same name.
+    Skill,
     /// A file in `sops/` cannot be followed.
     Sop,
     /// An agent starts a sub-thread without one of the two phases for it.
@@ -98,7 +101,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::FileOfPart,
@@ -114,6 +117,7 @@ impl Rule {
         Self::PromptFile,
         Self::PromptPhase,
         Self::RoleFile,
+        Self::Skill,
         Self::Sop,
         Self::TwoStepStart,
         Self::TypeName,
@@ -138,6 +142,7 @@ impl Rule {
             Self::PromptFile => "prompt_file",
             Self::PromptPhase => "prompt_phase",
             Self::RoleFile => "role_file",
+            Self::Skill => "skill",
             Self::Sop => "sop",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",
@@ -153,6 +158,7 @@ pub fn check_folder(root: &Path) -> io::Result<Report> {
     for check in CHECKS {
         check(&tree, &mut findings);
     }
+    skills::check(root, &mut findings);
     sops::check(root, &mut findings);
     Ok(Report { findings: findings.0.into_iter().collect(), agents: tree.folders.len() })
 }

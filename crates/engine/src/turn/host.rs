@@ -135,7 +135,7 @@ impl CallHost {
         request.tools = Arc::default();
         let guess = Spent::from(self.shared.ports.model.estimate(&request));
         let more = |guess: u64| guess.saturating_add(guess / 4);
-        let reserve = Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess };
+        let reserve = Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..Spent::default() };
         (request, reserve)
     }
 

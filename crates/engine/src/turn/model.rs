@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Spent, Text, ThreadId, Timestamp, ToolChoice,
+    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Spent, ThreadId, Timestamp, ToolChoice,
     ToolList, Usage,
 };
 use polis_ports::{
@@ -216,7 +216,7 @@ impl Turn {
         let guess = Spent::from(self.start.shared.ports.model.estimate(request));
         (request.model, request.settings.max_tokens) = (model, max_tokens);
         let more = |guess: u64| guess.saturating_add(guess / 4);
-        Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..guess }
+        Spent { requests: 1, tokens: more(guess.tokens), cost_nanos: more(guess.cost_nanos), ..Spent::default() }
     }
 
     /// Waits until a person has granted more budget.
@@ -248,7 +248,7 @@ impl Turn {
         if permit.as_ref().is_some_and(|permit| !permit.ample) {
             request.settings.max_tokens.get_or_insert(REPLY_TOKENS);
         }
-        let (system, port) = (request.system.clone(), self.start.shared.ports.model.clone());
+        let (own_messages, port) = (request.messages.len(), self.start.shared.ports.model.clone());
         let is_bounded = models.iter().any(|model| port.description(model).capabilities.window.is_some());
         let seen = if is_bounded { request.estimate().input_tokens } else { 0 };
         // Each attempt may ask another model, which takes other media and has other tools of its vendor.
@@ -267,6 +267,7 @@ impl Turn {
         }
         loop {
             request.model = attempts.model();
+            request.messages.truncate(own_messages);
             if let Some(named) = &named {
                 request.messages.clone_from(named);
                 // Boxed, because few requests have media.
@@ -280,7 +281,7 @@ impl Turn {
                 missing.extend(Box::pin(self.keep_allowed_vendor_tools(&mut request, &known)).await);
             }
             let seen_percent = known.window.map(|window| seen.saturating_mul(100) / window.max(1));
-            request.system = with_notes(&system, permit.as_ref(), seen_percent, missing);
+            request.messages.extend(notes(permit.as_ref(), seen_percent, missing).map(ChatMessage::user));
             let began = self.start.shared.ports.clock.now();
             let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
@@ -374,22 +375,20 @@ impl Turn {
 /// How full the context window must be, in percent, before the agent is warned.
 const NEARLY_FULL: u64 = 80;
 
-/// The system prompt, with warnings added when a budget or the context window is nearly used up (D11), or tools are missing.
-fn with_notes(system: &Text, permit: Option<&Permit>, seen_percent: Option<u64>, missing: Vec<String>) -> Text {
+/// The last message of a request: warnings when a budget or the context window is nearly used up (D11), or tools are missing. The
+/// system prompt stays as it is, so that a vendor can cache it.
+fn notes(permit: Option<&Permit>, seen_percent: Option<u64>, missing: Vec<String>) -> Option<String> {
     let near = permit.map_or(&[][..], |permit| &permit.near);
     let mut notes = Vec::new();
     if !near.is_empty() {
         let levels = near.iter().map(Level::to_agent).collect::<Vec<_>>().join("; ");
-        notes.push(format!("[Budget] {levels}. Come to an end soon, with what you have."));
+        notes.push(format!("Budget: {levels}. Come to an end soon, with what you have."));
     }
     if let Some(percent) = seen_percent.filter(|percent| *percent >= NEARLY_FULL) {
-        notes.push(format!("[Context] This conversation fills about {percent} % of what you can see at once. Be brief."));
+        notes.push(format!("This conversation fills about {percent} % of what you can see at once. Be brief."));
     }
     notes.extend(missing);
-    if notes.is_empty() {
-        return system.clone();
-    }
-    format!("{system}\n\n{}", notes.join("\n")).trim_start().into()
+    (!notes.is_empty()).then(|| format!("[polis] {}", notes.join("\n")))
 }
 
 /// Collects a reply and publishes each delta to watchers. If it is dropped before the end (a cancelled turn), it publishes

@@ -38,7 +38,9 @@ impl Turn {
         });
         let missing = missing.collect::<Vec<_>>().join(", ");
         (!missing.is_empty()).then(|| {
-            format!("[Tools] The tools of these MCP servers are missing at present: {missing}. If you need them, say so in your answer.")
+            format!(
+                "The tools of these MCP servers are missing at present: {missing}. If you need them, say so in your answer."
+            )
         })
     }
 

@@ -240,12 +240,16 @@ fn tokens(tokens: u64) -> Budget {
     Budget { tokens: Some(tokens), ..Budget::default() }
 }
 
-/// Each reply costs a hundred tokens; the system prompts that it hears are kept.
+/// Each reply costs a hundred tokens; the last messages that it hears are kept.
 fn costly() -> (ScriptedModel, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let noted = heard.clone();
     let model = ScriptedModel::new(move |request| {
-        noted.lock().unwrap().push(request.system.to_string());
+        let last = match request.messages.last() {
+            Some(ChatMessage::User { text, .. }) => text.to_string(),
+            _ => String::new(),
+        };
+        noted.lock().unwrap().push(last);
         let usage = Usage { output_tokens: 100, cost_nanos: 7, ..Usage::default() };
         ScriptedReply::text(&world::model_reply(request)).costing(usage).after(Duration::from_secs(1))
     });
@@ -295,7 +299,7 @@ async fn an_agent_is_told_when_four_fifths_are_used() {
     assert_eq!(ask(&society, thoughts(3)).await.unwrap(), "thought(0) thought(1) thought(2)");
     let heard = heard.lock().unwrap();
     let told: Vec<_> =
-        heard.iter().map(|system| system.contains("[Budget] 83 % of the 240 tokens of the society are used")).collect();
+        heard.iter().map(|last| last.contains("[polis] Budget: 83 % of the 240 tokens of the society are used")).collect();
     assert_eq!(told, [false, false, true]);
 }
 
@@ -343,8 +347,7 @@ async fn an_agent_is_told_when_a_conversation_nearly_fills_what_its_model_sees()
     for length in [200, 400] {
         ask(&society, vec![Op::Think("x".repeat(length))]).await.unwrap();
     }
-    let told: Vec<_> =
-        heard.lock().unwrap().iter().map(|system| system.contains("[Context] This conversation fills")).collect();
+    let told: Vec<_> = heard.lock().unwrap().iter().map(|last| last.starts_with("[polis] This conversation fills")).collect();
     assert_eq!(told, [false, true]);
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use polis_domain::{AgentId, CallResult, EffectClass, Failure, Response, Role, ToolCall};
 use polis_engine::{Agent, Cast, Options, Ports, Society, Turn, WatchEvent};
-use polis_ports::{CallContext, ModelRequest, ServerState, ServerWait, ToolError, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{CallContext, ChatMessage, ModelRequest, ServerState, ServerWait, ToolError, ToolServer, ToolSpec, Toolbox};
 use polis_testkit::{ScriptedModel, ScriptedReply};
 use serde_json::json;
 use tokio::sync::watch;
@@ -73,7 +73,8 @@ async fn open(turns_wait: bool) -> (Society, Arc<Slow>) {
     let toolbox = Arc::new(Slow { state: watch::Sender::new(ServerState::Starting), turns_wait, waits: Mutex::default() });
     let model = ScriptedModel::new(|request| {
         let tools: Vec<_> = request.tools.iter().map(|tool| &*tool.name).collect();
-        ScriptedReply::text(&format!("{} | {}", tools.join(" "), request.system))
+        let told: Vec<_> = request.messages.iter().skip(1).map(|message| format!(" {message:?}")).collect();
+        ScriptedReply::text(&format!("{} | {}{}", tools.join(" "), request.system, told.concat()))
     });
     let bed = Bed::new();
     let ports = Ports { toolbox: toolbox.clone(), model: Arc::new(model), ..bed.ports(bed.log.clone()) };
@@ -131,10 +132,10 @@ async fn a_turn_waits_for_a_server_whose_tools_it_would_be_offered_and_holds_up_
 async fn the_person_and_the_model_are_told_which_server_is_missing() {
     let (society, toolbox) = open(false).await;
     let note = |why: &str| {
-        format!(
-            "look | Be brief.\n\n[Tools] The tools of these MCP servers are missing at present: `slow` ({why}). If you need them, say \
-             so in your answer."
-        )
+        let told = format!(
+            "[polis] The tools of these MCP servers are missing at present: `slow` ({why}). If you need them, say so in your answer."
+        );
+        format!("look | Be brief. {:?}", ChatMessage::user(told))
     };
     let (answer, steps) = asked_with_steps(&society, "what is there?").await;
     assert_eq!((answer, steps), (note("starting"), vec![step("waiting_for_server"), step("server_missing")]));

@@ -5,6 +5,7 @@ mod asking;
 mod attacks;
 mod keys;
 mod running;
+mod skills;
 mod user;
 
 use std::fs::File;
