@@ -9,11 +9,11 @@ use polis_agents::memory::with_memory_tools;
 use polis_agents::role::RoleParts;
 use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
-use polis_agents::{Converse, PlanTool, RoleAgent, root_role};
+use polis_agents::{Converse, Environment, FileList, PlanTool, RoleAgent, root_role};
 use polis_domain::{AgentId, MessageKind};
 use polis_engine::{Cast, Options, Ports, Society, SystemClock};
 use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel};
-use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins};
+use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins, top_level};
 use serde_json::{Map, Value};
 
 use super::meter::Meter;
@@ -76,9 +76,10 @@ async fn open(
     made: &Made,
 ) -> Result<Society> {
     let workflow = Workflow::new(AgentWorkflowEngine::new(PromptManager::default()));
-    let parts = RoleParts::new(ROLE).with_workflow(workflow.clone());
-    let cast =
-        Cast::new().with(CONVERSE, Converse::default()).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
+    let environment = environment(Workspace::open(folder)?);
+    let converse = Converse { environment: environment.clone(), ..Converse::default() };
+    let parts = RoleParts::new(ROLE).with_environment(environment).with_workflow(workflow.clone());
+    let cast = Cast::new().with(CONVERSE, converse).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());
     let cast = with_memory_tools(with_society_tools(cast.with_tool(PlanTool), ROLE));
     let own_tools: Vec<_> = cast.tools().iter().map(|tool| tool.name.clone()).collect();
     let mut tools = built_ins(&Workspace::open(folder)?, Arc::new(SystemClock));
@@ -98,6 +99,15 @@ async fn open(
         ..Ports::new(MemoryLog::new()).with_artifacts(MemoryArtifacts::default())
     };
     Ok(Society::open("main".into(), ports, cast, Options::new(7, root_role(ROLE))).await?)
+}
+
+/// What agents are told about where they work, always with the same date.
+fn environment(workspace: Workspace) -> Environment {
+    let files = move |most| {
+        let (names, total) = top_level(&workspace, most);
+        FileList { names, total }
+    };
+    Environment::default().with_date(|_| "Wednesday, 2026-11-18, UTC".to_owned()).with_files(files)
 }
 
 /// What the person is told; an error if the request failed.
