@@ -19,6 +19,9 @@ const COMPRESS: &str = "compress_context";
 /// So many rounds before the last one, the model is told how many are left.
 const WARN_ROUNDS: usize = 3;
 
+/// How many empty replies in a row are asked for again, with tools. After one more the model must answer without tools.
+const MAX_EMPTY_REPLIES: usize = 2;
+
 /// Calls that are listed where an agent came to no answer, and characters of each text in that list.
 const SHOWN_CALLS: usize = 20;
 const SHOWN_CHARS: usize = 120;
@@ -83,7 +86,7 @@ pub(crate) async fn work(
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
     let mut check = AnswerCheck::default();
-    let mut was_empty = false;
+    let mut empty_replies = 0;
     let too_many = || {
         let message = format!("no answer after {rounds} rounds of tool use; ask it to go on, or for less at once");
         Failure::new("too_many_rounds", message)
@@ -112,11 +115,16 @@ pub(crate) async fn work(
             reply => reply?,
         };
         sources::collect(&mut sources, &reply.citations);
-        if reply.is_empty() && !was_empty {
-            was_empty = true;
+        if reply.is_empty() {
+            empty_replies += 1;
+            if empty_replies > MAX_EMPTY_REPLIES {
+                why_unfinished = Some(empty_reply());
+                break;
+            }
             request.messages.push(ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool."));
             continue;
         }
+        empty_replies = 0;
         if reply.tool_calls.is_empty() {
             let Some(reply) = check.answer(turn, &mut request, reply)? else { continue };
             let mut response = sources::attach(conclude(reply)?, &sources, is_prescribed);
@@ -259,6 +267,10 @@ fn is_loop(failure: &Failure) -> bool {
     &*failure.code == "call_loop"
 }
 
+fn empty_reply() -> Failure {
+    Failure::new("empty_reply", "the model gave no answer; ask again, or ask another model")
+}
+
 /// Does what the person asks for with `polis compress`.
 async fn compress_now(turn: &mut Turn, limits: &ContextLimits) -> Result<Response, Failure> {
     let context = turn.context(usize::MAX).await?;
@@ -305,7 +317,7 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
         (false, None) => told(reply.text),
         (false, Some(why)) => told(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end())),
         (true, None) if reply.finish == Finish::Refusal => Err(Failure::new("model_refused", "the model will not do this")),
-        (true, None) => Err(Failure::new("empty_reply", "the model gave no answer; ask again, or ask another model")),
+        (true, None) => Err(empty_reply()),
         (true, Some(why)) => Err(Failure::new("reply_stopped", format!("the model gave no answer: {why}"))),
     }
 }

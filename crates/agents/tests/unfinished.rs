@@ -148,14 +148,39 @@ async fn a_loop_ends_with_an_answer_without_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_reply_is_asked_for_again_once() {
+async fn an_empty_reply_is_asked_for_again() {
     let told = bed(5, |n| if n == 0 { ScriptedReply::text(" ") } else { ScriptedReply::text("well") }).await;
     assert_eq!(&*told.ask("do it").await.payload.text, "well");
     assert!(last_text(&told.request(1)).contains("Your reply was empty"));
     let silent = bed(5, |_| ScriptedReply::text("")).await;
     let answer = silent.ask("do it").await;
     assert!(matches!(&answer.kind, MessageKind::Failure(failure) if &*failure.code == "empty_reply"), "{:?}", answer.kind);
-    assert_eq!(silent.asked.lock().unwrap().len(), 2);
+    assert_eq!(silent.asked.lock().unwrap().len(), 4, "twice more, and once without tools");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_falls_silent_is_asked_for_an_answer_without_tools() {
+    // Two empty replies after each call: they are counted anew.
+    let halting = bed(8, |n| match n {
+        0 | 3 => look(n),
+        6 => ScriptedReply::text("well"),
+        _ => ScriptedReply::text(""),
+    })
+    .await;
+    assert_eq!(&*halting.ask("do it").await.payload.text, "well");
+    assert_eq!(halting.unfinished().await, None);
+    let late = bed(8, |n| match n {
+        0 => look(0),
+        1..=3 => ScriptedReply::text(""),
+        _ => ScriptedReply::text("seen"),
+    })
+    .await;
+    assert_eq!(&*late.ask("do it").await.payload.text, "seen");
+    assert_eq!((late.request(4).tool_choice, late.unfinished().await.as_deref()), (ToolChoice::None, Some("empty_reply")));
+    let silent = bed(8, |n| if n == 0 { look(0) } else { ScriptedReply::text("") }).await;
+    let answer = silent.ask("do it").await;
+    assert_eq!(answer.kind, MessageKind::Answer);
+    assert!(answer.payload.text.ends_with("What it did:\n- look {\"n\":\"\"}: seen {\"n\":\"\"}"), "{}", answer.payload.text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ mod server;
 mod sides;
 mod society;
 mod streams;
+mod tasks;
 mod team;
 mod tools;
 mod views;
@@ -49,7 +50,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 13] = [
+    let all: [(&str, Measure); 14] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -63,6 +64,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("server", server::measure),
         ("views", views::measure),
         ("conversations", conversations::measure),
+        ("tasks", tasks::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));
