@@ -3230,6 +3230,8 @@ export interface Routes {
         /** The name that the message gives it. */
         name?: string | null;
       }>;
+      /** What the application says about the request. */
+      context?: Record<string, unknown>;
       /** When to ask about the plans of a new request before they are carried out; at least as often as the server was told to. */
       planApproval?: "never" | "ask" | "always" | null;
       /** How models are called for it, over the settings of the conversation. */
@@ -3299,13 +3301,13 @@ export interface Routes {
         /** The name that the message gives it. */
         name?: string | null;
       }>;
-      /** What was said before, elsewhere; only for a new conversation. */
+      /** What the application says about the request, or, for a new conversation, what was said before, elsewhere. */
       context?: Array<{
         /** Who said it: `user` or `bot`. */
         sender: "bot" | "user";
         /** What was said. */
         text: string;
-      }>;
+      }> | Record<string, unknown>;
       /** The conversation that it belongs to; a new one if not given. */
       conversation?: string | null;
       /** The model that the conversation asks from now on. */

@@ -10,7 +10,7 @@ use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, Script
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::support::{Reply, Rig, TOKEN, send};
+use crate::support::{Reply, Rig, TOKEN, send, society};
 
 fn program(ops: Vec<Op>) -> String {
     Program(ops).text()
@@ -71,8 +71,10 @@ async fn requests_start_conversations_or_go_on_in_them() {
     let told = async |path: &str, body: Value| {
         let accepted = rig.post(path, body).await.ok();
         rig.ending(&accepted["taskId"].as_str().unwrap().into()).await;
-        let messages = rig.get(&format!("/api/messages/{}", accepted["taskId"].as_str().unwrap())).await.ok();
-        let meta = messages["messages"][0]["payload"]["meta"].clone();
+        let events = rig.log.events(&society());
+        let sent = events.iter().filter_map(|recorded| recorded.event.envelope()).rfind(|envelope| envelope.from.is_user());
+        let meta = json!(sent.unwrap().payload.meta);
+        assert_eq!(json!(sent.unwrap().task_id), accepted["taskId"]);
         (meta["currentResourceId"].clone(), meta["requestContext"].clone())
     };
     let want = (json!("doc-7"), about.clone());

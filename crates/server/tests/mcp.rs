@@ -144,7 +144,11 @@ async fn each_tool_takes_what_its_operation_takes_and_nothing_else() {
         "waitSeconds",
     ];
     check("submit", &submit, &["text"]);
-    check("send", &["agentId", "artifacts", "planApproval", "settings", "taskId", "text", "waitSeconds"], &["agentId", "text"]);
+    check(
+        "send",
+        &["agentId", "artifacts", "context", "planApproval", "settings", "taskId", "text", "waitSeconds"],
+        &["agentId", "text"],
+    );
     check("status", &["taskId", "waitSeconds"], &[]);
     let decision = ["always", "answer", "approved", "arguments", "id", "outcome", "reason", "result", "where"];
     check("approve", &decision, &["id"]);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
-use polis_domain::{CallResult, EffectClass, Ruling};
+use polis_domain::{CallResult, EffectClass, Failure, Finish, Response, Role, Ruling};
+use polis_engine::{Agent, Cast, Options, Turn};
+use polis_server::Security;
 use polis_testkit::{MemoryLog, Op, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
@@ -179,4 +181,45 @@ async fn conversations_are_created_read_renamed_and_deleted() {
     let deleted = delete(&rig, &path).await.ok();
     assert_eq!(deleted, json!({ "id": made["id"], "object": "conversation.deleted", "deleted": true }));
     assert_eq!(error(&rig.get(&path).await), (404, "unknown_conversation".to_owned(), Value::Null));
+}
+
+/// Answers with a part, and says why it is not whole.
+struct Stopped(Finish);
+
+impl Agent for Stopped {
+    async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> {
+        let mut response = Response::new("half");
+        response.meta.insert(Finish::META.to_owned(), json!(self.0));
+        Ok(response)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_whole_says_why_in_each_form() {
+    for (finish, reason, incomplete) in [
+        (Finish::Length, "length", "max_output_tokens"),
+        (Finish::ContentFilter, "content_filter", "content_filter"),
+        (Finish::Refusal, "content_filter", "content_filter"),
+    ] {
+        let cast = Cast::new().with("stopped", Stopped(finish));
+        let options = Options::new(7, Role::new("root", "stopped"));
+        let (log, model, tools) = (Arc::new(MemoryLog::new()), ScriptedModel::saying(""), ScriptedTools::new());
+        let rig = Rig::cast(log, model, tools, Security::default(), options, cast).await;
+        let whole = rig.post(CHAT, chat(&[user("go")])).await.ok();
+        assert_eq!(whole["choices"][0]["finish_reason"], json!(reason), "{whole}");
+        let mut body = chat(&[user("go on")]);
+        body["stream"] = json!(true);
+        let chunks = data(&rig.post(CHAT, body).await);
+        assert!(chunks.iter().any(|chunk| chunk.contains(&format!("\"finish_reason\":\"{reason}\""))), "{chunks:?}");
+        let asked = rig.post("/v1/responses", json!({ "model": "polis", "input": "go" })).await.ok();
+        let again = rig.get(&format!("/v1/responses/{}", asked["id"].as_str().unwrap())).await.ok();
+        for response in [asked, again] {
+            assert_eq!(response["status"], json!("incomplete"), "{response}");
+            assert_eq!(response["incomplete_details"], json!({ "reason": incomplete }));
+            assert!(response["output"].to_string().contains("half"));
+        }
+        let body = json!({ "model": "polis", "input": "go", "stream": true });
+        assert!(data(&rig.post("/v1/responses", body).await).iter().any(|event| event.contains("response.incomplete")));
+        rig.stop().await;
+    }
 }

@@ -153,6 +153,11 @@ impl Run {
         self.translator.answer()
     }
 
+    /// Why the model stopped before the answer was whole; none if it is whole.
+    pub(crate) fn stopped_early(&self) -> Option<&polis_domain::Finish> {
+        self.translator.stopped_early()
+    }
+
     /// Client tool calls that wait for the client: the effect, the tool call id, and the call.
     pub(crate) fn client_tool_calls(&self) -> Vec<(EffectId, Arc<str>, polis_domain::Call)> {
         self.translator.client_tool_calls()
@@ -168,14 +173,14 @@ impl Run {
         Ok(())
     }
 
-    /// What was used for it up to a place.
-    pub(crate) async fn usage_until(mut self, place: Seq) -> Result<Vec<TokenUsage>, Problem> {
+    /// What was used for it up to a place, and why the model stopped before the answer was whole.
+    pub(crate) async fn usage_until(mut self, place: Seq) -> Result<(Vec<TokenUsage>, Option<polis_domain::Finish>), Problem> {
         while self.seen < place {
             let Some(recorded) = self.watch.next_event().await? else { break };
             self.seen = recorded.seq;
             self.translate(&WatchEvent::Event(recorded)).await;
         }
-        Ok(self.translator.usage())
+        Ok((self.translator.usage(), self.translator.stopped_early().cloned()))
     }
 
     /// Ends the run at once with an error.

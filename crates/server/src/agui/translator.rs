@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use polis_api::TaskStatus;
 use polis_domain::{
-    AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as LogEvent, MessageId, MessageKind, Origin,
+    AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as LogEvent, Finish, MessageId, MessageKind, Origin,
     Outcome as EffectOutcome, Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId,
     Usage, Wanted,
 };
 use polis_engine::WatchEvent;
 use polis_ports::{Delta, StreamedDelta};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::event::{Body, Event, Interrupt, Outcome, Patch, Role, SubagentOutcome, TokenUsage, VERSION};
@@ -59,6 +60,8 @@ pub(crate) struct EventTranslator {
     /// The last text of the main agent that was emitted.
     last_text: String,
     answer: Option<Arc<str>>,
+    /// Why the model stopped before its answer was whole.
+    stopped_early: Option<Finish>,
     /// The names by which people know agents.
     names: HashMap<AgentId, Arc<str>>,
 }
@@ -120,6 +123,7 @@ impl EventTranslator {
             usage: BTreeMap::new(),
             last_text: String::new(),
             answer: None,
+            stopped_early: None,
             names: HashMap::new(),
         }
     }
@@ -190,6 +194,11 @@ impl EventTranslator {
     /// The text that ended it.
     pub(crate) fn answer(&self) -> Option<&Arc<str>> {
         self.answer.as_ref()
+    }
+
+    /// Why the model stopped before the answer was whole; none if it is whole.
+    pub(crate) fn stopped_early(&self) -> Option<&Finish> {
+        self.stopped_early.as_ref()
     }
 
     /// The tool call id of an effect, and the sub-agent that made the call.
@@ -309,6 +318,10 @@ impl EventTranslator {
                     && self.turns.contains_key(turn)
                 {
                     self.show_component(*turn, (thread.clone(), *index), Some(&message.id), component);
+                }
+                if self.turns.get(turn).is_some_and(|turn| turn.owner.is_none() && !turn.is_unit) {
+                    let finish = message.as_ref().and_then(|message| message.meta.get(Finish::META));
+                    self.stopped_early = finish.and_then(|finish| Finish::deserialize(finish).ok());
                 }
                 self.settle(*turn, settlement);
             }

@@ -98,7 +98,7 @@ pub(crate) async fn chat(
         return Ok(if is_streamed {
             format.streamed_at_once(answer)
         } else {
-            format.whole(answer, "", Vec::new(), &[]).into_response()
+            format.whole(answer, "", "stop", Vec::new(), &[]).into_response()
         });
     }
     let settings = request.settings.read()?;
@@ -125,12 +125,13 @@ pub(crate) async fn chat(
         return Ok(format.streamed(completion));
     }
     let (content, reasoning, ending) = completion.collect().await;
-    let calls = match ending {
-        Ending::Stop => Vec::new(),
-        Ending::ToolCalls(calls) => calls,
+    let (finish, calls) = match ending {
+        Ending::Stop => ("stop", Vec::new()),
+        Ending::Cut(cut) => (cut.finish_reason(), Vec::new()),
+        Ending::ToolCalls(calls) => ("tool_calls", calls),
         Ending::Failed(error) => return Err(error),
     };
-    Ok(format.whole(content, &reasoning, calls, &completion.usage).into_response())
+    Ok(format.whole(content, &reasoning, finish, calls, &completion.usage).into_response())
 }
 
 /// The messages as conversation items; errors for content that is not supported.
@@ -171,8 +172,14 @@ struct CompletionFormat {
 }
 
 impl CompletionFormat {
-    fn whole(&self, content: String, reasoning: &str, calls: Vec<ClientToolCall>, usage: &[TokenUsage]) -> axum::Json<Value> {
-        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    fn whole(
+        &self,
+        content: String,
+        reasoning: &str,
+        finish: &str,
+        calls: Vec<ClientToolCall>,
+        usage: &[TokenUsage],
+    ) -> axum::Json<Value> {
         let mut message = Map::from_iter([("role".to_owned(), json!("assistant")), ("refusal".to_owned(), Value::Null)]);
         let is_silent = content.is_empty() && !calls.is_empty();
         message.insert("content".to_owned(), if is_silent { Value::Null } else { content.into() });
@@ -202,6 +209,7 @@ impl CompletionFormat {
         let mut chunks = Vec::new();
         match ending {
             Ending::Stop => chunks.push(self.chunk(&json!({}), Some("stop"))),
+            Ending::Cut(cut) => chunks.push(self.chunk(&json!({}), Some(cut.finish_reason()))),
             Ending::ToolCalls(calls) => {
                 for (index, call) in calls.iter().enumerate() {
                     let mut call = tool_call(call);

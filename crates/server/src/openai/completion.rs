@@ -11,7 +11,7 @@ use crate::agui::{Body, Event, Outcome, Run, TokenUsage, waiting};
 use crate::openai::approval_text::notice;
 use crate::state::SocietyState;
 use crate::task_follower::BUSY;
-use polis_domain::{AnswerRules, TaskId};
+use polis_domain::{AnswerRules, Finish, TaskId};
 
 /// What comes next.
 pub(super) enum Chunk {
@@ -24,9 +24,46 @@ pub(super) enum Chunk {
 pub(super) enum Ending {
     /// It is answered, or the text says that it waits for a person.
     Stop,
+    /// It is answered, but the model stopped before the answer was whole.
+    Cut(Cut),
     /// The client's own tools are to be called.
     ToolCalls(Vec<ClientToolCall>),
     Failed(ApiError),
+}
+
+/// Why an answer is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The limit of tokens was reached.
+    Length,
+    /// A filter of the vendor stopped it, or the model refused.
+    Filter,
+}
+
+impl Cut {
+    pub(super) fn of(finish: Option<&Finish>) -> Option<Self> {
+        match finish? {
+            Finish::Length => Some(Self::Length),
+            Finish::ContentFilter | Finish::Refusal => Some(Self::Filter),
+            Finish::Stop | Finish::ToolCalls | Finish::Paused | Finish::Other(_) => None,
+        }
+    }
+
+    /// The `finish_reason` of a completion.
+    pub(super) fn finish_reason(self) -> &'static str {
+        match self {
+            Self::Length => "length",
+            Self::Filter => "content_filter",
+        }
+    }
+
+    /// The reason in the `incomplete_details` of a response.
+    pub(super) fn incomplete_reason(self) -> &'static str {
+        match self {
+            Self::Length => "max_output_tokens",
+            Self::Filter => "content_filter",
+        }
+    }
 }
 
 /// A run that is followed to its end.
@@ -111,7 +148,7 @@ impl Completion {
                 Err(error) => return self.end(Ending::Failed(error)),
             }
         }
-        self.end(Ending::Stop);
+        self.end(Cut::of(self.run.stopped_early()).map_or(Ending::Stop, Ending::Cut));
     }
 
     fn push_text(&mut self, text: String) {

@@ -3,7 +3,7 @@
 use polis_domain::{AgentId, Effort, ModelSettings};
 use serde_json::{Value, json};
 
-use super::completion::{Completion, Ending};
+use super::completion::{Completion, Cut, Ending};
 use super::error::ApiError;
 use super::response_output::ResponseOutput;
 use crate::agui::TokenUsage;
@@ -48,6 +48,13 @@ impl Default for ResponseEcho {
 }
 
 impl ResponseFormat {
+    /// A response that ended before its answer was whole.
+    pub(super) fn incomplete(&self, cut: Cut, output: Vec<Value>, usage: &[TokenUsage]) -> Value {
+        let mut object = self.object("incomplete", output, Some(usage), None);
+        object["incomplete_details"] = json!({ "reason": cut.incomplete_reason() });
+        object
+    }
+
     pub(super) fn object(&self, status: &str, output: Vec<Value>, usage: Option<&[TokenUsage]>, error: Option<Value>) -> Value {
         let echo = &self.echo;
         let ModelSettings { effort, temperature, top_p, max_tokens, service_tier, .. } = &self.settings;
@@ -80,6 +87,7 @@ impl ResponseFormat {
         output.close();
         match ending {
             Ending::Stop => {}
+            Ending::Cut(cut) => return Ok(axum::Json(self.incomplete(cut, output.items(), &completion.usage))),
             Ending::ToolCalls(calls) => calls.iter().for_each(|call| drop(output.call(call))),
             Ending::Failed(error) => return Err(error),
         }

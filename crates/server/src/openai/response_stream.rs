@@ -41,6 +41,11 @@ pub(super) fn events(
                 Chunk::End(ending) => {
                     ready.extend(output.close());
                     let (kind, status, error) = match ending {
+                        Ending::Cut(cut) => {
+                            let response = format.incomplete(cut, output.items(), &completion.usage);
+                            ready.push_back(json!({ "type": "response.incomplete", "response": response }));
+                            continue;
+                        }
                         Ending::Stop => ("response.completed", "completed", None),
                         Ending::ToolCalls(calls) => {
                             calls.iter().for_each(|call| ready.extend(output.call(call)));

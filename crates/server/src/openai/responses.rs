@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use polis_api::TaskStatus;
 use polis_domain::{
-    AgentId, AnswerRules, Artifact, Envelope, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId,
+    AgentId, AnswerRules, Artifact, Envelope, Finish, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId,
 };
 use polis_engine::CommandError;
 use polis_ports::MediaKind;
@@ -20,7 +20,7 @@ use super::answer_format::{checked_text, read_format};
 use super::chat::now;
 use super::client_request::{ClientRequest, ContinuedTask, Item, PREVIOUS, StartedRun, is_retry, start_run};
 use super::client_tools::{ClientTool, ClientToolCall, read_choice, read_tools};
-use super::completion::Completion;
+use super::completion::{Completion, Cut};
 use super::content::{UserMessage, content_of, result_of, text_of};
 use super::conversation::conversation_name;
 use super::conversations::find_conversation;
@@ -291,9 +291,12 @@ impl AskedResponse {
 
     /// The response in its current state.
     async fn object(&self, state: &SocietyState) -> Result<Value, ApiError> {
-        let usage = match &self.end {
-            Some((end, _)) => Some(usage_between(state, &self.task, self.said, *end).await?),
-            None => None,
+        let (usage, finish) = match &self.end {
+            Some((end, _)) => {
+                let (usage, finish) = usage_between(state, &self.task, self.said, *end).await?;
+                (Some(usage), finish)
+            }
+            None => (None, None),
         };
         let mut output = ResponseOutput::new(&self.seq.to_string());
         let failed = |code: &str, message: &str| ("failed", Some(json!({ "code": code, "message": message })));
@@ -319,7 +322,11 @@ impl AskedResponse {
                 (if output.items().is_empty() { "in_progress" } else { "completed" }, None)
             }
         };
-        Ok(self.format(state).await?.object(status, output.items(), usage.as_deref(), failure))
+        let format = self.format(state).await?;
+        Ok(match Cut::of(finish.as_ref()).filter(|_| status == "completed") {
+            Some(cut) => format.incomplete(cut, output.items(), usage.as_deref().unwrap_or_default()),
+            None => format.object(status, output.items(), usage.as_deref(), failure),
+        })
     }
 }
 
@@ -340,8 +347,13 @@ fn previous(envelope: &Envelope) -> Option<String> {
     envelope.payload.meta.get(PREVIOUS).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What was used for a request between two places of the log.
-async fn usage_between(state: &SocietyState, task: &TaskId, from: Seq, to: Seq) -> Result<Vec<TokenUsage>, ApiError> {
+/// What was used for a request between two places of the log, and why its model stopped early.
+async fn usage_between(
+    state: &SocietyState,
+    task: &TaskId,
+    from: Seq,
+    to: Seq,
+) -> Result<(Vec<TokenUsage>, Option<Finish>), ApiError> {
     let run = Run::replay(state, task, &RunContext::of(task), from, Vec::new()).await?;
     Ok(run.usage_until(to).await?)
 }
