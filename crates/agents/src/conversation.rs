@@ -35,7 +35,7 @@ pub(crate) const SHORT_BYTES: usize = 400;
 const TEXT_BYTES: usize = 2_000;
 
 /// The tool that reads a result again.
-const GET_ARTIFACT: &str = "get_artifact";
+pub(crate) const GET_ARTIFACT: &str = "get_artifact";
 
 const SUMMARISE: &str = "Summarise the conversation for the assistant who goes on with it and will not see it again. Notes that \
 stand at its beginning are of an earlier summary: yours takes its place, so carry over what still matters. Keep, word for word \
@@ -298,10 +298,12 @@ pub(crate) async fn shorten_result(turn: &mut Turn, tool: &str, whole: &str, is_
         let _ = turn.put_artifact(&format!("{tool}-result.txt"), "text/plain", whole.as_bytes()).await;
     }
     let again = match can_read {
-        true => format!("{GET_ARTIFACT} with the id {} returns all", Hasher::id_of(whole.as_bytes())),
+        true => format!("{GET_ARTIFACT} with the id {} reads them", Hasher::id_of(whole.as_bytes())),
         false => "call the tool again if you need them".to_owned(),
     };
     let head = &whole[..whole.floor_char_boundary(SHORT_BYTES)];
+    // A line that is cut would be read as another one.
+    let head = head.rfind('\n').map_or(head, |end| &head[..end]);
     format!("{head}\n[… {} more bytes; {again}]", whole.len() - head.len()).into()
 }
 

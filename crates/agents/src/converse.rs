@@ -1,8 +1,10 @@
 //! A plain conversing agent: asks the model, does the calls that it asks for, until it answers.
 
+use std::sync::Arc;
+
 use polis_domain::{Artifact, CallResult, Failure, Finish, Reply, Response, Text, ToolCall, ToolChoice};
 use polis_engine::{Agent, Operation, Turn};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelRequest, ToolSpec};
 use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
@@ -100,9 +102,10 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        make_room(turn, &mut request, shown).await?;
+        let tools = asking(turn, &check, &request, hands_over).tools;
+        make_room(turn, &mut request, shown, &tools).await?;
         let mut asked = turn.model(asking(turn, &check, &request, hands_over)).await;
-        if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed).await? {
+        if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed, &tools).await? {
             asked = turn.model(asking(turn, &check, &request, hands_over)).await;
         }
         let reply = match asked {
@@ -115,13 +118,17 @@ pub(crate) async fn work(
             reply => reply?,
         };
         sources::collect(&mut sources, &reply.citations);
-        if reply.is_empty() {
+        let is_cut = reply.finish == Finish::Length && reply.tool_calls.is_empty() && reply.text.trim().is_empty();
+        if reply.is_empty() || is_cut {
             empty_replies += 1;
             if empty_replies > MAX_EMPTY_REPLIES {
-                why_unfinished = Some(empty_reply());
+                why_unfinished = Some(if is_cut { cut_reply(CUT) } else { empty_reply() });
                 break;
             }
-            request.messages.push(ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool."));
+            request.messages.push(ChatMessage::user(match is_cut {
+                true => "[polis] Your reply reached the limit of tokens before it said anything. Answer briefly, or call a tool with less.",
+                false => "[polis] Your reply was empty. Answer, or call a tool.",
+            }));
             continue;
         }
         empty_replies = 0;
@@ -155,7 +162,7 @@ pub(crate) async fn work(
             show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
-    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many)).await?;
+    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many), hands_over).await?;
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
@@ -187,8 +194,9 @@ async fn shorten(
     request: &mut ModelRequest,
     shown: &mut usize,
     conversed: Option<&View<'_>>,
+    tools: &Arc<[ToolSpec]>,
 ) -> Result<bool, Failure> {
-    if halve(turn, request, *shown).await? {
+    if halve(turn, request, *shown, tools).await? {
         return Ok(true);
     }
     let Some(view) = conversed.filter(|view| view.limits.compress && turn.may_compress()) else { return Ok(false) };
@@ -201,7 +209,12 @@ async fn shorten(
 }
 
 /// Has the model answer with what there is, without tools. If it does not, the turn fails for the reason that is given.
-async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Failure) -> Result<Response, Failure> {
+async fn answer_unfinished(
+    turn: &mut Turn,
+    mut request: ModelRequest,
+    why: Failure,
+    hands_over: bool,
+) -> Result<Response, Failure> {
     // A program that prescribes the answer cannot use one that is not finished.
     if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
         return Err(why);
@@ -210,7 +223,8 @@ async fn answer_unfinished(turn: &mut Turn, mut request: ModelRequest, why: Fail
         "[polis] No more tools can be used in this turn. Answer now with what you have: what is done, what you found, and what \
          is still to do. The person can ask you to go on.",
     ));
-    request.tools = turn.tools();
+    // The same tools as before, so that a vendor has them in its cache.
+    request = asking(turn, &AnswerCheck::default(), &request, hands_over);
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
     match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
@@ -297,11 +311,18 @@ pub(crate) async fn system_prompt(turn: &mut Turn) -> Text {
     format!("{prompt}{gap}{name}").into()
 }
 
+/// Why a reply ends before it is whole.
+const CUT: &str = "it reached the limit of tokens";
+
+fn cut_reply(why: &str) -> Failure {
+    Failure::new("reply_stopped", format!("the model gave no answer: {why}"))
+}
+
 /// What a reply without calls comes to. One that was stopped is not handed over as if it were whole.
 fn conclude(reply: Reply) -> Result<Response, Failure> {
     let stopped = match &reply.finish {
         Finish::Stop | Finish::ToolCalls | Finish::Refusal => None,
-        Finish::Length => Some("it reached the limit of tokens".to_owned()),
+        Finish::Length => Some(CUT.to_owned()),
         Finish::ContentFilter => Some("the vendor held the rest back".to_owned()),
         Finish::Paused => Some("the vendor paused it too often".to_owned()),
         Finish::Other(word) => Some(format!("the vendor says `{word}`")),
@@ -318,7 +339,7 @@ fn conclude(reply: Reply) -> Result<Response, Failure> {
         (false, Some(why)) => told(format!("{}\n\n[The reply ends here: {why}.]", reply.text.trim_end())),
         (true, None) if reply.finish == Finish::Refusal => Err(Failure::new("model_refused", "the model will not do this")),
         (true, None) => Err(empty_reply()),
-        (true, Some(why)) => Err(Failure::new("reply_stopped", format!("the model gave no answer: {why}"))),
+        (true, Some(why)) => Err(cut_reply(&why)),
     }
 }
 

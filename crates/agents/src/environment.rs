@@ -185,11 +185,10 @@ pub(crate) async fn tell(turn: &mut Turn, environment: &Environment, mut facts: 
     if environment.is_empty() && facts.usage.is_none() {
         return None;
     }
-    let has_tool = |turn: &Turn, name: &str| turn.tools().iter().any(|tool| &*tool.name == name);
-    if !environment.is_empty() && has_tool(turn, "request_collaboration") {
+    if !environment.is_empty() && turn.has_tool("request_collaboration") {
         facts.colleagues = colleagues(turn).await;
     }
-    facts.reads_skills = has_tool(turn, "read_skill");
+    facts.reads_skills = turn.has_tool("read_skill");
     let mut known = BTreeMap::new();
     for step in told {
         let PastStepKind::Environment(logged) = &step.kind else { continue };

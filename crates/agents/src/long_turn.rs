@@ -1,14 +1,19 @@
-//! Makes room in a turn whose own calls fill the model's window: the results of its older rounds are shortened first; if that is
-//! not enough, the model writes notes that take the place of those rounds.
+//! Makes room in a turn whose own calls fill the model's window: the model writes notes that take the place of its older rounds.
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use polis_domain::{Failure, ToolChoice};
 use polis_engine::Turn;
-use polis_ports::{ChatMessage, ModelRequest, ModelSettings, estimate_tokens};
+use polis_ports::{ChatMessage, ModelRequest, ModelSettings, ToolSpec, estimate_tokens};
 
-use crate::conversation::{ContextUsage, SHORT_BYTES, SUMMARY_TOKENS, shorten_result};
+use crate::conversation::{ContextUsage, GET_ARTIFACT, SHORT_BYTES, SUMMARY_TOKENS, shorten_result};
 
 /// So many of the newest rounds of tool use stay as they are.
 const KEEP_ROUNDS: usize = 2;
+
+/// Most results that are named below notes, the newest ones.
+const MAX_KEPT: usize = 20;
 
 const WRITE_NOTES: &str = "[polis] This turn has become too long to show you all of it. Write notes for yourself now; they take the \
 place of your calls so far: what you found, with names, numbers, paths and ids word for word, which files you changed and how, \
@@ -35,46 +40,70 @@ pub(crate) fn is_too_long(failure: &Failure) -> bool {
     &*failure.code == "model_rejected" && TOO_LONG.iter().any(|words| message.contains(words))
 }
 
-/// Makes room where the messages are longer than the model's window allows. The turn's own rounds begin at `own`.
-pub(crate) async fn make_room(turn: &mut Turn, request: &mut ModelRequest, own: usize) -> Result<(), Failure> {
+/// Makes room where the messages are longer than the model's window allows: notes of the model, written while it still sees all of
+/// them, take the place of the turn's older rounds. The rounds begin at `own`; `tools` are those of the turn's requests.
+pub(crate) async fn make_room(
+    turn: &mut Turn,
+    request: &mut ModelRequest,
+    own: usize,
+    tools: &Arc<[ToolSpec]>,
+) -> Result<(), Failure> {
     if let Some(limit) = turn.window().map(ContextUsage::most)
         && tokens(&request.messages) > limit
+        && let Some(rounds) = older_rounds(request, own)
     {
-        shorten_rounds(turn, request, own, limit).await?;
+        write_notes(turn, request, rounds, tools).await?;
     }
     Ok(())
 }
 
 /// Makes the messages about half as long, because the vendor has refused them. Gives whether they are shorter now.
-pub(crate) async fn halve(turn: &mut Turn, request: &mut ModelRequest, own: usize) -> Result<bool, Failure> {
+pub(crate) async fn halve(
+    turn: &mut Turn,
+    request: &mut ModelRequest,
+    own: usize,
+    tools: &Arc<[ToolSpec]>,
+) -> Result<bool, Failure> {
     let before = tokens(&request.messages);
-    shorten_rounds(turn, request, own, before / 2).await?;
-    Ok(tokens(&request.messages) < before)
-}
-
-async fn shorten_rounds(turn: &mut Turn, request: &mut ModelRequest, own: usize, limit: u64) -> Result<(), Failure> {
-    let own = own.min(request.messages.len());
-    let is_round = |message: &ChatMessage| matches!(message, ChatMessage::Assistant { .. });
-    let rounds: Vec<usize> = (own..request.messages.len()).filter(|place| is_round(&request.messages[*place])).collect();
-    let Some(cut) = rounds.len().checked_sub(KEEP_ROUNDS).filter(|kept| *kept > 0).map(|kept| rounds[kept]) else {
-        return Ok(());
-    };
-    for message in &mut request.messages[own..cut] {
-        // What was shortened before is a little longer than the limit.
+    let Some(rounds) = older_rounds(request, own) else { return Ok(false) };
+    for message in &mut request.messages[rounds.clone()] {
         if let ChatMessage::Tool { name, content, .. } = message
-            && content.len() > 2 * SHORT_BYTES
+            && is_long(content)
         {
             *content = shorten_result(turn, name, content, true).await;
         }
     }
-    if tokens(&request.messages) <= limit {
-        return Ok(());
+    if tokens(&request.messages) > before / 2 {
+        write_notes(turn, request, rounds, tools).await?;
     }
-    let mut messages = request.messages[..cut].to_vec();
+    Ok(tokens(&request.messages) < before)
+}
+
+/// The rounds of tool use that need not be shown as they are; none if there are too few.
+fn older_rounds(request: &ModelRequest, own: usize) -> Option<Range<usize>> {
+    let is_round = |message: &ChatMessage| matches!(message, ChatMessage::Assistant { .. });
+    let rounds: Vec<usize> = (own..request.messages.len()).filter(|place| is_round(&request.messages[*place])).collect();
+    let kept = rounds.len().checked_sub(KEEP_ROUNDS).filter(|kept| *kept > 0)?;
+    Some(own..rounds[kept])
+}
+
+/// Whether a result is longer than one that was shortened.
+fn is_long(content: &str) -> bool {
+    content.len() > 2 * SHORT_BYTES
+}
+
+/// Has the model write notes that take the place of these rounds. What they do not say can be read again.
+async fn write_notes(
+    turn: &mut Turn,
+    request: &mut ModelRequest,
+    rounds: Range<usize>,
+    tools: &Arc<[ToolSpec]>,
+) -> Result<(), Failure> {
+    let mut messages = request.messages[..rounds.end].to_vec();
     messages.push(ChatMessage::user(WRITE_NOTES));
     let asked = ModelRequest {
         system: request.system.clone(),
-        tools: turn.tools(),
+        tools: tools.clone(),
         tool_choice: ToolChoice::None,
         messages,
         settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
@@ -83,9 +112,23 @@ async fn shorten_rounds(turn: &mut Turn, request: &mut ModelRequest, own: usize,
     };
     let reply = turn.model(asked).await?;
     let notes = reply.text.trim();
-    if !notes.is_empty() {
-        request.messages.splice(own..cut, [ChatMessage::user(format!("{NOTES}\n\n{notes}"))]);
+    if notes.is_empty() {
+        return Ok(());
     }
+    let mut text = format!("{NOTES}\n\n{notes}");
+    let long = request.messages[rounds.clone()].iter().filter_map(|message| match message {
+        ChatMessage::Tool { name, content, .. } if is_long(content) => Some((name.clone(), content.clone())),
+        _ => None,
+    });
+    let long: Vec<_> = long.collect();
+    let named = if turn.has_tool(GET_ARTIFACT) { &long[long.len().saturating_sub(MAX_KEPT)..] } else { &[] };
+    for (name, content) in named {
+        if let Ok(artifact) = turn.put_artifact(&format!("{name}-result.txt"), "text/plain", content.as_bytes()).await {
+            let begin: String = content.lines().next().unwrap_or_default().chars().take(80).collect();
+            text += &format!("\n[{name} gave {artifact}, which {GET_ARTIFACT} reads. It begins: {begin}]");
+        }
+    }
+    request.messages.splice(rounds, [ChatMessage::user(text)]);
     Ok(())
 }
 

@@ -42,7 +42,7 @@ impl TurnTool for PlanTool {
                         "type": "array",
                         "items": {
                             "type": "object",
-                            "properties": { "text": { "type": "string" }, "status": status },
+                            "properties": { "text": { "type": "string" }, "status": { "type": "string" } },
                             "required": ["text"],
                             "additionalProperties": false,
                         },

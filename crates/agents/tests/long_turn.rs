@@ -8,7 +8,7 @@ use polis_agents::Converse;
 use polis_domain::{CallResult, EffectClass, MessageKind, Role};
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelError, ModelRequest, estimate_tokens};
-use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
+use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
 
 /// Calls that the model makes before it answers.
 const ROUNDS: usize = 12;
@@ -55,7 +55,8 @@ async fn run(window: u64, is_told: bool, result_bytes: usize) -> (Vec<ModelReque
             CallResult::good(format!("{arguments} {}", "x ".repeat(result_bytes / 2)))
         })
         .with("get_artifact", EffectClass::Read, |_, _| CallResult::good("x"));
-    let ports = Ports { model: Arc::new(model), toolbox: Arc::new(tools), ..Ports::new(MemoryLog::new()) };
+    let artifacts = Arc::new(MemoryArtifacts::new());
+    let ports = Ports { model: Arc::new(model), toolbox: Arc::new(tools), artifacts, ..Ports::new(MemoryLog::new()) };
     let cast = Cast::new().with("converse", Converse::default());
     let society = Society::open("main".into(), ports, cast, Options::new(7, Role::new("root", "converse"))).await.unwrap();
     let sent = society.submit("look everywhere").await.unwrap();
@@ -66,32 +67,26 @@ async fn run(window: u64, is_told: bool, result_bytes: usize) -> (Vec<ModelReque
 }
 
 #[tokio::test]
-async fn older_results_are_shortened_and_can_be_read_again() {
+async fn notes_take_the_place_of_older_rounds_and_their_results_can_be_read_again() {
     let (asked, refused) = run(4_000, true, 2_000).await;
-    assert_eq!(refused, 0);
-    assert!(asked.iter().all(|request| !request.aside), "shorter results are enough");
-    let last = texts(asked.last().unwrap());
-    let (short, whole): (Vec<&String>, Vec<&String>) =
-        last.iter().filter(|text| text.contains("x x")).partition(|text| text.contains("get_artifact with the id"));
-    assert!(short.len() >= ROUNDS / 2 && whole.len() >= 2, "{} short, {} whole", short.len(), whole.len());
-    assert!(whole.iter().all(|text| text.len() > 2_000));
-    let first = asked[1].messages.len();
-    assert_eq!(asked[2].messages[..first], asked[1].messages[..], "nothing changes before it must");
-}
-
-#[tokio::test]
-async fn rounds_that_are_still_too_long_become_notes() {
-    let (asked, refused) = run(1_200, true, 900).await;
     assert_eq!(refused, 0);
     let notes: Vec<_> = asked.iter().filter(|request| request.aside).collect();
     assert!(!notes.is_empty() && notes.iter().all(|request| texts(request).last().unwrap().contains("Write notes")));
+    let whole = |request: &ModelRequest| texts(request).iter().filter(|text| text.len() > 2_000).count();
+    assert!(whole(notes[0]) >= 2, "they are written while the results are whole");
+    assert_eq!(notes[0].tools, asked[0].tools, "the list of tools stays the same");
     let last = texts(asked.last().unwrap());
     assert_eq!(last.iter().filter(|text| text.contains("notes: all of it is x")).count(), 1, "{last:#?}");
-    assert_eq!(last[0], "look everywhere", "what was asked stays");
+    assert!(last[1].contains("which get_artifact reads") && last[0] == "look everywhere", "{last:#?}");
+    assert!(whole(asked.last().unwrap()) >= 2, "the newest results stay");
+    let first = asked[1].messages.len();
+    assert_eq!(asked[2].messages[..first], asked[1].messages[..], "nothing changes before it must");
 }
 
 #[tokio::test]
 async fn a_model_that_refuses_a_request_as_too_long_gets_a_shorter_one() {
     let (asked, refused) = run(4_000, false, 2_000).await;
     assert!(refused > 0 && asked.iter().all(|request| size(request) <= 4_000));
+    let is_short = |text: &String| text.contains("more bytes; get_artifact with the id");
+    assert!(asked.iter().any(|request| texts(request).iter().any(is_short)), "results are shortened first");
 }

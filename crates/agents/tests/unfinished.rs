@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use polis_agents::Converse;
 use polis_domain::{
-    AnswerRules, Budget, Budgets, CallResult, Effect, EffectClass, Envelope, Event, MessageKind, OpenKind, Outcome, Resolution,
-    Role, SubThreadPath, Task, ThreadId, Timestamp, ToolChoice, Verdict,
+    AnswerRules, Budget, Budgets, CallResult, Effect, EffectClass, Envelope, Event, Finish, MessageKind, OpenKind, Outcome,
+    Resolution, Role, SubThreadPath, Task, ThreadId, Timestamp, ToolChoice, Verdict,
 };
 use polis_engine::{Cast, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelRequest};
@@ -181,6 +181,23 @@ async fn a_model_that_falls_silent_is_asked_for_an_answer_without_tools() {
     let answer = silent.ask("do it").await;
     assert_eq!(answer.kind, MessageKind::Answer);
     assert!(answer.payload.text.ends_with("What it did:\n- look {\"n\":\"\"}: seen {\"n\":\"\"}"), "{}", answer.payload.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_that_is_cut_before_it_says_anything_is_asked_for_again() {
+    let cut = || ScriptedReply::text("").ending(Finish::Length);
+    let bed_of = bed(8, move |n| match n {
+        0 => look(0),
+        1 => cut(),
+        _ => ScriptedReply::text("short"),
+    });
+    let late = bed_of.await;
+    assert_eq!(&*late.ask("do it").await.payload.text, "short");
+    assert!(last_text(&late.request(2)).contains("the limit of tokens"), "{}", last_text(&late.request(2)));
+    let never = bed(8, move |n| if n == 0 { look(0) } else { cut() }).await;
+    let answer = never.ask("do it").await;
+    assert!(answer.payload.text.contains("What it did:\n- look"), "{}", answer.payload.text);
+    assert_eq!(never.unfinished().await.as_deref(), Some("reply_stopped"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ mod org;
 pub mod paging;
 mod plans;
 mod policy;
+mod shown_answer;
 mod societies;
 mod submit;
 mod tasks;
@@ -54,6 +55,7 @@ pub use org::{ImportRequest, Imported, MAX_ORG_BYTES, Roles, Terminate, Terminat
 pub use paging::Paging;
 pub use plans::{AgentPlan, PlanFilter, Plans};
 pub use policy::{Policy, PolicyRule, PolicyThen};
+pub use shown_answer::unshown;
 pub use societies::{BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Rewind, SocietyList};
 pub use submit::{Accepted, AskAboutPlans, Attachment, EarlierMessage, RequestContext, Send, Strategy, Submit};
 pub use tasks::{Cancel, Cancelled, OpenTask, Retry, TaskState, TaskStatus, Tasks};

@@ -38,6 +38,9 @@ pub struct Memories {
     pub memories: Vec<MemoryRecord>,
     /// How many there are in all.
     pub total: usize,
+    /// The `after` of the next page; none when there is no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u32>,
     /// What is to be known about the search, such as an embedding model that could not be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_api::{TaskState, TaskStatus};
+use polis_api::{TaskState, TaskStatus, unshown};
 use polis_domain::{Effect, EffectId, Event, Failure, Inquiry, MessageKind, Recorded, Seq, TaskId, ThreadId, Verdict};
 use tokio_util::sync::CancellationToken;
 
@@ -336,7 +336,10 @@ impl StreamedReply {
     /// Prints the answer, unless it was already streamed.
     pub(crate) fn finish(&mut self, answer: &str) -> Result<(), CliError> {
         self.break_off()?;
-        if self.shown.trim() == answer.trim() { Ok(()) } else { out::line(answer) }
+        match unshown(answer, &self.shown) {
+            "" => Ok(()),
+            left => out::line(left),
+        }
     }
 
     /// Ends an open line.

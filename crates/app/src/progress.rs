@@ -146,7 +146,8 @@ impl Progress {
             Event::EffectRetried { attempt, .. } => Some(describe_failed_attempt(attempt)),
             Event::TurnSettled { message: Some(message), .. } if message.meta.contains_key("unfinished") => {
                 self.stopped = Some(message.text.trim().to_owned());
-                None
+                let why = message.meta.get("unfinished").and_then(|why| why["message"].as_str()).unwrap_or_default();
+                Some(format!("{agent} is not finished: {why}"))
             }
             Event::EffectEnded { id, outcome, .. } => {
                 self.record_reply(outcome);

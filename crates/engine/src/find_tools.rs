@@ -126,6 +126,10 @@ fn names(tools: &[&ToolSpec]) -> String {
 fn found(tools: &[ToolSpec], query: &str) -> String {
     let mut ranked: Vec<(usize, &ToolSpec)> = tools.iter().map(|tool| (score(tool, query), tool)).collect();
     ranked.retain(|(score, _)| *score > 0);
+    let names = query.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    if !ranked.is_empty() && names.clone().all(|name| tools.iter().any(|tool| *tool.name == *name)) {
+        ranked.retain(|(_, tool)| names.clone().any(|name| *tool.name == *name));
+    }
     ranked.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     let mut told = String::new();
     let mut rest = Vec::new();
@@ -209,7 +213,7 @@ mod tests {
         let found = lines("message");
         assert!(found[0].contains("\"message_log\"") && found[1].contains("\"mail__send\""), "{found:?}");
         assert_eq!(found[2..], ["Call one with use_tool."]);
-        assert!(lines("mail__send")[0].contains("\"mail__send\""));
+        assert_eq!(lines("mail__send, clock").len(), 3, "names find these tools alone");
         assert!(lines("mail_sender")[0].contains("\"mail__send\""), "a name that is nearly right");
         assert_eq!(lines("发邮件")[..2], ["Nothing fits; there are these tools:", "mail__send: Sends a message."]);
         assert_eq!(lines("").len(), 5);

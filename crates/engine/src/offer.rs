@@ -120,7 +120,7 @@ pub fn is_recallable(tool: &ToolSpec) -> bool {
     tool.class == EffectClass::Read && !tool.volatile
 }
 
-const WHY: &str = "Why a repeated call is needed";
+const WHY: &str = "Why a repetition is needed";
 
 /// The marks around text from a server.
 const BEGIN: char = '⟦';

@@ -53,12 +53,20 @@ pub(super) struct ModelReply {
     pub(super) is_refusal: bool,
 }
 
+/// What stands below a message: what the program says about files that came with it, and what an application told.
+const NOTES: [&str; 2] = ["\n[sent along: ", "\n[told by the application: "];
+
+fn without_notes(text: &str) -> &str {
+    let end = NOTES.iter().filter_map(|note| text.find(note)).min();
+    end.map_or(text, |end| &text[..end])
+}
+
 impl<'a> Conversation<'a> {
     pub(super) fn new(request: &'a ModelRequest) -> Self {
         let mut user_texts = request.messages.iter().enumerate().rev().filter_map(|(n, message)| match message {
             // What the program tells is no request.
             ChatMessage::User { text, .. } if text.starts_with("[polis]") => None,
-            ChatMessage::User { text, .. } => Some((n, &**text)),
+            ChatMessage::User { text, .. } => Some((n, without_notes(text))),
             ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
         });
         let (at, asked) = user_texts.next().unwrap_or_default();
@@ -71,6 +79,7 @@ impl<'a> Conversation<'a> {
     /// The same for a task that stands in what the model was told first; every call so far was made for it.
     pub(super) fn about(request: &'a ModelRequest, asked: &'a str, earlier: Vec<&'a str>) -> Self {
         let results = results(&request.messages);
+        let asked = without_notes(asked);
         let language = language::of(asked);
         Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
     }

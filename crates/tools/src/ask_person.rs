@@ -55,13 +55,11 @@ impl Tool for AskPerson {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "ask_person".into(),
-            description:
-                "Asks the person and waits for the answer, which may take long. Only for what you cannot find out or decide."
-                    .to_owned(),
+            description: "Asks the person and waits. Only for what you cannot find out or decide.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "question": { "type": "string", "description": "With all that is needed to answer" },
+                    "question": { "type": "string" },
                     "options": {
                         "type": "array",
                         "items": { "type": "string" },

@@ -77,7 +77,7 @@ impl Tool for SearchFiles {
                     "whole_word": { "type": "boolean" },
                     "wildcard": { "type": "boolean", "description": "* in the text matches anything" },
                     "regex": { "type": "boolean", "description": "The text is a regular expression (no look-around)" },
-                    "hidden": { "type": "boolean", "description": "Also files like .git" },
+                    "hidden": { "type": "boolean" },
                     "ignored": { "type": "boolean", "description": "Also what .gitignore excludes" },
                 },
                 "required": ["text"],

@@ -20,9 +20,14 @@ struct Arguments {
 
 impl TurnTool for Forget {
     fn spec(&self) -> ToolSpec {
-        let description = "Erases a memory for good: because the person asks for it, or because it is wrong. To correct one, remember                            the right fact and forget the wrong one.";
+        let description = "Erases a memory for good: because the person asks for it, or because it is wrong. To correct one, remember the \
+                           right fact and forget the wrong one.";
         let properties = json!({ "memoryId": { "type": "string", "description": "As recall or remember named it" } });
         spec("forget", description, properties, &["memoryId"], EffectClass::Write)
+    }
+
+    fn is_deferred(&self) -> bool {
+        true
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {

@@ -23,7 +23,9 @@ struct Arguments {
 
 impl TurnTool for Remember {
     fn spec(&self) -> ToolSpec {
-        let description = "Stores a fact for later conversations: a lasting preference, a decision, a name. Do this when the person                            asks for it, or when it will clearly be needed again. The person can see, change and erase it. Store no                            passwords or keys.";
+        let description = "Stores a fact for later conversations: a lasting preference, a decision, a name. Do this when the person asks \
+                           for it, or when it will clearly be needed again. The person can see, change and erase it. No passwords or \
+                           keys.";
         let properties = json!({
             "text": {
                 "type": "string",
@@ -36,6 +38,10 @@ impl TurnTool for Remember {
             },
         });
         spec("remember", description, properties, &["text"], EffectClass::Write)
+    }
+
+    fn is_deferred(&self) -> bool {
+        true
     }
 
     /// What a request has read outside may be repeated in what it remembers, and so in every later request that recalls it.

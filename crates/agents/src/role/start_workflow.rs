@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 /// The tool, and the code of the failure that ends the simple strategy in its favour. Neither leaves the turn.
 pub(crate) const START_WORKFLOW: &str = "start_workflow";
 
-const DESCRIPTION: &str = "Hands this whole request over to a planner, executors and a verifier. They split it into tasks, do them \
-with the tools, check the results and answer the person. Call it, alone and first, for work of several parts that build on each other, \
-or whose result must be proved. It takes many model calls: do everything else yourself.";
+const DESCRIPTION: &str = "Hands this request over to a planner, executors and a verifier, who answer the person. Call it, alone and \
+first, for work of several parts that build on each other, or whose result must be proved. It takes many model calls: do everything \
+else yourself.";
 
 /// What models are told of the tool.
 pub(crate) fn spec() -> ToolSpec {
@@ -20,7 +20,7 @@ pub(crate) fn spec() -> ToolSpec {
         description: DESCRIPTION.to_owned(),
         parameters: json!({
             "type": "object",
-            "properties": { "reason": { "type": "string", "description": "Why it is complex, in a sentence for the person" } },
+            "properties": { "reason": { "type": "string", "description": "For the person" } },
             "required": ["reason"],
             "additionalProperties": false,
         }),

@@ -115,7 +115,7 @@ impl CreateRole {
         };
         let (tools, models) = (role.tools.clone(), role.models.clone());
         turn.create_role(role).await?;
-        let own = turn.tools();
+        let own = turn.callable_tools();
         let lacks = |pattern: &&Arc<str>| !own.iter().any(|tool| fits(pattern, &tool.name));
         let lacking: Vec<_> = tools.iter().flat_map(|tools| tools.iter()).filter(lacks).map(ToString::to_string).collect();
         let mut result = json!({ "roleId": id });

@@ -16,8 +16,11 @@ impl Local {
         let limit = filter.limit.map_or(USUAL, |limit| (limit as usize).min(crate::paging::MOST));
         let (found, note) = self.society.memories(filter.search.as_deref().unwrap_or_default()).await?;
         let total = found.len();
-        let page = found.into_iter().skip(filter.after.unwrap_or_default() as usize).take(limit);
-        Ok(Memories { memories: page.map(record).collect(), total, note })
+        let after = filter.after.unwrap_or_default() as usize;
+        let memories: Vec<_> = found.into_iter().skip(after).take(limit).map(record).collect();
+        let last = after + memories.len();
+        let next = (!memories.is_empty() && last < total).then(|| u32::try_from(last).unwrap_or(u32::MAX));
+        Ok(Memories { memories, total, next, note })
     }
 
     /// Stores a memory for the caller, or for the society.

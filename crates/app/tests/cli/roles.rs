@@ -71,7 +71,7 @@ fn root_founds_an_organisation_over_the_wire() {
         let named = |tool: &Value| tool["function"]["name"].as_str().unwrap_or_default().to_owned();
         requests[n].1["tools"].as_array().map(|tools| tools.iter().map(named).collect()).unwrap_or_default()
     };
-    assert!(tools_of(0).contains(&"create_role".to_owned()) && tools_of(0).len() > 10, "{:?}", tools_of(0));
+    assert!(tools_of(0).contains(&"find_tools".to_owned()) && tools_of(0).len() > 10, "{:?}", tools_of(0));
     assert_eq!(tools_of(3), ["read_file"]);
     let system = requests[3].1["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("You hold the role Writer") && system.contains("Your name here is `w1`"), "{system}");

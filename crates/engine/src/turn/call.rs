@@ -118,7 +118,15 @@ impl Turn {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
                 Ruling::Refuse(Failure::new("policy_denied", message))
             }
-            (None, Err(absent)) => Ruling::Refuse(Failure::new("unknown_tool", absent.to_string())),
+            (None, Err(absent)) => {
+                let hint = match &absent {
+                    ToolError::Unknown(_) if tools.iter().any(|tool| *tool.name == *FindTools::NAME) => {
+                        format!("; {} lists those that there are", FindTools::NAME)
+                    }
+                    _ => String::new(),
+                };
+                Ruling::Refuse(Failure::new("unknown_tool", format!("{absent}{hint}")))
+            }
             (None, Ok(_)) => ports.toolbox.ruling(&tool, &arguments, &who),
         };
         let has_no_server = own || is_client_tool;

@@ -281,6 +281,11 @@ impl Turn {
         self.with_client_tools(self.offer().shown)
     }
 
+    /// The tools that a model can call, listed or not.
+    pub fn callable_tools(&self) -> Arc<[ToolSpec]> {
+        self.offer().tools
+    }
+
     /// Whether a model can call a tool of this name, listed or not.
     pub fn has_tool(&self, name: &str) -> bool {
         self.offer().tools.iter().any(|tool| *tool.name == *name)

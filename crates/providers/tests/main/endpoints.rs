@@ -106,7 +106,7 @@ async fn a_key_of_a_file_is_kept_and_read_again_when_it_is_refused() {
         open(&[], vec![Endpoint { key_source: source, ..endpoint("rotating", "openai", &server.base_url) }]).await.unwrap();
     let error = ask(&models, "rotating/m").await.unwrap_err();
     assert!(matches!(error, ModelError::Rejected { .. }), "the same key does not help: {error:?}");
-    assert!(error.to_string().ends_with("/key gives is refused"), "{error}");
+    assert!(error.to_string().contains("/key gives is refused"), "{error}");
     std::fs::write(&file, "sk-second-key\n").unwrap();
     let error = ask(&models, "rotating/m").await.unwrap_err();
     assert!(matches!(error, ModelError::Adapted { .. }) && !error.to_string().contains("sk-"), "{error:?}");
@@ -141,7 +141,7 @@ async fn a_program_that_prints_another_key_each_time_is_asked_for_one_more() {
         assert!(matches!(first, ModelError::Adapted { .. }), "{first:?}");
         let second = ask(&models, "x/m").await.unwrap_err();
         assert!(matches!(second, ModelError::Rejected { .. }), "{second:?}");
-        assert!(second.to_string().ends_with("unknown key; what the key command `sh` gives is refused"), "{second}");
+        assert!(second.to_string().contains("unknown key; what the key command `sh` gives is refused"), "{second}");
     }
     for number in 1..=4 {
         let (head, _) = next_request(&mut server).await;

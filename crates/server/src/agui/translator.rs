@@ -9,7 +9,7 @@ mod components;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use polis_api::TaskStatus;
+use polis_api::{TaskStatus, unshown};
 use polis_domain::{
     AgentId, Behaviour, Call, Effect, EffectId, Envelope, Event as LogEvent, Finish, MessageId, MessageKind, Origin,
     Outcome as EffectOutcome, Recorded, Reply, ReplyTo, Seq, Settlement, Task, TaskId, ThreadId, Timestamp, ToolCall, TurnId,
@@ -434,8 +434,9 @@ impl EventTranslator {
         match &envelope.kind {
             MessageKind::Message => self.emit_text(envelope.id.as_str().into(), Some(&envelope.from), &envelope.payload.text),
             MessageKind::Answer => {
-                if self.last_text.trim() != envelope.payload.text.trim() {
-                    self.emit_text(envelope.id.as_str().into(), None, &envelope.payload.text);
+                let left = unshown(&envelope.payload.text, &self.last_text).to_owned();
+                if !left.is_empty() {
+                    self.emit_text(envelope.id.as_str().into(), None, &left);
                 }
                 if self.is_final_answer() {
                     self.answer = Some(envelope.payload.text.clone());
