@@ -1412,6 +1412,8 @@ export type Matching = Record<string, Pattern>;
 export type Memories = {
   /** The memories: newest first, or best first if words were searched. */
   memories: Array<MemoryRecord>;
+  /** The `after` of the next page; none when there is no more. */
+  next?: number | null;
   /** What is to be known about the search, such as an embedding model that could not be reached. */
   note?: string | null;
   /** How many there are in all. */

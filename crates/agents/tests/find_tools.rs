@@ -75,6 +75,7 @@ async fn a_tool_that_is_not_listed_is_found_and_called_and_the_list_stays() {
             call("use_tool", create),
             call("list_roles", json!({})),
             call("use_tool", json!({ "tool": "fly" })),
+            call("use_tool", json!({ "name": "list_roles" })),
             ScriptedReply::text("done"),
         ],
     )
@@ -83,12 +84,13 @@ async fn a_tool_that_is_not_listed_is_found_and_called_and_the_list_stays() {
     let shown = bed.names(0);
     assert!(shown.contains(&"find_tools".to_owned()) && shown.contains(&"use_tool".to_owned()), "{shown:?}");
     assert!(!shown.contains(&"create_role".to_owned()), "{shown:?}");
-    assert!((1..5).all(|request| bed.names(request) == shown), "vendors cache the list");
+    assert!((1..6).all(|request| bed.names(request) == shown), "vendors cache the list");
     let found = bed.result(1);
     assert!(found.contains("\"name\":\"create_role\"") && found.contains("rolePrompt"), "{found}");
     assert!(bed.result(2).contains("\"roleId\":\"checker\""), "{}", bed.result(2));
     assert!(bed.result(3).contains("checker"), "a tool that is not listed can be called by its own name too");
-    assert!(bed.result(4).contains("fly"), "{}", bed.result(4));
+    assert!(bed.result(4).contains("fly") && bed.result(4).contains("find_tools lists"), "{}", bed.result(4));
+    assert!(bed.result(5).contains("use_tool needs `tool`"), "{}", bed.result(5));
     assert_eq!(bed.called(), ["find_tools", "create_role", "list_roles"], "policy and log know the tool that is meant");
 }
 

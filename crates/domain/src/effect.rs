@@ -353,6 +353,9 @@ impl ToolCall {
     /// The tool that calls another one, which the model was not shown in its list of tools.
     pub const USE_TOOL: &str = "use_tool";
 
+    /// Names that no client's tool can have, because calls of them mean something else.
+    pub const RESERVED: [&str; 3] = [Self::USE_TOOL, "find_tools", "start_workflow"];
+
     /// The call that is meant: the one inside a call of [`Self::USE_TOOL`], or this one.
     pub fn meant(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]

@@ -117,7 +117,7 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
 
 /// Whether the model may decide that a task is complex, while it works on it by the simple strategy.
 pub(super) fn may_hand_over(parts: &RoleParts, turn: &Turn) -> bool {
-    let is_open = turn.role().is_none_or(|role| role.has_tool(START_WORKFLOW));
+    let is_open = turn.role().is_none_or(|role| role.has_tool(START_WORKFLOW)) && !turn.is_denied(START_WORKFLOW);
     let is_bound = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     let can_plan = parts.workflow.is_some() || !parts.collaborators.is_empty();
     can_plan && parts.llm_config.judges && is_open && !is_bound && matches!(forced(turn.task()), Ok(None))

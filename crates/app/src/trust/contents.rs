@@ -60,7 +60,11 @@ impl Contents {
             paths.extend(below(files_of_skills(&folder.join(skills))));
         }
         paths.truncate(MAX_FILES);
-        let governed = |path: PathBuf| Some((key(&path)?, read(&folder.join(&path))?));
+        let governed = |path: PathBuf| {
+            let whole = folder.join(&path);
+            (!leads_out(folder, &whole)).then_some(())?;
+            Some((key(&path)?, read(&whole)?))
+        };
         let mut contents = Self { files: paths.into_iter().filter_map(governed).collect() };
         let settings: Vec<Value> = contents.settings().into_iter().map(|(_, settings)| settings).collect();
         let named: BTreeSet<PathBuf> = settings.iter().flat_map(|settings| named(folder, settings)).collect();
@@ -131,6 +135,12 @@ pub(crate) fn key(path: &Path) -> Option<String> {
 
 fn is_named(key: &str, file: &str) -> bool {
     key.rsplit('/').next() == Some(file)
+}
+
+/// Whether a path is a link to what is not in the folder. A person who trusts a folder does not trust with it what such a link names:
+/// a file of theirs would be shown to models as if it were the folder's.
+pub(crate) fn leads_out(folder: &Path, path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| !real.starts_with(folder))
 }
 
 /// A governed file. What is no ordinary file, or too long, is none.

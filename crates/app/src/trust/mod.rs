@@ -238,6 +238,15 @@ impl Trust {
         let below = path.strip_prefix(&self.0.folder).unwrap_or(path);
         let Some(name) = key(below) else { return false };
         let digest = digest(bytes);
+        if contents::leads_out(&self.0.folder, &self.0.folder.join(below)) {
+            if self.cache().reported.insert((name.clone(), digest)) {
+                let name = show::visible(&name);
+                out::note(&format!(
+                    "polis: {name} is a link out of this folder and does not count; put the file here ({UNTRUSTED})"
+                ));
+            }
+            return false;
+        }
         // A store that cannot be read trusts nothing.
         let _ = self.reread();
         if self.is_trusted(&name, &digest) {

@@ -88,6 +88,12 @@ impl Turn {
         })
     }
 
+    /// Whether policy denies all calls of a tool.
+    pub fn is_denied(&self, tool: &str) -> bool {
+        let ruling = self.start.shared.ports.toolbox.ruling(tool, "{}", &self.caller());
+        matches!(ruling, Ruling::Deny(_) | Ruling::Refuse(_))
+    }
+
     fn caller(&self) -> Caller<'_> {
         let TurnStart { agent, role, chosen, .. } = &*self.start;
         Caller { agent, role: role.as_ref().map(|role| &role.id), task: &self.task.id, chosen: *chosen }
@@ -101,7 +107,11 @@ impl Turn {
         let is_client_tool = client_tool.is_some();
         let own = !is_client_tool && cast.find_tool(&call.name).is_some();
         // The name is resolved once, so that the tool that policy judges is the tool that is declared and called.
-        let resolved = if own || is_client_tool { Ok(call.name.clone()) } else { ports.toolbox.listed(&call.name) };
+        let is_unreadable = *call.name == *ToolCall::USE_TOOL;
+        let resolved = match own || is_client_tool || is_unreadable {
+            true => Ok(call.name.clone()),
+            false => ports.toolbox.listed(&call.name),
+        };
         let is_shown = |tool: &Arc<str>| !ToolSpec::is_for_code(tool) || tools.iter().any(|spec| spec.name == *tool);
         let resolved =
             resolved.and_then(|tool| if is_shown(&tool) { Ok(tool) } else { Err(ToolError::Unknown(tool.to_string())) });
@@ -114,6 +124,11 @@ impl Turn {
         let lacking = self.start.limiting_roles.iter().find(|role| !is_search && !role.has_tool(&tool));
         let ruling = match (lacking, resolved) {
             _ if is_client_tool => client_tools::ruling(&tool, self.start.shared.client_patience),
+            // The call that is meant could not be read.
+            _ if is_unreadable => {
+                let message = "use_tool needs `tool`, the name of a tool, and `arguments`, an object";
+                Ruling::Refuse(Failure::new("bad_arguments", message))
+            }
             (Some(role), _) => {
                 let message = format!("{tool} may not be used here: role `{}` does not have it", role.id);
                 Ruling::Refuse(Failure::new("policy_denied", message))

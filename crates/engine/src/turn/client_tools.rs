@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AnswerRules, CallResult, EffectClass, Question, Ruling, Task, Verdict};
+use polis_domain::{AnswerRules, CallResult, EffectClass, Question, Ruling, Task, ToolCall, Verdict};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::Value;
@@ -89,7 +89,8 @@ fn client_tools(task: &Task) -> Vec<ToolSpec> {
         // What the tool does is unknown, so no earlier result may answer a call: `volatile`.
         Some(ToolSpec { name, description, parameters, class: EffectClass::Read, volatile: true })
     };
-    tools.into_iter().flatten().filter_map(spec).collect()
+    let is_reserved = |tool: &ToolSpec| ToolCall::RESERVED.contains(&&*tool.name);
+    tools.into_iter().flatten().filter_map(spec).filter(|tool| !is_reserved(tool)).collect()
 }
 
 #[cfg(test)]
@@ -102,7 +103,7 @@ mod tests {
     fn what_is_no_tool_is_left_out() {
         let task = Task::message("t".into(), "x");
         assert!(client_tools(&task).is_empty());
-        let tools = json!([{ "name": "weather", "parameters": { "type": "object" } }, { "description": "nameless" }, 7]);
+        let tools = json!([{ "name": "weather", "parameters": { "type": "object" } }, { "description": "nameless" }, { "name": "use_tool" }, 7]);
         let client_tools = client_tools(&task.with_meta(Task::CLIENT_TOOLS, tools));
         assert_eq!(client_tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["weather"]);
     }

@@ -15,6 +15,9 @@ use crate::memory::{failure, remove_erased, search};
 const BEGIN: &str = "⟦memory ";
 const END: char = '⟧';
 
+/// How the key of a text begins.
+const KEY: &str = "memory-text";
+
 /// What stands in the place of a text that is gone, or that the agent may not see.
 const ERASED: &str = "(erased)";
 
@@ -37,7 +40,7 @@ impl Recalled {
 impl Turn {
     /// Stores a memory for the person, the role or the society.
     pub async fn remember(&mut self, kind: MemoryScopeKind, text: &str) -> Result<MemoryId, Failure> {
-        let (id, key): (String, String) = (self.new_id("memory"), self.new_id("memory-text"));
+        let (id, key): (String, String) = (self.new_id("memory"), self.new_id(KEY));
         let (id, key) = (MemoryId::from(id), MemoryTextId::from(key));
         // A second run must not store the text again: it may have been erased since.
         let is_new = !self.journal.has(self.n);
@@ -114,7 +117,19 @@ fn text_of(message: &ChatMessage) -> Option<&Arc<str>> {
     }
 }
 
-/// The keys in the marks of a text.
+/// The keys in the marks of a text. Other text between such brackets is none.
 fn marks(text: &str) -> impl Iterator<Item = &str> {
-    text.split(BEGIN).skip(1).filter_map(|rest| Some(rest.split_once(END)?.0))
+    let is_key = |key: &&str| key.starts_with(KEY) && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    text.split(BEGIN).skip(1).filter_map(|rest| Some(rest.split_once(END)?.0)).filter(is_key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_of_texts_are_marks() {
+        let text = "⟦memory memory-text_0a-1b⟧ and ⟦memory of a trip⟧ and ⟦memory memory-text 7⟧";
+        assert_eq!(marks(text).collect::<Vec<_>>(), ["memory-text_0a-1b"]);
+    }
 }

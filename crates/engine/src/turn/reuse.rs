@@ -96,7 +96,8 @@ impl Turn {
     /// Stops calls of one reply that are the same too often, or too many.
     pub(super) fn without_repeats(&self, mut calls: Vec<Call>) -> Vec<Call> {
         for call in calls.iter_mut().skip(MAX_CALLS) {
-            call.ruling = Ruling::Stop(format!("{} was not called: a reply may have {MAX_CALLS} calls", call.tool));
+            let message = format!("{} was not called: a reply may have {MAX_CALLS} calls; call it in the next one", call.tool);
+            call.ruling = Ruling::Refuse(Failure::new("too_many_effects", message));
         }
         let mut counts = FxHashMap::<Digest, u32>::default();
         for call in calls.iter_mut().filter(|call| !matches!(call.ruling, Ruling::Stop(_) | Ruling::Refuse(_))) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AnswerRules, Call, EffectId, TurnId};
+use polis_domain::{AnswerRules, Call, EffectId, ToolCall, TurnId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -49,6 +49,10 @@ pub(super) fn read_tools(tools: Vec<ClientTool>) -> Result<Vec<Value>, ApiError>
         let Function { name, description, parameters } = function;
         if name.is_empty() || name.len() > 64 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
             let message = "a function's name has 1 to 64 letters, digits, _ and -";
+            return Err(ApiError::invalid("bad_tool", format!("{param}.name"), message));
+        }
+        if ToolCall::RESERVED.contains(&&*name) {
+            let message = format!("`{name}` is a tool of Polis; give the function another name");
             return Err(ApiError::invalid("bad_tool", format!("{param}.name"), message));
         }
         let parameters = if parameters.is_object() { parameters } else { json!({ "type": "object", "properties": {} }) };
@@ -163,6 +167,7 @@ mod tests {
         assert_eq!(read(json!([{ "type": "web_search" }])), Err("unsupported_tool".to_owned()));
         assert_eq!(read(json!([{ "type": "function" }])), Err("bad_tool".to_owned()));
         assert_eq!(read(json!([{ "type": "function", "name": "a b" }])), Err("bad_tool".to_owned()));
+        assert_eq!(read(json!([{ "type": "function", "name": "use_tool" }])), Err("bad_tool".to_owned()));
     }
 
     #[test]

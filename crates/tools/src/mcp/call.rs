@@ -163,8 +163,16 @@ fn meta(context: &CallContext) -> RequestMetaObject {
         "agent": context.agent,
     });
     let told = told.as_object().cloned().unwrap_or_default();
-    // What is ours counts before what an application calls the same.
-    context.application.clone().into_iter().chain(told).filter(|(_, value)| !value.is_null()).collect::<JsonObject>().into()
+    // What is ours counts before what an application calls the same, and names with a `/` are the protocol's.
+    context
+        .application
+        .clone()
+        .into_iter()
+        .filter(|(name, _)| !name.contains('/'))
+        .chain(told)
+        .filter(|(_, value)| !value.is_null())
+        .collect::<JsonObject>()
+        .into()
 }
 
 pub(super) fn failed(error: ServiceError, timeout: Duration) -> CallFailure {

@@ -100,3 +100,21 @@ fn a_skills_script_runs_in_the_sandbox() {
     let script = std::fs::read_to_string(home.path().join("skills/report/scripts/sum.sh")).unwrap();
     assert_eq!(script, "echo forty-two\n", "and cannot change the skill: {answer}");
 }
+
+#[test]
+fn a_link_out_of_the_folder_is_neither_shown_nor_told() {
+    let home = home();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret"), "the password is swordfish").unwrap();
+    std::fs::remove_file(home.path().join("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), home.path().join("AGENTS.md")).unwrap();
+    let far = outside.path().join("far");
+    std::fs::create_dir(&far).unwrap();
+    std::fs::write(far.join("SKILL.md"), "---\nname: far\ndescription: Far away.\n---\nswordfish\n").unwrap();
+    std::os::unix::fs::symlink(&far, home.path().join("skills/far")).unwrap();
+    let shown = run_checked(&home, &["trust", "--yes"]);
+    assert!(!shown.stdout.contains("swordfish") && !shown.stderr.contains("swordfish"), "{} {}", shown.stdout, shown.stderr);
+    let (told, _, said) = read_skill(&home, None);
+    assert!(told.contains("Writes reports") && !told.contains("swordfish") && !told.contains("Far away"), "{told}");
+    assert!(said.contains("AGENTS.md is a link out of this folder"), "{said}");
+}

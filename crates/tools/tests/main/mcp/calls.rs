@@ -37,10 +37,14 @@ async fn a_call_carries_its_arguments_and_on_whose_behalf_it_is_made() {
     let nothing = CallContext { resource: None, ..context() };
     let meta = servers.call("good__meta", "{}", &nothing).await.unwrap().content;
     assert!(!meta.contains("currentResourceId"), "{meta}");
-    let told = json!({ "selection": "row 3", "currentTaskId": "another" }).as_object().unwrap().clone();
+    let told = json!({ "selection": "row 3", "currentTaskId": "another", "io.modelcontextprotocol/x": 1 })
+        .as_object()
+        .unwrap()
+        .clone();
     let told = CallContext { application: told, ..context() };
     let meta: Value = serde_json::from_str(&servers.call("good__meta", "{}", &told).await.unwrap().content).unwrap();
     assert_eq!((&meta["selection"], &meta["currentTaskId"]), (&json!("row 3"), &json!("task")), "ours counts first");
+    assert!(meta.get("io.modelcontextprotocol/x").is_none(), "{meta}");
     assert_eq!(servers.call("good__echo", "", &context()).await.unwrap().content.as_ref(), "{}");
     for arguments in ["[1]", "{", "7", "\"x\""] {
         let refused = servers.call("good__echo", arguments, &context()).await.unwrap_err();
