@@ -49,8 +49,6 @@ impl TurnTool for PlanTool {
                     },
                     "step": { "type": "integer", "minimum": 1 },
                     "status": status,
-                    "plan_id": { "type": "string" },
-                    "task_id": { "type": "string", "description": "In place of step" },
                     "result": { "type": "string" },
                 },
                 "additionalProperties": false,

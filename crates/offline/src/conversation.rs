@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use polis_domain::ToolCall;
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelRequest, ToolSpec};
 use serde_json::Value;
 
 use super::language::{self, Language, tell};
@@ -92,7 +92,11 @@ impl<'a> Conversation<'a> {
     /// Whether a tool is offered; names that say where a tool comes from count too.
     pub(super) fn tool(&self, name: &str) -> Option<Arc<str>> {
         let is_it = |offered: &str| offered == name || offered.rsplit_once("__").is_some_and(|(_, last)| last == name);
-        self.request.tools.iter().map(|tool| &tool.name).find(|offered| is_it(offered)).cloned()
+        let tools = &self.request.tools;
+        let listed = tools.iter().map(|tool| &tool.name).find(|offered| is_it(offered)).cloned();
+        // A tool that is not listed can be called by its name where a search finds it.
+        let is_found = |tool: &ToolSpec| &*tool.name == "find_tools" && tool.description.contains(name);
+        listed.or_else(|| tools.iter().any(is_found).then(|| name.into()))
     }
 
     /// Says beforehand what will be done; one step needs no plan.

@@ -57,6 +57,11 @@ impl Tool for Now {
         }
     }
 
+    fn is_deferred(&self) -> bool {
+        // Agents are told the date.
+        true
+    }
+
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
         let Arguments { zone } = arguments(text)?;
         let zone = zone.unwrap_or_default();
