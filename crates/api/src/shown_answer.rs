@@ -18,10 +18,8 @@ mod tests {
     fn only_what_was_not_streamed_is_left() {
         assert_eq!(unshown("all of it", "all of it\n"), "");
         assert_eq!(unshown("half\n\n[The reply ends here.]", "half"), "[The reply ends here.]");
-        assert_eq!(
-            unshown("a long begin\n[the rest is artifact 7]", "a long beginning of a long text"),
-            "[the rest is artifact 7]"
-        );
+        let (long, note) = ("a long text, word by word ".repeat(9), "[the rest is artifact 7]");
+        assert_eq!(unshown(&format!("{}\n{note}", &long[..120]), &long), note);
         assert_eq!(unshown("another", "an answer that was not taken"), "another");
         assert_eq!(unshown("全部内容。", "全部内容。"), "");
         assert_eq!(unshown("text", ""), "text");

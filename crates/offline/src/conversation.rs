@@ -56,9 +56,14 @@ pub(super) struct ModelReply {
 /// What stands below a message: what the program says about files that came with it, and what an application told.
 const NOTES: [&str; 2] = ["\n[sent along: ", "\n[told by the application: "];
 
+/// The words of a message. Words that name no file and no figure may mean the files that came with them.
 fn without_notes(text: &str) -> &str {
-    let end = NOTES.iter().filter_map(|note| text.find(note)).min();
-    end.map_or(text, |end| &text[..end])
+    let cut = |note: &str| text.find(note).map(|end| &text[..end]);
+    let words = NOTES.iter().filter_map(|note| cut(note)).min_by_key(|words| words.len()).unwrap_or(text);
+    match words.contains(|c: char| c == '.' || c.is_ascii_digit()) {
+        true => words,
+        false => cut(NOTES[1]).filter(|_| !text.contains(NOTES[0])).unwrap_or(text),
+    }
 }
 
 impl<'a> Conversation<'a> {
