@@ -8,7 +8,7 @@ pub fn unshown<'a>(answer: &'a str, streamed: &str) -> &'a str {
     let common = whole.floor_char_boundary(common);
     let left = &whole[common..];
     let is_begun = common == streamed.len() || common * 2 >= whole.len();
-    let is_note = left.is_empty() || left.starts_with(char::is_whitespace) && left.trim_start().starts_with('[');
+    let is_note = left.is_empty() || left.starts_with("\n\n[");
     if common > 0 && is_begun && is_note { left.trim_start() } else { answer }
 }
 
@@ -21,7 +21,8 @@ mod tests {
         assert_eq!(unshown("all of it", "all of it\n"), "");
         assert_eq!(unshown("half\n\n[The reply ends here.]", "half"), "[The reply ends here.]");
         let (long, note) = ("a long text, word by word ".repeat(9), "[the rest is artifact 7]");
-        assert_eq!(unshown(&format!("{}\n{note}", &long[..120]), &long), note);
+        assert_eq!(unshown(&format!("{}\n\n{note}", &long[..120]), &long), note);
+        assert_eq!(unshown("half [half]", "half"), "half [half]");
         assert_eq!(unshown("half of it", "half"), "half of it", "an agent may answer with more than a reply");
         assert_eq!(unshown("another", "an answer that was not taken"), "another");
         assert_eq!(unshown("全部内容。", "全部内容。"), "");
