@@ -53,7 +53,7 @@ impl Tool for EditFile {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "From the workspace's root" },
+                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
                     "edits": {
                         "type": "array",
                         "minItems": 1,

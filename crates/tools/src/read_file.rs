@@ -44,7 +44,7 @@ impl Tool for ReadFile {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "From the workspace's root" },
+                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
                     "start_line": { "type": "integer", "minimum": 1 },
                     "end_line": { "type": "integer", "minimum": 1 },
                 },

@@ -48,7 +48,7 @@ impl Tool for WriteFile {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string", "description": "From the workspace's root" },
+                    "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
                     "content": { "type": "string" },
                 },
                 "required": ["path", "content"],
