@@ -56,6 +56,7 @@ export const settings = {
   'models.answers': ['answers at {address}', '{address} 有应答'],
   'models.nobody': ['needs no key; nobody answers at {address}', '不需要密钥；{address} 无应答'],
   'models.key': ['needs a key in {variable}', '需要密钥：{variable}'],
+  'models.needs': ['{what}', '尚未设置：{what}'],
   'tools.servers': ['MCP servers', 'MCP 服务器'],
   'tools.servers.none': ['None is set. Name them in polis.toml or .mcp.json.', '还没有设置。可在 polis.toml 或 .mcp.json 里写明。'],
   'tools.count': ['{n} tools', '{n} 个工具'],

@@ -97,7 +97,7 @@ function ModelsSection() {
             <Icon name="ring" size={15} />
             <span className="mono">{vendor.name}</span>
             <span className="faint">
-              {vendor.answers === false ? t('models.nobody', { address: vendor.address ?? '' }) : vendor.key ? t('models.key', { variable: vendor.key }) : vendor.needs?.replace(`${vendor.name} `, '')}
+              {vendor.answers === false ? t('models.nobody', { address: vendor.address ?? '' }) : vendor.key ? t('models.key', { variable: vendor.key }) : vendor.needs && t('models.needs', { what: vendor.needs.replace(`${vendor.name} `, '') })}
             </span>
           </li>
         ))}
