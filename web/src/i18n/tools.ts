@@ -21,6 +21,8 @@ export const tools = {
   'tool.list_agents': ['Lists the agents that are there.', '列出现有的智能体。'],
   'tool.list_roles': ['Lists the roles that are there.', '列出现有的角色。'],
   'tool.remember': ['Stores a fact for later conversations.', '为以后的会话记住一件事。'],
+  'tool.find_tools': ['Finds tools that are not listed in each request.', '查找请求中没有列出的工具。'],
+  'tool.read_skill': ['Reads the instructions of a skill, or one of its files.', '读取技能的说明或其中的文件。'],
   'tool.recall': ['Searches what was remembered in earlier conversations.', '查找以前会话中记住的内容。'],
   'tool.forget': ['Erases a memory for good.', '永久删除一条记忆。'],
   'tool.run_command': ['Runs a program in the workspace.', '在工作文件夹里运行程序。'],
