@@ -414,7 +414,7 @@ export type Changed = {
 
 /** A memory that was stored, edited or erased. */
 export type ChangedMemory = {
-  /** Its id. */
+  /** Names it in routes, commands and the log. */
   id: MemoryId;
 };
 
@@ -1430,7 +1430,7 @@ export type Memory = {
   conversation?: AgentId | null;
   /** When it was last edited, if it was. */
   editedAt?: Timestamp | null;
-  /** Its id. */
+  /** Names it in commands and the log, for good. */
   id: MemoryId;
   /** When it was first remembered. */
   keptAt: Timestamp;
@@ -1448,7 +1448,7 @@ export type MemoryChange = {
   };
 } | {
   erased: {
-    /** The memory. */
+    /** Which memory is meant. */
     id: MemoryId;
     /** The person who erased it; none if an agent did. */
     person?: PersonId | null;
@@ -1457,7 +1457,7 @@ export type MemoryChange = {
   };
 } | {
   textsRemoved: {
-    /** Their keys. */
+    /** Keys under which the store had them. */
     texts: Array<MemoryTextId>;
   };
 } | {
@@ -1484,7 +1484,7 @@ export type MemoryRecord = {
   conversation?: AgentId | null;
   /** When it was last edited, if it was. */
   editedAt?: Timestamp | null;
-  /** Its id. */
+  /** Names it in routes, commands and the log. */
   id: MemoryId;
   /** When it was first remembered. */
   keptAt: Timestamp;

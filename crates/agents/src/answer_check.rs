@@ -18,9 +18,9 @@ pub(crate) struct AnswerCheck {
 }
 
 impl AnswerCheck {
-    /// The request as it is sent: with the tools of the turn and what the client prescribes.
-    pub(crate) fn request(&self, turn: &Turn, request: &ModelRequest) -> ModelRequest {
-        let mut request = ModelRequest { tools: turn.tools(), ..request.clone() };
+    /// The request as it is sent: with these tools and what the client prescribes.
+    pub(crate) fn request(&self, turn: &Turn, request: &ModelRequest, tools: Arc<[ToolSpec]>) -> ModelRequest {
+        let mut request = ModelRequest { tools, ..request.clone() };
         let Some(rules) = turn.answer_rules().cloned() else { return request };
         request.one_call = rules.one_call;
         if !rules.must_call {

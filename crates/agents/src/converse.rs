@@ -102,11 +102,11 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let tools = asking(turn, &check, &request, hands_over).tools;
+        let tools = offered(turn, hands_over);
         make_room(turn, &mut request, shown, &tools).await?;
-        let mut asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+        let mut asked = turn.model(check.request(turn, &request, tools.clone())).await;
         if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed, &tools).await? {
-            asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+            asked = turn.model(check.request(turn, &request, tools)).await;
         }
         let reply = match asked {
             Err(failure) if is_loop(&failure) => {
@@ -168,13 +168,9 @@ pub(crate) async fn work(
     Ok(response)
 }
 
-/// The request as it is sent, with the tool that hands it over where the model may do so.
-fn asking(turn: &Turn, check: &AnswerCheck, request: &ModelRequest, hands_over: bool) -> ModelRequest {
-    let mut asked = check.request(turn, request);
-    if hands_over {
-        asked.tools = asked.tools.iter().cloned().chain([start_workflow::spec()]).collect();
-    }
-    asked
+/// The tools of the turn, with the one that hands the request over where the model may do so.
+fn offered(turn: &Turn, hands_over: bool) -> Arc<[ToolSpec]> {
+    if hands_over { turn.tools_and(&start_workflow::spec()) } else { turn.tools() }
 }
 
 /// Shows the conversation of a turn anew, followed by the turn's own rounds, which begin at `shown`.
@@ -224,7 +220,7 @@ async fn answer_unfinished(
          is still to do. The person can ask you to go on.",
     ));
     // The same tools as before, so that a vendor has them in its cache.
-    request = asking(turn, &AnswerCheck::default(), &request, hands_over);
+    request = AnswerCheck::default().request(turn, &request, offered(turn, hands_over));
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
     match conclude(Reply { tool_calls: Vec::new(), ..reply }) {

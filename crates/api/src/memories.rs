@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryRecord {
-    /// Its id.
+    /// Names it in routes, commands and the log.
     pub id: MemoryId,
     /// Its text; none if the text was erased and the society was rewound to a time before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +85,6 @@ pub struct EraseMemory {}
 /// A memory that was stored, edited or erased.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct ChangedMemory {
-    /// Its id.
+    /// Names it in routes, commands and the log.
     pub id: MemoryId,
 }

@@ -370,12 +370,12 @@ pub enum Act {
     },
     /// Store a memory whose text is in the store.
     KeepMemory {
-        /// The memory.
+        /// What is remembered, with the key of its text.
         memory: NewMemory,
     },
     /// Erase a memory that the agent sees.
     EraseMemory {
-        /// The memory.
+        /// Which memory is meant.
         id: MemoryId,
     },
 }

@@ -66,7 +66,7 @@ pub enum MemoryScopeKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
-    /// Its id.
+    /// Names it in commands and the log, for good.
     pub id: MemoryId,
     /// For whom it is.
     pub scope: MemoryScope,
@@ -99,7 +99,7 @@ pub enum MemoryChange {
     },
     /// A memory is erased. Its text is removed from the store next.
     Erased {
-        /// The memory.
+        /// Which memory is meant.
         id: MemoryId,
         /// For whom it was.
         scope: MemoryScope,
@@ -109,7 +109,7 @@ pub enum MemoryChange {
     },
     /// The texts of erased and edited memories are no longer in the store.
     TextsRemoved {
-        /// Their keys.
+        /// Keys under which the store had them.
         texts: Vec<MemoryTextId>,
     },
     /// An embedding model was called for a search. The vectors are derived from texts and may be computed again, so only the
@@ -146,7 +146,7 @@ pub enum MemoryCommand {
     Keep(NewMemory),
     /// Give a memory another text, which is in the store.
     Edit {
-        /// The memory.
+        /// Which memory is meant.
         id: MemoryId,
         /// The key of the new text.
         text: MemoryTextId,
@@ -160,7 +160,7 @@ pub enum MemoryCommand {
     },
     /// These texts have been removed from the store.
     ConfirmRemoved {
-        /// Their keys.
+        /// Keys under which the store had them.
         texts: Vec<MemoryTextId>,
     },
     /// An embedding model was called; see [`MemoryChange::Embedded`].
@@ -170,7 +170,7 @@ pub enum MemoryCommand {
 /// A memory that is about to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMemory {
-    /// Its id.
+    /// Names it in commands and the log, for good.
     pub id: MemoryId,
     /// For whom it is.
     pub scope: MemoryScope,

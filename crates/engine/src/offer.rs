@@ -24,10 +24,20 @@ pub(crate) struct Offers(Mutex<OfferCache>);
 struct OfferCache {
     whole: Option<Offer>,
     narrow: Vec<(Arc<[Arc<Role>]>, Offer)>,
+    extended: Vec<Extended>,
 }
 
-/// How many narrow lists are cached.
-const MAX_NARROW: usize = 64;
+/// How many lists of each kind are cached.
+const MAX_CACHED: usize = 64;
+
+/// A list with one tool more.
+#[derive(Clone)]
+struct Extended {
+    base: Arc<[ToolSpec]>,
+    extra: Arc<str>,
+    tools: Arc<[ToolSpec]>,
+    list: Arc<ToolList>,
+}
 
 /// A tool list and the toolbox list that it was made of.
 #[derive(Clone)]
@@ -55,6 +65,7 @@ impl Offers {
             Some(offer) if Arc::ptr_eq(&offer.toolbox, &toolbox) => offer.clone(),
             _ => {
                 cache.narrow.clear();
+                cache.extended.clear();
                 cache.whole.insert(Offer::of(toolbox, cast, port)).clone()
             }
         };
@@ -65,11 +76,27 @@ impl Offers {
             return offer.clone();
         }
         let offer = whole.within(limiting_roles);
-        if cache.narrow.len() >= MAX_NARROW {
-            cache.narrow.remove(0);
-        }
-        cache.narrow.push((limiting_roles.clone(), offer.clone()));
+        push_bounded(&mut cache.narrow, (limiting_roles.clone(), offer.clone()));
         offer
+    }
+
+    /// A list with one tool more. The same list and tool give the same allocation, so that its digest is made once.
+    pub(crate) fn extended(&self, base: &Arc<[ToolSpec]>, extra: &ToolSpec) -> Arc<[ToolSpec]> {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |cached: &&Extended| Arc::ptr_eq(&cached.base, base) && cached.extra == extra.name;
+        if let Some(cached) = cache.extended.iter().find(is_it) {
+            return cached.tools.clone();
+        }
+        let tools: Arc<[ToolSpec]> = base.iter().chain([extra]).cloned().collect();
+        let (base, extra, list) = (base.clone(), extra.name.clone(), list(&tools));
+        push_bounded(&mut cache.extended, Extended { base, extra, tools: tools.clone(), list });
+        tools
+    }
+
+    /// The names and digest of an extended list that is cached.
+    pub(crate) fn list_of_extended(&self, tools: &Arc<[ToolSpec]>) -> Option<Arc<ToolList>> {
+        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.extended.iter().find(|cached| Arc::ptr_eq(&cached.tools, tools)).map(|cached| cached.list.clone())
     }
 }
 
@@ -103,6 +130,14 @@ impl Offer {
         let list = list(&shown);
         Self { toolbox, all, tools, shown, deferred, list }
     }
+}
+
+/// Adds an entry to a cache, in place of its oldest one if it is full.
+fn push_bounded<T>(cache: &mut Vec<T>, entry: T) {
+    if cache.len() >= MAX_CACHED {
+        cache.remove(0);
+    }
+    cache.push(entry);
 }
 
 /// The names and digest of a list of tools for the log.
@@ -205,6 +240,17 @@ mod tests {
         assert_eq!(properties["n"], json!({ "type": "integer" }));
         assert_eq!(properties[FRESH]["description"], WHY, "our own words are not theirs");
         assert_eq!(marked("mail", &tool(" ")).description, "");
+    }
+
+    #[test]
+    fn a_list_with_one_tool_more_is_made_once() {
+        let (offers, base) = (Offers::default(), Arc::from([tool("one")]));
+        let extra = ToolSpec { name: "extra".into(), ..tool("two") };
+        let tools = offers.extended(&base, &extra);
+        assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["mail__send", "extra"]);
+        assert!(Arc::ptr_eq(&tools, &offers.extended(&base, &extra)));
+        assert_eq!(offers.list_of_extended(&tools), Some(list(&tools)));
+        assert_eq!(offers.list_of_extended(&base), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) struct Secret {
 }
 
 impl Secret {
-    /// One that does not expire, as far as anybody knows.
+    /// One without a known expiry.
     pub(crate) fn new(proof: Proof) -> Self {
         Self { proof, expires: None, quota_project: None }
     }

@@ -269,13 +269,13 @@ pub enum OpenError {
     /// The vendor alone does not say which model.
     #[error("which model of {vendor}? write {vendor}/NAME")]
     NoName {
-        /// The vendor.
+        /// The prefix of the model's name.
         vendor: String,
     },
     /// The key is missing.
     #[error("{vendor} needs a key; set {variable}")]
     NoKey {
-        /// The vendor.
+        /// The prefix of the model's name.
         vendor: String,
         /// Where the key belongs.
         variable: String,
@@ -283,25 +283,25 @@ pub enum OpenError {
     /// There are no credentials of the cloud.
     #[error("{vendor} needs credentials; {advice}")]
     NoCredentials {
-        /// The vendor.
+        /// The prefix of the model's name.
         vendor: String,
-        /// What to do.
+        /// How to set it, for the message.
         advice: &'static str,
     },
     /// The account does not tell where the vendor is.
     #[error("{vendor} needs a {what}; {advice}")]
     NoPlace {
-        /// The vendor.
+        /// The prefix of the model's name.
         vendor: String,
         /// A region or a project.
         what: &'static str,
-        /// What to do.
+        /// How to set it, for the message.
         advice: &'static str,
     },
     /// The address is missing.
     #[error("{vendor} needs an address; set {variable}, for example to http://127.0.0.1:8080/v1")]
     NoAddress {
-        /// The vendor.
+        /// The prefix of the model's name.
         vendor: String,
         /// Where the address belongs.
         variable: String,

@@ -29,7 +29,7 @@ pub(crate) fn spec() -> ToolSpec {
     }
 }
 
-/// Notes in the log that the request is handed over. The failure carries the model's reason to whoever chose the strategy.
+/// Notes in the log that the request is handed over. The failure carries the model's reason to the code that chose the strategy.
 pub(crate) async fn hand_over(turn: &mut Turn, call: &ToolCall) -> Failure {
     turn.note_call(call, "handed over; the answer follows").await;
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();

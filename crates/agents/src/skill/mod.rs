@@ -56,7 +56,7 @@ pub struct SkillFault {
     pub line: usize,
     /// What is wrong.
     pub wrong: String,
-    /// What to do.
+    /// How a person mends it.
     pub remedy: String,
 }
 

@@ -193,10 +193,11 @@ impl Evidence {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn evidence() -> Evidence {
+    /// Calls and messages of three todos, two of the calls failed.
+    pub(in crate::workflow) fn evidence() -> Evidence {
         let mut evidence = Evidence::default();
         assert_eq!(evidence.call("12.3", "a", "read_file", "{\"path\":\"a\"}", Ok("3 lines")), "c1");
         assert_eq!(evidence.call("12.4", "a", "read_file", "{}", Err("no such file")), "c2");

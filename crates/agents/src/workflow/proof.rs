@@ -189,22 +189,13 @@ fn without_numbering(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::workflow::Todo;
+    use crate::workflow::evidence::tests::evidence;
 
     fn plan(todos: &[(&str, TodoStatus)]) -> Plan {
         let todo = |id: &str| Todo { id: id.to_owned(), description: "x".into(), priority: 1, ..Todo::default() };
         let mut plan = Plan::new(todos.iter().map(|(id, _)| todo(id)).collect()).unwrap();
         todos.iter().for_each(|(id, status)| plan.settle(id, *status, ""));
         plan
-    }
-
-    fn evidence() -> Evidence {
-        let mut evidence = Evidence::default();
-        assert_eq!(evidence.call("12.3", "a", "read_file", "{\"path\":\"a\"}", Ok("3 lines")), "c1");
-        assert_eq!(evidence.call("12.4", "a", "read_file", "{}", Err("no such file")), "c2");
-        assert_eq!(evidence.message("messages[1].meta._thread.messages[2]", "b", "It is 3."), "m1");
-        assert_eq!(evidence.call("12.5", "f", "read_file", "{}", Err("no such file")), "c3");
-        assert_eq!(evidence.message("12.6", "f", "It is there."), "m2");
-        evidence
     }
 
     fn response(summary: &str, tasks: &[(&str, bool, &[&str])]) -> VerifierResponse {

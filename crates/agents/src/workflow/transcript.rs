@@ -14,7 +14,7 @@ pub(super) fn results(transcript: &[AiMessage]) -> impl Iterator<Item = (usize, 
     })
 }
 
-/// What was called before a failure, for whoever plans what is left.
+/// What was called before a failure, for the planner of what is left.
 pub(super) fn called(transcript: &[AiMessage], words: &str) -> String {
     let lines = results(transcript).take(MOST_CALLED).map(|(_, call, result)| {
         let failed = if result.is_error { " FAILED" } else { "" };

@@ -182,7 +182,7 @@ async fn a_change_of_the_plan_is_told_to_every_role_as_what_the_person_wants() {
             .iter()
             .any(|message| matches!(message, polis_ports::ChatMessage::User { text, .. } if &**text == wanted))
     };
-    assert!(!told("planner", 0) && told("planner", 1), "whoever plans again keeps it");
+    assert!(!told("planner", 0) && told("planner", 1), "a second plan keeps it");
     assert!(told("executor", 0) && told("verifier", 0) && told("verifier", 1));
 
     let bed = open(&team(), asking(PlanApproval::Always)).await;

@@ -47,7 +47,7 @@ pub(crate) enum MemoryCommand {
         #[arg(required_unless_present = "all")]
         ids: Vec<String>,
 
-        /// All of yours
+        /// Forget all memories about you
         #[arg(long, conflicts_with = "ids")]
         all: bool,
 

@@ -17,7 +17,7 @@ use crate::shared::{ActorMessage, Committed, Shared};
 /// A memory with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundMemory {
-    /// The memory.
+    /// What the log has of it.
     pub memory: Memory,
     /// Its text; none if it is not in the store: it was erased, and the society was rewound to a time before that.
     pub text: Option<Arc<str>>,

@@ -71,7 +71,7 @@ impl Turn {
 
 /// The ruling for a call of a client's tool: ask the client, and wait for a limited time because it may have disconnected.
 pub(super) fn ruling(tool: &str, patience: Duration) -> Ruling {
-    let question = format!("`{tool}` is a tool of whoever asks: call it, and say what came of it");
+    let question = format!("`{tool}` is a tool of the client: run it there and send its result");
     let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
     Ruling::Person(Question::words(question, Vec::new()).within(patience_ms))
 }

@@ -281,6 +281,16 @@ impl Turn {
         self.with_client_tools(self.offer().shown)
     }
 
+    /// [`Self::tools`] and one that the turn's code handles itself.
+    pub fn tools_and(&self, extra: &ToolSpec) -> Arc<[ToolSpec]> {
+        let shown = self.offer().shown;
+        let tools = self.with_client_tools(shown.clone());
+        match Arc::ptr_eq(&tools, &shown) {
+            true => self.start.shared.offers.extended(&shown, extra),
+            false => tools.iter().chain([extra]).cloned().collect(),
+        }
+    }
+
     /// The tools that a model can call, listed or not.
     pub fn callable_tools(&self) -> Arc<[ToolSpec]> {
         self.offer().tools

@@ -205,7 +205,10 @@ impl Turn {
             return None;
         }
         let offer = self.offer();
-        Some(if Arc::ptr_eq(&offer.shown, &request.tools) { offer.list } else { list(&request.tools) })
+        if Arc::ptr_eq(&offer.shown, &request.tools) {
+            return Some(offer.list);
+        }
+        Some(self.start.shared.offers.list_of_extended(&request.tools).unwrap_or_else(|| list(&request.tools)))
     }
 
     /// What to reserve for a request: the estimate of its cost plus a quarter, because input tokens are only estimated.

@@ -98,7 +98,7 @@ async fn identical_reads_that_are_under_way_share_one_call() {
     let (_, made) = run(vec![both("poll"), Op::Units(vec![unit(call("poll", READ)), unit(call("poll", READ))])]).await;
     assert_eq!(made.len(), 4);
     let (_, made) = run(vec![Op::Units(vec![unit(call("fail", READ)), unit(call("fail", READ))])]).await;
-    assert_eq!(made.len(), 2, "whoever waited for a call that failed makes its own");
+    assert_eq!(made.len(), 2, "a call that waited for one that failed is made itself");
 }
 
 #[tokio::test(start_paused = true)]
