@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, SocietyId, Spine, ThreadId, TurnId};
+use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, Seq, SocietyId, Spine, ThreadId, TurnId};
 use polis_ports::{
     Artifacts, Clock, Embedder, Live, Log, LogError, MemoryTexts, Model, NoArtifacts, NoMemoryTexts, ThreadRange, Toolbox,
 };
@@ -191,11 +191,38 @@ impl Shared {
         }
     }
 
-    /// The events recorded under one thread, in order: from memory if the whole thread is there, otherwise from the log.
+    /// The events recorded under one thread, in order: from memory if they are all there, otherwise from the log.
     pub(crate) async fn read_thread(&self, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Arc<Recorded>>, LogError> {
+        match self.recent.read(thread, range) {
+            Some(events) => Ok(events),
+            None => self.read_log(thread, range).await,
+        }
+    }
+
+    /// The newest events of a thread up to a position. They are kept in memory from then on, so that the next turn of the thread
+    /// reads only what is new.
+    pub(crate) async fn read_newest(
+        &self,
+        thread: &ThreadId,
+        newest: usize,
+        through: Seq,
+    ) -> Result<Vec<Arc<Recorded>>, LogError> {
+        let range = ThreadRange { newest, ..ThreadRange::through(through) };
         if let Some(events) = self.recent.read(thread, range) {
             return Ok(events);
         }
+        let Some(fill) = self.recent.begin_fill(thread) else { return self.read_log(thread, range).await };
+        // What was appended after `through` is read as well: nothing may be missing between the page and what follows it.
+        let events = self.read_log(thread, ThreadRange { newest, ..ThreadRange::ALL }).await?;
+        let after = if events.len() < newest { Seq(0) } else { Seq(events[0].seq.0 - 1) };
+        fill.end(after, &events);
+        if events.last().is_none_or(|last| last.seq <= through) {
+            return Ok(events);
+        }
+        self.read_thread(thread, range).await
+    }
+
+    async fn read_log(&self, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Arc<Recorded>>, LogError> {
         let events = self.ports.log.read_thread(&self.society, thread, range).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }

@@ -1,5 +1,6 @@
 //! The log in memory: typed events, no serialisation, nothing survives.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -11,6 +12,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub struct MemoryLog {
     societies: Mutex<FxHashMap<SocietyId, Society>>,
+    thread_events_read: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +37,11 @@ impl MemoryLog {
     /// All events of a society, as they were appended.
     pub fn events(&self, society: &SocietyId) -> Vec<Arc<Recorded>> {
         self.lock().get(society).map(|society| society.events.clone()).unwrap_or_default()
+    }
+
+    /// How many events were read of threads so far.
+    pub fn thread_events_read(&self) -> usize {
+        self.thread_events_read.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, Society>> {
@@ -80,6 +87,7 @@ impl Log for MemoryLog {
         let end = places.partition_point(|seq| *seq <= range.through).max(begin);
         let end = end.min(begin.saturating_add(range.oldest));
         let begin = begin.max(end.saturating_sub(range.newest));
+        self.thread_events_read.fetch_add(end - begin, Ordering::Relaxed);
         Ok(places[begin..end].iter().map(|seq| Recorded::clone(kept.at(*seq))).collect())
     }
 

@@ -8,6 +8,7 @@ use polis_domain::{
 use polis_ports::{ThreadRange, estimate_tokens};
 
 use super::Turn;
+use super::threads::{EVENTS_OF_A_MESSAGE, MIN_EVENTS};
 
 /// After this many failed compressions in a row, no more are made automatically.
 const MAX_FAILED: u32 = 2;
@@ -55,8 +56,7 @@ impl Turn {
     /// The context of the turn's own thread, with at most `limit` of its newest messages.
     pub async fn context(&mut self, limit: usize) -> Result<Context, Failure> {
         let (from, summaries) = self.compression().await?;
-        let (mut messages, mut steps) = self.history(limit).await?;
-        messages.retain(|(index, _)| *index >= from);
+        let (messages, mut steps) = self.history(from, limit).await?;
         steps.retain(|step| is_after(step, from));
         Ok(Context { summaries, compressed: self.context_state.compression, messages, steps })
     }
@@ -70,10 +70,10 @@ impl Turn {
             return Ok(Context::default());
         }
         let thread = self.start.agent.main_thread();
-        let mut newest = limit.saturating_mul(8).max(32);
+        let mut newest = limit.min(holder as usize).saturating_mul(EVENTS_OF_A_MESSAGE).max(MIN_EVENTS);
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
-            let events = self.read(&thread, range).await;
+            let through = self.committed_position().await;
+            let events = self.read_newest(&thread, newest, through).await;
             let compression = events.iter().rev().find_map(|recorded| match &recorded.event {
                 Event::TurnStarted { shown, .. } => Some(shown.compression),
                 Event::ContextCompressed { .. } => Some(Some(recorded.seq)),
@@ -83,14 +83,19 @@ impl Turn {
             let mut history = History::default();
             events.iter().for_each(|event| history.apply(event));
             let History { messages, mut steps, .. } = history;
-            let before = messages.indexed().filter(|(index, _)| *index < holder);
-            let mut before: Vec<_> = before.map(|(index, message)| (index, message.clone())).collect();
-            if events.len() == newest && (before.len() < limit || compression.is_none()) {
-                newest = newest.saturating_mul(4);
+            let is_all = events.len() < newest;
+            if compression.is_none() && !is_all {
+                newest = newest.saturating_mul(2);
                 continue;
             }
             let (from, summaries) = self.compression_of(&thread, compression.flatten()).await?;
-            before.retain(|(index, _)| *index >= from);
+            let shown = messages.indexed().filter(|(index, _)| (from..holder).contains(index));
+            let mut before: Vec<_> = shown.map(|(index, message)| (index, message.clone())).collect();
+            let is_enough = before.len() >= limit || messages.indexed().next().is_some_and(|(index, _)| index <= from);
+            if !is_enough && !is_all {
+                newest = newest.saturating_mul(2);
+                continue;
+            }
             before.drain(..before.len().saturating_sub(limit));
             let first = before.first().map_or(u32::MAX, |(index, _)| *index);
             steps.retain(|step| is_after(step, first) && step.before <= holder);
@@ -107,7 +112,7 @@ impl Turn {
         let Some(mut cut) = (own as usize).checked_sub(keep).map(|cut| cut as u32).filter(|cut| *cut > shown_from) else {
             return Ok(0);
         };
-        let (all, steps) = self.history((self.length_at_start - shown_from) as usize + 8).await?;
+        let (all, steps) = self.history(shown_from, usize::MAX).await?;
         let asks = |at: u32| all.iter().any(|(index, message)| *index == at && message.sender == Sender::User);
         while cut > shown_from && !asks(cut) && cut != own {
             cut -= 1;

@@ -23,6 +23,10 @@ pub(super) struct ThreadCache {
 /// Among so many of its oldest events, a thread has its first message.
 const FIRST_EVENTS: usize = 8;
 
+/// How many events are read at first for each message that is wanted, and at least. More are read if that is too few.
+pub(super) const EVENTS_OF_A_MESSAGE: usize = 4;
+pub(super) const MIN_EVENTS: usize = 64;
+
 /// How many commands a turn may send ahead before it waits for their commits.
 const MAX_AHEAD: usize = 16;
 
@@ -275,26 +279,34 @@ impl Turn {
     /// The newest messages of the turn's own thread with their indices, oldest first. The cost does not depend on the length
     /// of the thread.
     pub async fn recent(&mut self, limit: usize) -> Result<Vec<(u32, Arc<Message>)>, Failure> {
-        Ok(self.history(limit).await?.0)
+        Ok(self.history(0, limit).await?.0)
     }
 
-    /// The newest messages of the turn's own thread with their indices, and what happened between them in earlier turns.
-    pub(super) async fn history(&mut self, limit: usize) -> Result<(Vec<(u32, Arc<Message>)>, Vec<PastStep>), Failure> {
+    /// The messages of the turn's own thread from an index on, at most `limit` of the newest, and what happened between them in
+    /// earlier turns. No more of the thread is read than that.
+    pub(super) async fn history(
+        &mut self,
+        from: u32,
+        limit: usize,
+    ) -> Result<(Vec<(u32, Arc<Message>)>, Vec<PastStep>), Failure> {
         let thread = self.start.thread.clone();
-        let mut newest = limit.saturating_mul(8).max(32);
+        let wanted = limit.min(self.length_at_start.saturating_sub(from) as usize);
+        let mut newest = wanted.saturating_mul(EVENTS_OF_A_MESSAGE).max(MIN_EVENTS);
         loop {
-            let range = ThreadRange { newest, ..ThreadRange::through(self.committed_position().await) };
-            let events = self.read(&thread, range).await;
+            let through = self.committed_position().await;
+            let events = self.read_newest(&thread, newest, through).await;
             let mut history = History::default();
             events.iter().for_each(|event| history.apply(event));
             let History { messages, mut steps, .. } = history;
             let found = messages.indexed().count();
-            if found < limit && events.len() == newest {
-                newest = newest.saturating_mul(4);
+            let is_enough = found >= limit || messages.indexed().next().is_some_and(|(index, _)| index <= from);
+            if !is_enough && events.len() == newest {
+                newest = newest.saturating_mul(2);
                 continue;
             }
-            let recent: Vec<_> =
-                messages.indexed().skip(found.saturating_sub(limit)).map(|(i, message)| (i, message.clone())).collect();
+            let from = from.max(messages.indexed().nth(found.saturating_sub(limit)).map_or(0, |(index, _)| index));
+            let shown = messages.indexed().filter(|(index, _)| *index >= from);
+            let recent: Vec<_> = shown.map(|(index, message)| (index, message.clone())).collect();
             let indices = recent.iter().map(|(index, message)| ((thread.clone(), message.id.clone()), *index));
             self.thread_cache.indices.extend(indices);
             // A step before the first message that is shown belongs to a turn that is not shown.
@@ -317,12 +329,20 @@ impl Turn {
             return first.clone();
         }
         let thread = self.start.thread.clone();
+        if let Some(first) = self.start.shared.recent.first_message(&thread) {
+            return first;
+        }
         let range = ThreadRange { oldest: FIRST_EVENTS, ..ThreadRange::through(self.position.0) };
         let mut history = History::default();
-        self.read(&thread, range).await.iter().for_each(|event| history.apply(event));
+        let events = self.read(&thread, range).await;
+        events.iter().for_each(|event| history.apply(event));
         let first = history.messages.indexed().next().map(|(_, message)| message.text.as_str().into());
         let first: Arc<str> = first.unwrap_or_else(|| self.task.message.clone());
         self.thread_cache.first_message = Some(first.clone());
+        // With fewer events, the next one may still change it.
+        if events.len() == FIRST_EVENTS {
+            self.start.shared.recent.note_first_message(&thread, &first);
+        }
         first
     }
 
@@ -401,6 +421,13 @@ impl Turn {
 
     pub(super) async fn read(&mut self, thread: &ThreadId, range: ThreadRange) -> Vec<Arc<Recorded>> {
         match self.start.shared.read_thread(thread, range).await {
+            Ok(events) => events,
+            Err(error) => self.park_unread(error).await,
+        }
+    }
+
+    pub(super) async fn read_newest(&mut self, thread: &ThreadId, newest: usize, through: Seq) -> Vec<Arc<Recorded>> {
+        match self.start.shared.read_newest(thread, newest, through).await {
             Ok(events) => events,
             Err(error) => self.park_unread(error).await,
         }

@@ -329,3 +329,37 @@ async fn a_turn_sees_the_newest_messages_with_their_true_places() {
     let told = answer(&society, &sent).await.unwrap();
     assert!(told.starts_with("118:aside,119:") && told.ends_with(",120:last"), "{told}");
 }
+
+scene!(SeesAll, |turn| {
+    let context = turn.context(200).await?;
+    let first = turn.first_message().await;
+    Ok(Response::new(format!("{} {first}", context.messages.len())))
+});
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_reads_from_the_log_only_what_is_not_in_memory() {
+    let bed = Bed { cast: Cast::new().with("programmed", SeesAll), ..Bed::new() };
+    let society = bed.open().await;
+    let mut told = String::new();
+    for n in 0..60 {
+        let sent = society.submit(&format!("hello {n}")).await.unwrap();
+        told = answer(&society, &sent).await.unwrap();
+    }
+    assert_eq!(told, "119 hello 0");
+    let before = bed.log.thread_events_read();
+    let next = async |society: &polis_engine::Society| {
+        let sent = society.submit("next").await.unwrap();
+        answer(society, &sent).await.unwrap()
+    };
+    assert_eq!(next(&society).await, "121 hello 0");
+    assert_eq!(bed.log.thread_events_read() - before, 0, "a warm thread is in memory");
+    society.stop(std::time::Duration::ZERO).await;
+
+    let society = bed.open().await;
+    let before = bed.log.thread_events_read();
+    assert_eq!(next(&society).await, "123 hello 0");
+    let cold = bed.log.thread_events_read() - before;
+    assert!(cold >= 123, "a cold one is read once: {cold}");
+    assert_eq!(next(&society).await, "125 hello 0");
+    assert_eq!(bed.log.thread_events_read() - before - cold, 0);
+}
