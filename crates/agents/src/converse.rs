@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
+use crate::end_tools::EndTools;
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
-use crate::role::start_workflow::{self, START_WORKFLOW};
 use crate::sources;
 use crate::workflow::Language;
 
@@ -66,7 +66,8 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, ..ModelRequest::default() };
-        work(turn, request, view.rounds, Some(&view), self.hands_over).await
+        let ends = EndTools { hands_over: self.hands_over, rejects: turn.is_request() };
+        work(turn, request, view.rounds, Some(&view), ends).await
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) async fn work(
     mut request: ModelRequest,
     rounds: usize,
     conversed: Option<&View<'_>>,
-    hands_over: bool,
+    ends: EndTools,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -102,11 +103,11 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let tools = asking(turn, &check, &request, hands_over).tools;
+        let tools = asking(turn, &check, &request, ends).tools;
         make_room(turn, &mut request, shown, &tools).await?;
-        let mut asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+        let mut asked = turn.model(asking(turn, &check, &request, ends)).await;
         if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed, &tools).await? {
-            asked = turn.model(asking(turn, &check, &request, hands_over)).await;
+            asked = turn.model(asking(turn, &check, &request, ends)).await;
         }
         let reply = match asked {
             Err(failure) if is_loop(&failure) => {
@@ -142,9 +143,8 @@ pub(crate) async fn work(
             }
             return Ok(response);
         }
-        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
-        if let Some(call) = handed_over {
-            return Err(start_workflow::hand_over(turn, call).await);
+        if let Some(end) = ends.end(turn, &reply.tool_calls).await {
+            return Err(end);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
@@ -162,17 +162,17 @@ pub(crate) async fn work(
             show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
-    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many), hands_over).await?;
+    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many), ends).await?;
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
 }
 
-/// The request as it is sent, with the tool that hands it over where the model may do so.
-fn asking(turn: &Turn, check: &AnswerCheck, request: &ModelRequest, hands_over: bool) -> ModelRequest {
+/// The request as it is sent, with the tools that end the turn.
+fn asking(turn: &Turn, check: &AnswerCheck, request: &ModelRequest, ends: EndTools) -> ModelRequest {
     let mut asked = check.request(turn, request);
-    if hands_over {
-        asked.tools = asked.tools.iter().cloned().chain([start_workflow::spec()]).collect();
+    if ends.specs().next().is_some() {
+        asked.tools = asked.tools.iter().cloned().chain(ends.specs()).collect();
     }
     asked
 }
@@ -213,7 +213,7 @@ async fn answer_unfinished(
     turn: &mut Turn,
     mut request: ModelRequest,
     why: Failure,
-    hands_over: bool,
+    ends: EndTools,
 ) -> Result<Response, Failure> {
     // A program that prescribes the answer cannot use one that is not finished.
     if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
@@ -224,7 +224,7 @@ async fn answer_unfinished(
          is still to do. The person can ask you to go on.",
     ));
     // The same tools as before, so that a vendor has them in its cache.
-    request = asking(turn, &AnswerCheck::default(), &request, hands_over);
+    request = asking(turn, &AnswerCheck::default(), &request, ends);
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
     match conclude(Reply { tool_calls: Vec::new(), ..reply }) {

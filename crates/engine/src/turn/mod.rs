@@ -52,7 +52,7 @@ use crate::unread::UnreadEvents;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use memory::Recalled;
-pub use request::{Request, Requests};
+pub use request::{OpenRequest, Request, Requests};
 pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
