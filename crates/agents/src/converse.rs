@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
+use crate::end_tools::EndTools;
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
-use crate::role::start_workflow::{self, START_WORKFLOW};
 use crate::sources;
 use crate::workflow::Language;
 
@@ -66,7 +66,8 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, ..ModelRequest::default() };
-        work(turn, request, view.rounds, Some(&view), self.hands_over).await
+        let ends = EndTools { hands_over: self.hands_over, rejects: turn.is_request() };
+        work(turn, request, view.rounds, Some(&view), ends).await
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) async fn work(
     mut request: ModelRequest,
     rounds: usize,
     conversed: Option<&View<'_>>,
-    hands_over: bool,
+    ends: EndTools,
 ) -> Result<Response, Failure> {
     let mut shown = request.messages.len();
     let mut made: Vec<Artifact> = Vec::new();
@@ -102,7 +103,7 @@ pub(crate) async fn work(
                 "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
             )));
         }
-        let tools = offered(turn, hands_over);
+        let tools = offered(turn, ends);
         make_room(turn, &mut request, shown, &tools).await?;
         let mut asked = turn.model(check.request(turn, &request, tools.clone())).await;
         if asked.as_ref().is_err_and(is_too_long) && shorten(turn, &mut request, &mut shown, conversed, &tools).await? {
@@ -142,9 +143,8 @@ pub(crate) async fn work(
             }
             return Ok(response);
         }
-        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
-        if let Some(call) = handed_over {
-            return Err(start_workflow::hand_over(turn, call).await);
+        if let Some(end) = ends.end(turn, &reply.tool_calls).await {
+            return Err(end);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
@@ -162,15 +162,15 @@ pub(crate) async fn work(
             show_anew(turn, &mut request, &mut shown, view).await?;
         }
     }
-    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many), hands_over).await?;
+    let response = answer_unfinished(turn, request, why_unfinished.unwrap_or_else(too_many), ends).await?;
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
 }
 
-/// The tools of the turn, with the one that hands the request over where the model may do so.
-fn offered(turn: &Turn, hands_over: bool) -> Arc<[ToolSpec]> {
-    if hands_over { turn.tools_and(&start_workflow::spec()) } else { turn.tools() }
+/// The tools of the turn, with those that end it.
+fn offered(turn: &Turn, ends: EndTools) -> Arc<[ToolSpec]> {
+    turn.tools_and(&ends.specs().collect::<Vec<_>>())
 }
 
 /// Shows the conversation of a turn anew, followed by the turn's own rounds, which begin at `shown`.
@@ -209,7 +209,7 @@ async fn answer_unfinished(
     turn: &mut Turn,
     mut request: ModelRequest,
     why: Failure,
-    hands_over: bool,
+    ends: EndTools,
 ) -> Result<Response, Failure> {
     // A program that prescribes the answer cannot use one that is not finished.
     if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
@@ -220,7 +220,7 @@ async fn answer_unfinished(
          is still to do. The person can ask you to go on.",
     ));
     // The same tools as before, so that a vendor has them in its cache.
-    request = AnswerCheck::default().request(turn, &request, offered(turn, hands_over));
+    request = AnswerCheck::default().request(turn, &request, offered(turn, ends));
     request.tool_choice = ToolChoice::None;
     let reply = turn.model(request.clone()).await?;
     match conclude(Reply { tool_calls: Vec::new(), ..reply }) {

@@ -1,10 +1,12 @@
 //! `plan`: the steps that an agent keeps in its thread, for itself and for whoever looks.
 
-use polis_domain::{CallResult, EffectClass, Plan, Step, StepStatus};
+use polis_domain::{CallResult, EffectClass, Failure, Plan, Step, StepStatus};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::role::{Action, ActionResult};
 
 /// Most steps of a plan.
 const MAX_STEPS: usize = 50;
@@ -69,6 +71,24 @@ impl TurnTool for PlanTool {
             Err(reason) => Err(reason),
         };
         set.map_or_else(CallResult::failed, CallResult::good)
+    }
+}
+
+/// `PlanTool.update_task_status` of a role (R349): with `plan`, it records how a whole plan ended. Other calls are those
+/// of models.
+impl Action for PlanTool {
+    async fn run(&self, turn: &mut Turn, params: &Map<String, Value>) -> Result<ActionResult, Failure> {
+        if let Some(plan) = params.get("plan") {
+            let unreadable = |error| Failure::new("bad_plan", format!("the plan cannot be read: {error}"));
+            // A simple task has no plan to write into.
+            let Some(mut plan) = Option::<Plan>::deserialize(plan).map_err(unreadable)? else { return Ok("".into()) };
+            plan.status = params.get("status").and_then(|status| StepStatus::deserialize(status).ok());
+            plan.result = params.get("result").and_then(Value::as_str).map(Into::into);
+            turn.set_plan(plan.clone()).await?;
+            return Ok(render(&plan).into());
+        }
+        let result = self.call(turn, &Value::Object(params.clone()).to_string()).await;
+        if result.is_error { Err(Failure::new("tool_failed", &*result.content)) } else { Ok((*result.content).into()) }
     }
 }
 

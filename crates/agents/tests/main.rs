@@ -13,6 +13,7 @@ mod past_steps;
 mod properties;
 mod reviewer;
 mod role;
+mod role_entries;
 mod society;
 mod unfinished;
 mod vendor_tools;

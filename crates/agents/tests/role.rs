@@ -1,12 +1,11 @@
 //! The role agent: strategies, plans, requests, policies (R328-R356, D29, D31).
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polis_agents::role::{
-    Action, AgentBaseRole, Choice, InternalPlan, InternalStep, LlmConfig, Member, OnFailure, PLAN_TOOL, PlanningStrategy,
-    REQUEST_COLLABORATION, RoleParts, Sop, Sops, StepType, TaskInfo, WORK,
+    Action, ActionResult, AgentBaseRole, Choice, InternalPlan, InternalStep, LlmConfig, Member, OnFailure, PLAN_TOOL,
+    PlanningStrategy, REQUEST_COLLABORATION, RoleParts, Sop, Sops, StepType, TaskInfo, WORK,
 };
 use polis_agents::{PlanTool, RoleAgent};
 use polis_domain::{
@@ -18,7 +17,7 @@ use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, crash, open};
 use serde_json::{Map, Value, json};
 
 /// A root that makes the roles of its colleagues before it does what its role says.
-struct Founder<R>(R, &'static [&'static str]);
+pub(crate) struct Founder<R>(pub(crate) R, pub(crate) &'static [&'static str]);
 
 impl<R: AgentBaseRole> Agent for Founder<R> {
     fn sub_threads(&self) -> SubThreads {
@@ -50,6 +49,15 @@ struct Failing;
 impl Agent for Failing {
     async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> {
         Err(Failure::new("broken", "it is broken"))
+    }
+}
+
+/// Rejects each request.
+struct Rejecting;
+impl Agent for Rejecting {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        assert!(turn.is_request());
+        Err(turn.reject("that is the writer's work"))
     }
 }
 
@@ -92,12 +100,12 @@ fn script(request: &ModelRequest) -> ScriptedReply {
     ScriptedReply::text(&format!("model: {last}"))
 }
 
-struct Bed {
+pub(crate) struct Bed {
     log: Arc<MemoryLog>,
     society: Society,
 }
 
-const COLLEAGUES: &[&str] = &["writer", "reader", "failing", "slow", "late", "patient", "circular"];
+pub(crate) const COLLEAGUES: &[&str] = &["writer", "reader", "failing", "rejecting", "slow", "late", "patient", "circular"];
 
 fn cast(root: impl Agent) -> Cast {
     Cast::new()
@@ -105,6 +113,7 @@ fn cast(root: impl Agent) -> Cast {
         .with("writer", Answering)
         .with("reader", Answering)
         .with("failing", Failing)
+        .with("rejecting", Rejecting)
         .with("slow", Slow(86_400))
         .with("late", Slow(600))
         .with("patient", Slow(3_000))
@@ -112,14 +121,14 @@ fn cast(root: impl Agent) -> Cast {
         .with_tool(PlanTool)
 }
 
-async fn bed(root: impl Agent) -> Bed {
+pub(crate) async fn bed(root: impl Agent) -> Bed {
     let log = Arc::new(MemoryLog::new());
     let ports = Ports { log: log.clone(), ..Ports::new(MemoryLog::new()).with_model(ScriptedModel::new(script)) };
     Bed { society: open(cast(root), ports).await, log }
 }
 
 impl Bed {
-    async fn ask(&self, text: &str) -> Result<String, Failure> {
+    pub(crate) async fn ask(&self, text: &str) -> Result<String, Failure> {
         self.ask_with(text, Map::new()).await
     }
 
@@ -141,7 +150,7 @@ impl Bed {
         self.log.events(&"main".into()).iter().map(|recorded| Recorded::clone(recorded)).collect()
     }
 
-    fn plans(&self) -> Vec<Plan> {
+    pub(crate) fn plans(&self) -> Vec<Plan> {
         plans(&self.events())
     }
 
@@ -158,7 +167,7 @@ fn plans(events: &[Recorded]) -> Vec<Plan> {
     events.iter().filter_map(plan).collect()
 }
 
-fn sop(steps: &str) -> RoleAgent {
+pub(crate) fn sop(steps: &str) -> RoleAgent {
     let sop = Sop::read(&format!("---\nname: article\nwhen: write about {{what}}\n---\n{steps}\n")).unwrap();
     RoleAgent { parts: RoleParts::default().with_sops(Sops::default().with(sop)) }
 }
@@ -288,6 +297,8 @@ async fn each_policy_takes_over_when_a_step_fails() {
         ("1. @failing do (if it fails: stop, do it yourself)", Err("it is broken"), (Failed, "failing")),
         ("1. @failing do (if it fails: retry twice)", Err("it is broken"), (Failed, "failing")),
         ("1. @failing do (if it fails: retry, then ask @writer)", Ok("writer did: do"), (Completed, "writer")),
+        ("1. @rejecting do", Err("that is the writer's work (collaboration_rejected)"), (Failed, "rejecting")),
+        ("1. @rejecting do (if it fails: ask @writer)", Ok("writer did: do"), (Completed, "writer")),
         ("1. @failing do (if it fails: do it yourself)", Ok("model: do"), (Completed, "self")),
         ("1. @nobody do (if it fails: do it yourself)", Ok("model: do"), (Completed, "self")),
         ("1. @nobody do", Err("Collaboration request failed"), (Failed, "nobody")),
@@ -348,9 +359,9 @@ async fn a_request_that_would_wait_in_a_circle_is_refused_at_once() {
 
 struct Shout;
 impl Action for Shout {
-    async fn run(&self, turn: &mut Turn, params: &Map<String, Value>) -> Result<String, Failure> {
+    async fn run(&self, turn: &mut Turn, params: &Map<String, Value>) -> Result<ActionResult, Failure> {
         let text = params.get("text").and_then(Value::as_str).unwrap_or_default().to_uppercase();
-        Ok(format!("{text} by {}", turn.agent()))
+        Ok(format!("{text} by {}", turn.agent()).into())
     }
 }
 
@@ -381,7 +392,7 @@ impl AgentBaseRole for Herald {
 async fn a_role_of_ones_own_says_where_it_differs_and_has_the_rest() {
     let parts = RoleParts::new("herald").with_action("Shout", Shout);
     assert_eq!(parts.actions.names(), ["Converse", REQUEST_COLLABORATION, "Shout", WORK]);
-    assert_eq!(parts.tools, BTreeMap::from([(PLAN_TOOL.into(), "plan".into())]));
+    assert_eq!(parts.tools.names(), [PLAN_TOOL]);
     let bed = bed(Member(Herald { parts })).await;
     assert_eq!(bed.ask("fish").await.unwrap(), "model: dance");
     let plan = bed.plans().pop().unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use polis_agents::society::with_society_tools;
 use polis_agents::{Converse, PlanTool};
-use polis_domain::{AgentId, Children, Effect, Event, MessageKind, Org, OrgStatus, Recorded, Role};
+use polis_domain::{AgentId, Children, Effect, Event, MessageKind, Org, OrgStatus, Recorded, Role, Settlement};
 use polis_engine::{Cast, Ports, Society};
 use polis_ports::{ChatMessage, ModelError, ModelRequest};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, crash, open};
@@ -35,16 +35,18 @@ fn results(request: &ModelRequest) -> Vec<&str> {
 }
 
 /// A root that makes these calls one after another and then answers with all results, in a society of others who answer at once.
+fn reply(calls: &[(&'static str, Value)], request: &ModelRequest) -> ScriptedReply {
+    let done = results(request);
+    match (who(request), calls.get(done.len())) {
+        ("root", Some((tool, arguments))) => ScriptedReply::call(&format!("c{}", done.len()), tool, &arguments.to_string()),
+        ("root", None) => ScriptedReply::text(&done.join("\n")),
+        ("slow", _) => ScriptedReply::text("at last").after(Duration::from_secs(60)),
+        (name, _) => ScriptedReply::text(&format!("{name} did it")),
+    }
+}
+
 fn scripted(calls: Vec<(&'static str, Value)>) -> ScriptedModel {
-    ScriptedModel::new(move |request| {
-        let done = results(request);
-        match (who(request), calls.get(done.len())) {
-            ("root", Some((tool, arguments))) => ScriptedReply::call(&format!("c{}", done.len()), tool, &arguments.to_string()),
-            ("root", None) => ScriptedReply::text(&done.join("\n")),
-            ("slow", _) => ScriptedReply::text("at last").after(Duration::from_secs(60)),
-            (name, _) => ScriptedReply::text(&format!("{name} did it")),
-        }
-    })
+    ScriptedModel::new(move |request| reply(&calls, request))
 }
 
 async fn open_with(calls: Vec<(&'static str, Value)>) -> (Society, Arc<MemoryLog>) {
@@ -93,7 +95,10 @@ async fn root_founds_an_organisation_asks_it_and_sends_it_away() {
     let read: Vec<Value> = answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read[0], json!({ "ok": true, "roleId": "writer" }));
     assert_eq!(read[2], json!({ "ok": true, "agentId": "w1", "roleId": "writer", "parentAgentId": "root" }));
-    let answers = json!([{ "from": "w1", "answer": "w1 did it" }, { "from": "c1", "answer": "c1 did it" }]);
+    let answers = json!([
+        { "from": "w1", "status": "completed", "answer": "w1 did it" },
+        { "from": "c1", "status": "completed", "answer": "c1 did it" },
+    ]);
     assert_eq!(read[4], json!({ "ok": true, "answers": answers }));
     assert_eq!(read[6], json!({ "ok": true, "terminatedAgentId": "w1" }));
     assert_eq!((&read[8]["count"], &read[8]["agents"][0]["id"]), (&json!(1), &json!("root")));
@@ -174,6 +179,45 @@ async fn one_that_answers_too_late_is_a_result_and_the_others_count() {
     assert_eq!(read[4]["code"], "unknown_agent", "two have that role, so that the name says nothing");
 }
 
+/// A society in which the agent `proud` rejects what other agents ask.
+fn with_a_proud_agent() -> ScriptedModel {
+    let calls = [role("Worker"), agent("worker", "proud"), agent("worker", "quick")];
+    let requests = json!({ "requests": [request("proud"), request("quick")] });
+    let alone = json!({ "requests": [request("proud")] });
+    let calls = calls.into_iter().chain([("request_collaboration", requests), ("request_collaboration", alone)]);
+    let calls: Vec<_> = calls.collect();
+    ScriptedModel::new(move |request| {
+        let may_reject = request.tools.iter().any(|tool| &*tool.name == "reject_request");
+        match who(request) {
+            "root" => assert!(!may_reject, "no agent waits for root"),
+            _ => assert!(may_reject),
+        }
+        match who(request) {
+            "proud" => ScriptedReply::call("r", "reject_request", r#"{"reason":"that is the work of a clerk"}"#),
+            _ => reply(&calls, request),
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_rejects_a_request_and_the_one_that_asked_reads_why_whatever_crashes() {
+    let survived = crash::at_every_commit(&cast(), with_a_proud_agent, &["go"]).await.unwrap();
+    let failed = |recorded: &Recorded| match &recorded.event {
+        Event::TurnSettled { settlement: Settlement::Failed(failure), .. } => Some(failure.to_string()),
+        _ => None,
+    };
+    let ends: Vec<_> = survived.log.iter().filter_map(failed).collect();
+    let rejection = "that is the work of a clerk (request_rejected)";
+    assert_eq!(ends, [rejection, rejection]);
+    let answer = ask(&open(cast(), Ports::new(MemoryLog::new()).with_model(with_a_proud_agent())).await, "go").await.unwrap();
+    let read: Vec<Value> = answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let why = "that is the work of a clerk";
+    let rejected = json!({ "from": "proud", "status": "rejected", "error": why, "code": "request_rejected" });
+    let done = json!({ "from": "quick", "status": "completed", "answer": "quick did it" });
+    assert_eq!(read[3], json!({ "ok": true, "answers": [rejected, done] }));
+    assert_eq!((&read[4]["ok"], &read[4]["code"]), (&json!(false), &json!("request_rejected")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_whoever_made_an_agent_sends_it_away() {
     let calls = vec![("terminate_agent", json!({ "agentId": "grandchild" }))];
@@ -218,7 +262,7 @@ async fn an_agent_has_the_tools_of_its_role_and_its_children_no_more() {
     let answer = society.answer(&sent).await.unwrap().payload.text.to_string();
     let tools_of = |name: &str| seen.lock().unwrap().iter().find(|(agent, _)| agent == name).unwrap().1.clone();
     assert_eq!(tools_of("narrow"), ["spawn_agent", "request_collaboration"]);
-    assert_eq!(tools_of("child"), ["spawn_agent", "request_collaboration"]);
+    assert_eq!(tools_of("child"), ["spawn_agent", "request_collaboration", "reject_request"], "an agent waits for it");
     assert!(answer.contains("list_agents may not be used here: role `narrow` does not have it"), "{answer}");
     assert!(answer.contains("plan may not be used here"), "{answer}");
 }

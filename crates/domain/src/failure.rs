@@ -64,6 +64,8 @@ failure_codes! {
     Cancelled = "cancelled",
     /// The workflow was told to stop.
     Stopped = "stopped",
+    /// The agent that was asked does not take the request on.
+    RequestRejected = "request_rejected",
     /// The deadline of a wait has passed.
     TimedOut = "timed_out",
     /// There is no such agent.

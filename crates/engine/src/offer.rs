@@ -30,11 +30,11 @@ struct OfferCache {
 /// How many lists of each kind are cached.
 const MAX_CACHED: usize = 64;
 
-/// A list with one tool more.
+/// A list with more tools.
 #[derive(Clone)]
 struct Extended {
     base: Arc<[ToolSpec]>,
-    extra: Arc<str>,
+    extra: Vec<Arc<str>>,
     tools: Arc<[ToolSpec]>,
     list: Arc<ToolList>,
 }
@@ -80,15 +80,16 @@ impl Offers {
         offer
     }
 
-    /// A list with one tool more. The same list and tool give the same allocation, so that its digest is made once.
-    pub(crate) fn extended(&self, base: &Arc<[ToolSpec]>, extra: &ToolSpec) -> Arc<[ToolSpec]> {
+    /// A list with more tools. The same list and names give the same allocation, so that its digest is made once.
+    pub(crate) fn extended(&self, base: &Arc<[ToolSpec]>, extra: &[ToolSpec]) -> Arc<[ToolSpec]> {
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |cached: &&Extended| Arc::ptr_eq(&cached.base, base) && cached.extra == extra.name;
+        let names = || extra.iter().map(|tool| &tool.name);
+        let is_it = |cached: &&Extended| Arc::ptr_eq(&cached.base, base) && cached.extra.iter().eq(names());
         if let Some(cached) = cache.extended.iter().find(is_it) {
             return cached.tools.clone();
         }
-        let tools: Arc<[ToolSpec]> = base.iter().chain([extra]).cloned().collect();
-        let (base, extra, list) = (base.clone(), extra.name.clone(), list(&tools));
+        let tools: Arc<[ToolSpec]> = base.iter().chain(extra).cloned().collect();
+        let (base, extra, list) = (base.clone(), names().cloned().collect(), list(&tools));
         push_bounded(&mut cache.extended, Extended { base, extra, tools: tools.clone(), list });
         tools
     }
@@ -243,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_one_tool_more_is_made_once() {
+    fn a_list_with_more_tools_is_made_once() {
         let (offers, base) = (Offers::default(), Arc::from([tool("one")]));
-        let extra = ToolSpec { name: "extra".into(), ..tool("two") };
+        let extra = [ToolSpec { name: "extra".into(), ..tool("two") }];
         let tools = offers.extended(&base, &extra);
         assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["mail__send", "extra"]);
         assert!(Arc::ptr_eq(&tools, &offers.extended(&base, &extra)));

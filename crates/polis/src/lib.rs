@@ -184,8 +184,8 @@ pub use polis_domain::{
 };
 pub use polis_engine::{
     Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,
-    Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, Operation, OperationWords, Options,
-    Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
+    Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, OpenRequest, Operation, OperationWords,
+    Options, Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
     SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Turn, TurnTool, UnfinishedWork, Units, Watch,
     WatchEvent, fork, free_name, is_society_name, replay,
 };

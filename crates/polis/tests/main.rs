@@ -141,8 +141,12 @@ async fn the_review_in_the_documents_sends_back_and_gives_up() {
 struct Measure;
 
 impl polis::role::Action for Measure {
-    async fn run(&self, turn: &mut Turn, _: &serde_json::Map<String, serde_json::Value>) -> Result<String, Failure> {
-        Ok(format!("{} messages", turn.task().message.len()))
+    async fn run(
+        &self,
+        turn: &mut Turn,
+        _: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<polis::role::ActionResult, Failure> {
+        Ok(format!("{} messages", turn.task().message.len()).into())
     }
 }
 

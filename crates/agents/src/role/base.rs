@@ -107,19 +107,50 @@ pub trait AgentBaseRole: Send + Sync + 'static {
             if let (true, Some(_)) = (is_free, &self.parts().workflow) {
                 // The roles of the workflow are shown what this thread was told.
                 tell_environment(turn, &self.parts().view(turn)).await?;
-                return execute::in_workflow(turn, SubThreadRequest::new(WORKFLOW, &*task.description), choice).await;
+                return self.follow_workflow(turn, state, task, choice).await;
             }
             let record = execute::Record::new(turn, choice);
             if is_free {
                 record.write(turn, state).await?;
             }
-            let plan = match choice.strategy {
-                PlanningStrategy::Simple => self.create_simple_plan(task),
-                _ => self.generate_internal_plan(turn, task, choice).await?,
+            let made = async {
+                let plan = match choice.strategy {
+                    PlanningStrategy::Simple => self.create_simple_plan(task),
+                    _ => self.generate_internal_plan(turn, task, choice).await?,
+                };
+                state.set_plan(plan);
+                self.execute_internal_plan(turn, state, &record).await
             };
-            state.set_plan(plan);
-            let made = self.execute_internal_plan(turn, state, &record).await?;
-            self.finalize_task(turn, state, &record, made).await
+            match made.await {
+                Ok(made) => self.finalize_task(turn, state, &record, made).await,
+                Err(failure) if strategy::is_handed_over(&failure) => Err(failure),
+                Err(failure) => {
+                    let why = Some(failure.message.as_str());
+                    self.update_task_status_in_plan_tool(turn, state, &record, StepStatus::Failed, why).await?;
+                    Err(failure)
+                }
+            }
+        }
+    }
+
+    /// Has the workflow plan a task and carry it out, in a sub-thread.
+    fn follow_workflow(
+        &self,
+        turn: &mut Turn,
+        state: &mut AgentState,
+        task: &TaskInfo,
+        choice: &Choice,
+    ) -> impl Future<Output = Result<Response, Failure>> + Send {
+        async move {
+            let record = execute::Record::new(turn, choice);
+            let request = SubThreadRequest::new(WORKFLOW, &*task.description);
+            let result = execute::in_workflow(turn, state, &record, request).await?;
+            let status = if result.failure.is_none() { StepStatus::Completed } else { StepStatus::Failed };
+            self.update_task_status_in_plan_tool(turn, state, &record, status, Some(&result.text)).await?;
+            match result.failure.clone() {
+                Some(failure) => Err(failure),
+                None => Ok(result.into()),
+            }
         }
     }
 
@@ -173,7 +204,9 @@ pub trait AgentBaseRole: Send + Sync + 'static {
         }
     }
 
-    /// Notes in the plan what became of the task (R349).
+    /// Records what became of a task with the tool [`super::PLAN_TOOL`] of the role (R349): `task_id`, `status`, `result`,
+    /// `plan_id` and `plan`. The role's own [`crate::PlanTool`] writes it into the plan; a simple task has none,
+    /// and the end of its turn is its record.
     fn update_task_status_in_plan_tool(
         &self,
         turn: &mut Turn,
@@ -182,7 +215,8 @@ pub trait AgentBaseRole: Send + Sync + 'static {
         status: StepStatus,
         result: Option<&str>,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
-        async move { record.close(turn, state, status, result.map(shortened)).await }
+        let params = record.end(state, status, result.map(shortened).as_deref());
+        self.parts().tools.update_task_status(turn, params)
     }
 
     /// Ends the task (R348, R350): the plan says how, and the state is forgotten.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::Failure;
+use polis_domain::{Failure, FailureCode};
 use polis_engine::Turn;
 use serde_json::{Map, Value};
 
@@ -48,8 +48,8 @@ pub enum ResponseStatus {
     Completed,
     /// It came to nothing, or not in time.
     Error,
-    /// It was not taken on.
-    CommandError,
+    /// The agent did not take it on, for a reason of its own.
+    Rejected,
 }
 
 impl StructuredMessage {
@@ -60,7 +60,7 @@ impl StructuredMessage {
         let status = match word("status") {
             Some("completed") => Some(ResponseStatus::Completed),
             Some("error") => Some(ResponseStatus::Error),
-            Some("rejected") => Some(ResponseStatus::CommandError),
+            Some("rejected") => Some(ResponseStatus::Rejected),
             _ => None,
         };
         let response = word("requestId").zip(status).map(|(request_id, status)| CollaborationResponse {
@@ -75,6 +75,7 @@ impl StructuredMessage {
     pub(super) fn answer(task_id: &str, request_id: Arc<str>, answer: Result<Arc<str>, Failure>) -> Self {
         let (status, result_data) = match answer {
             Ok(text) => (ResponseStatus::Completed, text),
+            Err(failure) if failure.code == FailureCode::RequestRejected => (ResponseStatus::Rejected, failure.message.into()),
             Err(failure) => (ResponseStatus::Error, failure.to_string().into()),
         };
         let response = Some(CollaborationResponse { request_id, status, result_data: result_data.clone() });

@@ -13,7 +13,7 @@ pub(crate) mod start_workflow;
 mod state;
 mod strategy;
 
-pub use action::{Action, Actions, CONVERSE, PLAN_TOOL, REQUEST_COLLABORATION, WORK};
+pub use action::{Action, ActionResult, Actions, AskAgent, CONVERSE, PLAN_TOOL, REQUEST_COLLABORATION, Tools, WORK};
 pub use base::{AgentBaseRole, Member, RoleAgent};
 pub use execute::Record;
 pub use message::{CollaborationResponse, ResponseStatus, StructuredMessage, TaskInfo};

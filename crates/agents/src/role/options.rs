@@ -1,18 +1,17 @@
 //! What a role is made of: its actions and tools by name, its model settings, its SOPs, and its workflow (R329).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use polis_engine::{SubThreadAgent, SubThreads, Turn};
 
-use super::action::{Action, Actions, PLAN_TOOL};
+use super::action::{Action, Actions, Tools};
 use super::sop::Sops;
 use crate::conversation::View;
 use crate::{ContextLimits, Environment};
 
 /// How long another agent's answer is waited for, unless a step says otherwise.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What a role is made of.
 #[derive(Clone)]
@@ -21,8 +20,8 @@ pub struct RoleParts {
     pub name: Arc<str>,
     /// What it can do, by name.
     pub actions: Actions,
-    /// Names for tools, and the tools that they stand for; a name that is not here is a tool's own.
-    pub tools: BTreeMap<Arc<str>, Arc<str>>,
+    /// Its tools by name; they include the one that records how tasks end.
+    pub tools: Tools,
     /// How the model is asked.
     pub llm_config: LlmConfig,
     /// Procedures that people have written.
@@ -60,7 +59,7 @@ impl Default for RoleParts {
         Self {
             name: "role".into(),
             actions: Actions::default(),
-            tools: BTreeMap::from([(PLAN_TOOL.into(), "plan".into())]),
+            tools: Tools::default(),
             llm_config: LlmConfig::default(),
             sops: Sops::default(),
             environment: Environment::default(),
@@ -87,6 +86,11 @@ impl RoleParts {
         Self { actions: self.actions.with(name, action), ..self }
     }
 
+    /// The same role with one more tool, which its own code carries out.
+    pub fn with_tool(self, name: &str, tool: impl Action) -> Self {
+        Self { tools: self.tools.with(name, tool), ..self }
+    }
+
     /// The same role with these procedures.
     pub fn with_sops(self, sops: Sops) -> Self {
         Self { sops, ..self }
@@ -106,9 +110,5 @@ impl RoleParts {
     /// What an agent of the role is shown of its conversation.
     pub(super) fn view(&self, turn: &Turn) -> View<'_> {
         View::of(turn, self.llm_config.context, self.llm_config.max_rounds, &self.environment)
-    }
-
-    pub(super) fn tool(&self, name: &str) -> Arc<str> {
-        self.tools.get(name).cloned().unwrap_or_else(|| name.into())
     }
 }

@@ -4,7 +4,9 @@
 use polis_domain::{EffectClass, Failure, ToolCall};
 use polis_engine::Turn;
 use polis_ports::ToolSpec;
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::end_tools;
 
 /// The tool, and the code of the failure that ends the simple strategy in its favour. Neither leaves the turn.
 pub(crate) const START_WORKFLOW: &str = "start_workflow";
@@ -32,7 +34,6 @@ pub(crate) fn spec() -> ToolSpec {
 /// Notes in the log that the request is handed over. The failure carries the model's reason to the code that chose the strategy.
 pub(crate) async fn hand_over(turn: &mut Turn, call: &ToolCall) -> Failure {
     turn.note_call(call, "handed over; the answer follows").await;
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let reason = arguments["reason"].as_str().map(str::trim).filter(|reason| !reason.is_empty());
-    Failure::new(START_WORKFLOW, reason.unwrap_or("it gives no reason").chars().take(300).collect::<String>())
+    let reason = end_tools::reason(call, 300);
+    Failure::new(START_WORKFLOW, if reason.is_empty() { "it gives no reason".to_owned() } else { reason })
 }

@@ -131,7 +131,7 @@ impl AgentState {
         let result = match status {
             ResponseStatus::Completed => Ok(result_data.into()),
             ResponseStatus::Error => Err(Failure::new("collaboration_failed", result_data)),
-            ResponseStatus::CommandError => Err(Failure::new("collaboration_rejected", result_data)),
+            ResponseStatus::Rejected => Err(Failure::new("collaboration_rejected", result_data)),
         };
         self.current_step_index = index;
         self.settle(index, result);

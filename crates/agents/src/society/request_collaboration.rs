@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polis_domain::{CallResult, EffectClass, Failure};
+use polis_domain::{CallResult, EffectClass, Failure, FailureCode};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl TurnTool for RequestCollaboration {
     fn spec(&self) -> ToolSpec {
         let description = "Asks other agents and waits until each has answered or the time is over. Requests that do not need each \
                            other's answers belong into one call: they are worked on beside each other. The result has one entry per \
-                           request, an answer or an error.";
+                           request: its answer, an error, or the reason why it was rejected.";
         let properties = json!({
             "requests": {
                 "type": "array",
@@ -101,11 +101,13 @@ async fn ask(turn: &mut Turn, given: &str) -> Result<Vec<Value>, Failure> {
     let answered = turn.ask_each(&requests, patience).await;
     let mut answers = Vec::with_capacity(answered.len());
     for (from, answer) in answered {
+        let from = from.as_str();
         answers.push(match answer {
-            Ok(text) => json!({ "from": from.as_str(), "answer": &*text }),
+            Ok(text) => json!({ "from": from, "status": "completed", "answer": &*text }),
             Err(failure) => {
+                let status = if failure.code == FailureCode::RequestRejected { "rejected" } else { "error" };
                 let failure = with_names(turn, failure).await;
-                json!({ "from": from.as_str(), "error": failure.message, "code": &*failure.code })
+                json!({ "from": from, "status": status, "error": failure.message, "code": &*failure.code })
             }
         });
     }

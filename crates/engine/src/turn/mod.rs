@@ -52,7 +52,7 @@ use crate::unread::UnreadEvents;
 pub use context::Context;
 use journal::{Entry, Journal};
 pub use memory::Recalled;
-pub use request::{Request, Requests};
+pub use request::{OpenRequest, Request, Requests};
 pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
@@ -281,13 +281,14 @@ impl Turn {
         self.with_client_tools(self.offer().shown)
     }
 
-    /// [`Self::tools`] and one that the turn's code handles itself.
-    pub fn tools_and(&self, extra: &ToolSpec) -> Arc<[ToolSpec]> {
+    /// [`Self::tools`], followed by those that the turn's code handles itself.
+    pub fn tools_and(&self, extra: &[ToolSpec]) -> Arc<[ToolSpec]> {
         let shown = self.offer().shown;
         let tools = self.with_client_tools(shown.clone());
-        match Arc::ptr_eq(&tools, &shown) {
-            true => self.start.shared.offers.extended(&shown, extra),
-            false => tools.iter().chain([extra]).cloned().collect(),
+        match (extra, Arc::ptr_eq(&tools, &shown)) {
+            ([], _) => tools,
+            (extra, true) => self.start.shared.offers.extended(&shown, extra),
+            (extra, false) => tools.iter().chain(extra).cloned().collect(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AgentId, Effect, EffectId, Failure, Meta, ReplyTo};
+use polis_domain::{AgentId, Effect, EffectId, Failure, FailureCode, Meta, Origin, ReplyTo};
 
 use super::Turn;
 use super::ask::answer;
@@ -22,6 +22,16 @@ pub struct Request {
     pub meta: Meta,
 }
 
+/// A request that was sent and has no answer yet. [`Requests`] wait for it; if it is dropped, its answer is not read.
+pub struct OpenRequest(Entry);
+
+impl OpenRequest {
+    /// The id of the request, which the answer carries.
+    pub fn id(&self) -> EffectId {
+        self.0.id
+    }
+}
+
 /// Requests without an answer.
 #[derive(Default)]
 pub struct Requests {
@@ -29,6 +39,11 @@ pub struct Requests {
 }
 
 impl Requests {
+    /// Waits for this request too.
+    pub fn push(&mut self, request: OpenRequest) {
+        self.open.push(request.0);
+    }
+
     /// Whether all requests are answered.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
@@ -36,8 +51,20 @@ impl Requests {
 }
 
 impl Turn {
-    /// Sends requests with one append and adds them to `requests`. Returns the id of each, in order, or why it was refused.
-    pub async fn request(&mut self, requests: &mut Requests, asked: Vec<Request>) -> Vec<Result<EffectId, Failure>> {
+    /// Whether another agent waits for the answer of this turn.
+    pub fn is_request(&self) -> bool {
+        self.origin == Origin::Inbox && matches!(self.reply_to, ReplyTo::Effect(_))
+    }
+
+    /// Rejects the request of this turn (D38): `return Err(turn.reject("that is the writer's work"))`. The agent that asked reads
+    /// the reason; the step of a plan that asked ends as `rejected`, and its policy decides what follows.
+    pub fn reject(&self, reason: &str) -> Failure {
+        let reason = if reason.trim().is_empty() { "it gives no reason" } else { reason.trim() };
+        Failure::new(FailureCode::RequestRejected, reason)
+    }
+
+    /// Sends requests with one append. Returns each, in order, or why it was refused.
+    pub async fn request(&mut self, asked: Vec<Request>) -> Vec<Result<OpenRequest, Failure>> {
         self.committed_position().await;
         self.has_parallel_waits = true;
         let mut effects = Vec::with_capacity(asked.len());
@@ -48,17 +75,8 @@ impl Turn {
             }
             effects.push(Effect::Ask { envelope: Arc::new(envelope), deadline: Some(self.after(patience)) });
         }
-        let mut declared = Vec::with_capacity(effects.len());
-        for entry in self.declare(effects).await {
-            match entry.refusal().cloned() {
-                Some(failure) => declared.push(Err(failure)),
-                None => {
-                    declared.push(Ok(entry.id));
-                    requests.open.push(entry);
-                }
-            }
-        }
-        declared
+        let declared = self.declare(effects).await.into_iter();
+        declared.map(|entry| entry.refusal().cloned().map_or(Ok(OpenRequest(entry)), Err)).collect()
     }
 
     /// Waits for the next answer in the order of the log; none when all requests are answered.

@@ -23,8 +23,13 @@ impl Agent for Asks {
             meta: Map::new().into(),
         });
         let mut requests = Requests::default();
-        let refused = turn.request(&mut requests, asked.to_vec()).await;
-        let mut words: Vec<_> = refused.into_iter().filter_map(Result::err).map(|failure| failure.code.to_string()).collect();
+        let mut words = Vec::new();
+        for sent in turn.request(asked.to_vec()).await {
+            match sent {
+                Ok(open) => requests.push(open),
+                Err(failure) => words.push(failure.code.to_string()),
+            }
+        }
         while let Some((_, answer)) = turn.next_answer(&mut requests).await {
             let word = answer.map_or_else(|failure| failure.code.to_string(), |text| text.to_string());
             words.push(turn.generate(&*word).await?);

@@ -1,0 +1,62 @@
+//! Tools by which a model ends its turn without an answer: it hands the request over to be planned, or rejects it. The turn is
+//! told by a failure with a code of its own.
+
+use polis_domain::{EffectClass, Failure, ToolCall};
+use polis_engine::Turn;
+use polis_ports::ToolSpec;
+use serde_json::{Value, json};
+
+use crate::role::start_workflow::{self, START_WORKFLOW};
+
+/// The tool that rejects a request of another agent (D38).
+const REJECT_REQUEST: &str = "reject_request";
+
+const DESCRIPTION: &str = "Rejects the request of the agent that waits for you, and ends your turn. Call it, alone and first, when the \
+request is not yours to do, or must not be done. When you only lack a fact, answer with a question instead.";
+
+/// Longest reason, in characters.
+const REASON_CHARS: usize = 1_000;
+
+/// Which of these tools a turn offers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EndTools {
+    pub(crate) hands_over: bool,
+    pub(crate) rejects: bool,
+}
+
+impl EndTools {
+    pub(crate) fn specs(self) -> impl Iterator<Item = ToolSpec> {
+        self.hands_over.then(start_workflow::spec).into_iter().chain(self.rejects.then(reject_request))
+    }
+
+    /// Why the turn ends, if one of these calls ends it. The other calls of the reply are not made.
+    pub(crate) async fn end(self, turn: &mut Turn, calls: &[ToolCall]) -> Option<Failure> {
+        let call = calls.iter().find(|call| self.specs().any(|spec| spec.name == call.name))?;
+        if &*call.name == START_WORKFLOW {
+            return Some(start_workflow::hand_over(turn, call).await);
+        }
+        turn.note_call(call, "rejected").await;
+        Some(turn.reject(&reason(call, REASON_CHARS)))
+    }
+}
+
+/// The reason that a call gives, or nothing.
+pub(crate) fn reason(call: &ToolCall, chars: usize) -> String {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    arguments["reason"].as_str().unwrap_or_default().trim().chars().take(chars).collect()
+}
+
+fn reject_request() -> ToolSpec {
+    ToolSpec {
+        name: REJECT_REQUEST.into(),
+        description: DESCRIPTION.to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": { "reason": { "type": "string", "description": "For the agent that asked" } },
+            "required": ["reason"],
+            "additionalProperties": false,
+        }),
+        class: EffectClass::Read,
+        volatile: true,
+    }
+}
