@@ -34,6 +34,7 @@ mod tool_registry;
 mod top_level;
 mod vendor_tool;
 mod walk;
+mod web_search;
 mod workspace;
 mod write_file;
 
@@ -59,6 +60,7 @@ pub use search_files::SearchFiles;
 pub use tool_registry::{DuplicateTool, ToolRegistry};
 pub use top_level::top_level;
 pub use vendor_tool::OfVendor;
+pub use web_search::{SearchService, WebSearch};
 pub use workspace::{Workspace, WorkspaceError};
 pub use write_file::WriteFile;
 
