@@ -15,6 +15,8 @@ pub mod fuzzing;
 mod glob;
 mod http_client;
 mod ignore_rules;
+#[cfg(target_os = "linux")]
+mod kept_files;
 mod list_files;
 pub mod mcp;
 mod now;
