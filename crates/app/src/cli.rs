@@ -6,6 +6,7 @@ mod conversations;
 mod memory;
 mod run;
 mod settings;
+mod tools;
 mod trust;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags,
 pub(crate) use memory::{Memory, MemoryCommand};
 pub(crate) use run::Run;
 pub(crate) use settings::assign;
+pub(crate) use tools::{AddTools, Login, RemoveTools, Tools, ToolsCommand};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
 /// A durable runtime for teams of AI agents.
@@ -99,7 +101,7 @@ pub(crate) enum Command {
     Import(Import),
     /// List the available vendors, or the models of one
     Models(Models),
-    /// List the agents' tools and the state of the MCP servers; log in to a server
+    /// List the agents' tools and the state of the MCP servers; add or remove a server, log in to one
     Tools(Tools),
     /// List the artifacts; get one, or remove unreferenced ones
     Artifacts(Artifacts),
@@ -324,34 +326,6 @@ pub(crate) struct Models {
 
     #[command(flatten)]
     pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Tools {
-    #[command(subcommand)]
-    pub(crate) login: Option<Login>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Login {
-    /// Log in to an MCP server, in your browser
-    Login {
-        /// As polis.toml names it
-        server: String,
-    },
-    /// Log out of an MCP server
-    Logout {
-        /// As polis.toml names it
-        server: String,
-    },
 }
 
 #[derive(Debug, Args)]

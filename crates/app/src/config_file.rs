@@ -4,8 +4,9 @@ mod memory;
 mod network;
 mod precedence;
 mod providers;
+mod tools;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{Budget, Budgets, ModelSettings, RoleId, VendorTool};
+use polis_domain::{Budget, Budgets, ModelSettings, RoleId};
 use polis_engine::ForkError;
 use polis_providers::{CommandGuard, ModelLine, vendors};
 use polis_store_local::ArtifactLimits;
@@ -37,6 +38,7 @@ pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
 pub(crate) use providers::ProviderSection;
+pub(crate) use tools::{SearchSection, ToolsSection};
 
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize)]
@@ -126,38 +128,6 @@ pub(crate) struct SocietySection {
     pub(crate) budget: Option<BudgetSection>,
     /// The prefix of the variables with its keys.
     pub(crate) keys: Option<String>,
-}
-
-/// `[tools]`: which tools may touch the machine, and their limits.
-#[derive(Debug, Default, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ToolsSection {
-    #[serde(default)]
-    pub(crate) commands: bool,
-    /// Whether commands may ask for the network.
-    #[serde(default)]
-    pub(crate) network: bool,
-    /// Folders that commands may read beside those of the system.
-    #[serde(default)]
-    pub(crate) readable: Vec<PathBuf>,
-    /// Environment variables that commands get.
-    #[serde(default)]
-    pub(crate) environment: Vec<String>,
-    pub(crate) seconds: Option<NonZeroU32>,
-    pub(crate) memory_mb: Option<NonZeroU32>,
-    pub(crate) file_mb: Option<NonZeroU32>,
-    /// How much a command may write in total.
-    pub(crate) written_mb: Option<NonZeroU32>,
-    /// How much of each output of a command is stored.
-    pub(crate) output_mb: Option<NonZeroU32>,
-    pub(crate) processes: Option<NonZeroU32>,
-    #[serde(default)]
-    pub(crate) fetch: bool,
-    #[serde(default)]
-    pub(crate) fetch_allow: Vec<String>,
-    /// The tools that vendors of models run themselves.
-    #[serde(default)]
-    pub(crate) vendor: BTreeSet<VendorTool>,
 }
 
 /// `[server]`: who may ask over HTTP beside this machine.
@@ -379,13 +349,7 @@ impl ConfigFile {
                 self.network = None;
             }
         }
-        let (given, kept_back): (Vec<_>, _) =
-            std::mem::take(&mut self.tools.environment).into_iter().partition(|name| !is_withheld(name));
-        kept_back.iter().for_each(|name| withheld("[tools] environment", name));
-        self.tools.environment = given;
-        if let Some(tools) = self.table.get_mut("tools").and_then(toml::Value::as_table_mut) {
-            tools.insert("environment".to_owned(), self.tools.environment.clone().into());
-        }
+        self.tools.withhold(self.table.get_mut("tools").and_then(toml::Value::as_table_mut), is_withheld);
         if let Some(name) = self.telemetry.variables().into_iter().find(is_withheld) {
             withheld("[telemetry]", &name);
             self.telemetry = TelemetrySection::default();
@@ -682,19 +646,5 @@ mod tests {
         assert_eq!(lifted, Budget { tokens: None, cost_nanos: Some(20_000_000_000), ..usual });
         assert!(error("budget = \"much\"\n").contains("a table of limits, or \"none\""));
         assert!(error("[budget.task]\ntokens = \"much\"\n").contains("a number that is not negative, or \"none\""));
-    }
-
-    #[test]
-    fn tools_that_touch_the_machine_are_offered_only_where_it_is_written() {
-        let tools = parse("model = \"a/x\"\n", Path::new("x")).unwrap().tools;
-        assert!(!tools.commands && !tools.network && !tools.fetch);
-        let tools =
-            parse("[tools]\ncommands = true\nseconds = 9\nfetch_allow = [\"10.0.0.0/8\"]\n", Path::new("x")).unwrap().tools;
-        assert_eq!((tools.commands, tools.seconds.map(NonZeroU32::get), tools.fetch_allow.len()), (true, Some(9), 1));
-        let vendor = parse("[tools]\nvendor = [\"web_search\"]\n", Path::new("x")).unwrap().tools.vendor;
-        assert_eq!(vendor.into_iter().collect::<Vec<_>>(), [VendorTool::WebSearch]);
-        assert!(error("[tools]\nvendor = [\"web\"]\n").contains("expected one of `web_search`, `web_fetch`"));
-        assert!(error("[tools]\nshell = true\n").contains("unknown field `shell`"));
-        assert!(error("[tools]\nseconds = 0\n").contains("line 2, column"));
     }
 }

@@ -1,7 +1,7 @@
 //! The tools that touch the machine and the network, and those that vendors of models run, as far as `[tools]` in `polis.toml` offers them.
 
 use polis_ports::Tool;
-use polis_tools::{AllowedAddresses, FetchUrl, OfVendor, ProtectedPaths};
+use polis_tools::{AllowedAddresses, FetchUrl, OfVendor, ProtectedPaths, WebSearch, is_plain_http};
 
 use crate::config::Config;
 use crate::error::CliError;
@@ -18,6 +18,11 @@ pub(crate) async fn tools(config: &Config, protected: &ProtectedPaths) -> Result
     }
     if config.tools.fetch {
         tools.push(Box::new(FetchUrl::new(allowed, &config.network()?)));
+    }
+    match web_search(config)? {
+        Some(Ok(search)) => tools.push(Box::new(search)),
+        Some(Err(missing)) => out::note(&format!("polis: web_search is not offered: {missing}")),
+        None => {}
     }
     tools.extend(config.tools.vendor.iter().map(|tool| Box::new(OfVendor(*tool)) as Box<dyn Tool>));
     Ok(tools)
@@ -37,6 +42,29 @@ pub(crate) fn check(config: &Config) -> Result<AllowedAddresses, String> {
         }
     }
     AllowedAddresses::read(&config.tools.fetch_allow).map_err(|error| bad(error.to_string()))
+}
+
+/// The search tool if a service is set, or which key is missing.
+pub(crate) fn web_search(config: &Config) -> Result<Option<Result<WebSearch, String>>, CliError> {
+    let Some(search) = &config.tools.search else { return Ok(None) };
+    let name = search.service.name();
+    let Some(address) = search.address() else {
+        let message = format!(
+            "in [tools] of polis.toml `search` needs the address of your {name}: search = {{ service = \"{name}\", url = \"http://127.0.0.1:8080\" }}"
+        );
+        return Err(CliError::usage("bad_config", message));
+    };
+    let key = search.key_variable().map(|variable| config.variable(variable).ok_or(variable)).transpose();
+    let key = match key {
+        Ok(key) => key,
+        Err(variable) => return Ok(Some(Err(format!("{variable} is not set; it holds the key for {name}")))),
+    };
+    if key.is_some() && is_plain_http(address) {
+        let message =
+            format!("in [tools] of polis.toml `search` would send the key for {name} in clear to {address}; use https");
+        return Err(CliError::usage("plain_http", message));
+    }
+    Ok(Some(Ok(WebSearch::new(search.service, address, key, &config.network()?))))
 }
 
 /// Why each command needs approval on this machine, if it does.

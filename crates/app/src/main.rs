@@ -22,6 +22,7 @@ mod out;
 mod progress;
 mod protected_paths;
 mod purpose;
+mod ready_tools;
 mod remotes;
 mod request_text;
 mod roles;
@@ -44,7 +45,7 @@ use clap::Parser;
 
 #[cfg(feature = "authoring")]
 use crate::cli::Authoring;
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, memory, models, org,
     replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
@@ -75,13 +76,17 @@ fn main() -> ExitCode {
 }
 
 async fn run_command(cli: Cli) -> Result<Exit, CliError> {
-    // These commands about sources need no society and no settings.
+    // These commands about sources and settings need no society.
     match &cli.command {
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::Check(args)) => return commands::check::check(args),
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::New(args)) => return commands::new::new(args),
         Command::Trust(options) => return trusting::trust(&cli, options),
+        Command::Tools(Tools { command: Some(ToolsCommand::Add(args)), .. }) => return commands::ready_tools::add(&cli, args),
+        Command::Tools(Tools { command: Some(ToolsCommand::Remove(args)), .. }) => {
+            return commands::ready_tools::remove(&cli, args);
+        }
         _ => {}
     }
     let config = Config::resolve(&cli)?;
@@ -109,8 +114,9 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         Command::Export(args) => org::export(&config, &args).await,
         Command::Import(args) => org::import(&config, &args).await,
         Command::Models(args) => models::models(&config, &args).await,
-        Command::Tools(args) => match args.login {
-            Some(args) => login::login(&config, &args).await,
+        Command::Tools(args) => match args.command {
+            Some(ToolsCommand::Login(args)) => login::login(&config, &args).await,
+            Some(ToolsCommand::Add(_) | ToolsCommand::Remove(_)) => Ok(Exit::Done),
             None => tools::tools(&config, args.json).await,
         },
         Command::Token(args) => tokens::tokens(&config, &args),

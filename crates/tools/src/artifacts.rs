@@ -7,6 +7,8 @@ mod put;
 
 pub use get::GetArtifact;
 pub use list::ListArtifacts;
+#[cfg(target_os = "linux")]
+pub(crate) use media::is_text;
 pub use media::media_type;
 pub use put::PutArtifact;
 pub(crate) use put::copied;

@@ -15,6 +15,8 @@ pub mod fuzzing;
 mod glob;
 mod http_client;
 mod ignore_rules;
+#[cfg(target_os = "linux")]
+mod kept_files;
 mod list_files;
 pub mod mcp;
 mod now;
@@ -34,6 +36,7 @@ mod tool_registry;
 mod top_level;
 mod vendor_tool;
 mod walk;
+mod web_search;
 mod workspace;
 mod write_file;
 
@@ -59,6 +62,7 @@ pub use search_files::SearchFiles;
 pub use tool_registry::{DuplicateTool, ToolRegistry};
 pub use top_level::top_level;
 pub use vendor_tool::OfVendor;
+pub use web_search::{SearchService, WebSearch};
 pub use workspace::{Workspace, WorkspaceError};
 pub use write_file::WriteFile;
 

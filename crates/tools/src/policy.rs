@@ -18,14 +18,22 @@ use crate::results::arguments as read;
 const WITHIN: &[&str] = &["write_file", "edit_file"];
 
 /// The tools that reach the network although they change nothing.
-const BEYOND: &[&str] = &["fetch_url"];
+const BEYOND: &[&str] = &["fetch_url", "web_search"];
 
 /// The tools whose `path` is a file or a folder of the workspace.
 const FILES: &[&str] = &["read_file", "write_file", "edit_file", "list_files", "search_files", "put_artifact"];
 
 /// Names that rules may have where nothing of that name is offered.
-const OPTIONAL: &[&str] =
-    &[COMMAND, "fetch_url", SAMPLING, "vendor:web_search", "vendor:web_fetch", "vendor:code_execution", "vendor:file_search"];
+const OPTIONAL: &[&str] = &[
+    COMMAND,
+    "fetch_url",
+    "web_search",
+    SAMPLING,
+    "vendor:web_search",
+    "vendor:web_fetch",
+    "vendor:code_execution",
+    "vendor:file_search",
+];
 
 /// The tool that runs commands.
 const COMMAND: &str = "run_command";
@@ -314,6 +322,7 @@ mod tests {
             let named = [
                 ("read_file", EffectClass::Read),
                 ("fetch_url", EffectClass::Read),
+                ("web_search", EffectClass::Read),
                 ("git__status", EffectClass::Read),
                 ("git__push", write),
                 ("far__read_resource", EffectClass::Read),
@@ -390,7 +399,7 @@ mod tests {
     fn what_reads_or_stays_in_the_workspace_is_allowed_and_the_rest_is_asked_about() {
         let usual = |tool| ruling(&[], tool, "{}");
         assert_eq!(["read_file", "git__status", "write_file", "plan"].map(usual), ["allow"; 4]);
-        assert_eq!(["fetch_url", "git__push", "run_command", "nothing", "push"].map(usual), ["ask"; 5]);
+        assert_eq!(["fetch_url", "web_search", "git__push", "run_command", "nothing", "push"].map(usual), ["ask"; 6]);
     }
 
     #[test]

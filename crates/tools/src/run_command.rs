@@ -12,6 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
+use crate::kept_files::{self, KeptFiles};
 use crate::protected::ProtectedPaths;
 use crate::results::{arguments, failed, good};
 use crate::sandbox::{CommandEnd, CommandSpec, EndReason, Limits, Sandbox, StopOnDrop, set_aside_note};
@@ -113,8 +114,10 @@ impl RunCommand {
     fn spec(&self, command: String, wall: Duration, network: bool, home: PathBuf) -> std::io::Result<CommandSpec> {
         let CommandOptions { workspace, protected, readable, environment, limits, .. } = &self.commands;
         let home_text = home.display().to_string();
+        let kept_text = home.join(kept_files::FOLDER).display().to_string();
         let mut variables = vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
         variables.extend([("HOME".to_owned(), home_text.clone()), ("TMPDIR".to_owned(), home_text)]);
+        variables.push(("ARTIFACTS".to_owned(), kept_text));
         let names = PASSED_ON.iter().copied().chain(environment.iter().map(String::as_str).filter(|name| !is_secret(name)));
         variables.extend(names.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))));
         Ok(CommandSpec {
@@ -140,7 +143,7 @@ impl Tool for RunCommand {
         let mut parameters = json!({
             "type": "object",
             "properties": {
-                "command": { "type": "string", "description": "A line for /bin/sh, for example: cargo test 2>&1 | tail -40" },
+                "command": { "type": "string", "description": "A line or a script for /bin/sh, for example: cargo test 2>&1 | tail -40" },
                 "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": most, "description": format!("After how many seconds it is ended; {most} if left out") },
             },
             "required": ["command"],
@@ -158,7 +161,8 @@ impl Tool for RunCommand {
             name: "run_command".into(),
             description: format!(
                 "Runs a command in the workspace and gives its exit status and what it printed, long output cut in the middle and \
-                 kept whole as an artifact. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
+                 kept whole as an artifact. Code goes in with a here-document, such as python3 - <<'EOF'. Files that are left in the folder \
+                 $ARTIFACTS are kept as artifacts, and you see the pictures among them. It can read the system's programs and write only in the workspace and in $TMPDIR, gets \
                  no input, and all its processes end with it. {network} Files that govern agents or that programs obey (roles, AGENTS.md, git \
                  hooks, editor and shell settings) only the person can write: what a command leaves there is renamed."
             ),
@@ -199,6 +203,9 @@ impl Tool for RunCommand {
             Ok(home) => home,
             Err(error) => return Ok(failed(format_args!("no private folder can be made: {error}"))),
         };
+        if let Err(error) = std::fs::create_dir(home.path().join(kept_files::FOLDER)) {
+            return Ok(failed(format_args!("no private folder can be made: {error}")));
+        }
         let (spec, (stop, lines)) =
             match self.spec(command, wall, network, home.path().to_owned()).and_then(|spec| Ok((spec, StopOnDrop::new()?))) {
                 Ok(ready) => ready,
@@ -208,8 +215,7 @@ impl Tool for RunCommand {
         let (sandbox, store) = (self.sandbox.clone(), context.artifacts.store.clone());
         let ran = tokio::task::spawn_blocking(move || {
             let ran = sandbox.run(spec, lines, &store);
-            drop(home);
-            ran.map(|ended| call_result(ended, wall, written))
+            ran.map(|ended| call_result(ended, wall, written, kept_files::keep(home.path(), &store)))
         });
         let ran = ran.await;
         drop(stop);
@@ -221,7 +227,7 @@ impl Tool for RunCommand {
     }
 }
 
-fn call_result(ended: CommandEnd, wall: Duration, written_bytes: u64) -> CallResult {
+fn call_result(ended: CommandEnd, wall: Duration, written_bytes: u64, kept: KeptFiles) -> CallResult {
     let (how, is_error) = match ended.why {
         EndReason::Exited(code) => (format!("exit status {code}"), false),
         EndReason::Killed(signal) => (format!("ended by signal {signal}"), false),
@@ -236,11 +242,14 @@ fn call_result(ended: CommandEnd, wall: Duration, written_bytes: u64) -> CallRes
         content.push_str(&part);
         artifacts.extend(artifact);
     }
+    content.push_str(&kept.text());
+    let media = kept.media();
+    artifacts.extend(kept.artifacts);
     if let Some(note) = set_aside_note(&ended.set_aside, ended.more_set_aside) {
         content.push_str(&format!("\n\n{note}"));
     }
     let result = if is_error { failed(content) } else { good(content) };
-    result.with_artifacts(artifacts)
+    result.with_artifacts(artifacts).with_media(media)
 }
 
 fn part(name: &str, stream: Spill) -> (String, Option<Artifact>) {

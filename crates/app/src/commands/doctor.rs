@@ -34,6 +34,12 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
     if let Err(wrong) = machine_tools::check(config) {
         findings.push(Finding { what: "tools", found: Err(wrong) });
     }
+    match machine_tools::web_search(config) {
+        Err(error) => findings.push(Finding { what: "search", found: Err(error.to_string()) }),
+        Ok(Some(Err(missing))) => findings.push(Finding { what: "search", found: Err(missing) }),
+        Ok(Some(Ok(_))) => findings.push(Finding { what: "search", found: Ok("web_search is offered".to_owned()) }),
+        Ok(None) => {}
+    }
     for (file, warnings) in wiring::prompts(&config.trust).files() {
         let found = if warnings.is_empty() { Ok(file) } else { Err(format!("{file}: {}", warnings.join("; "))) };
         findings.push(Finding { what: "prompts", found });

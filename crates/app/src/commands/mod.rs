@@ -19,6 +19,7 @@ pub(crate) mod models;
 #[cfg(feature = "authoring")]
 pub(crate) mod new;
 pub(crate) mod org;
+pub(crate) mod ready_tools;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod serve;

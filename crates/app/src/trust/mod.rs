@@ -481,7 +481,6 @@ impl Trust {
 }
 
 /// Trusts files that Polis has just written into a folder at the user's word.
-#[cfg(feature = "authoring")]
 pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Result<(), CliError> {
     let (Some(store), Ok(folder)) = (user_folder().map(TrustStore::new), folder.canonicalize()) else { return Ok(()) };
     let name = folder.display().to_string();
@@ -489,6 +488,18 @@ pub(crate) fn trust_written(folder: &Path, files: &[(PathBuf, String)]) -> Resul
     let written: Vec<(String, String)> =
         files.iter().filter_map(|(path, text)| Some((key_of(path)?, digest(text.as_bytes())))).collect();
     store.change(|all| all.folders.entry(name).or_default().files.extend(written))
+}
+
+/// Whether a file of the working directory may be changed without losing its trust: it is trusted as it is, or there is none yet.
+pub(crate) fn is_trusted_text(path: &Path, text: Option<&str>) -> Result<bool, CliError> {
+    let Some(text) = text else { return Ok(true) };
+    let (Some(store), Ok(folder)) = (user_folder().map(TrustStore::new), Path::new(".").canonicalize()) else {
+        return Ok(false);
+    };
+    let Some(name) = path.canonicalize().ok().and_then(|path| key(path.strip_prefix(&folder).ok()?)) else { return Ok(false) };
+    let trusted = store.read()?;
+    let known = trusted.folders.get(&folder.display().to_string()).and_then(|folder| folder.files.get(&name));
+    Ok(known.is_some_and(|known| *known == digest(text.as_bytes())))
 }
 
 /// Where nothing can be remembered.

@@ -31,6 +31,12 @@ pub fn media_type(name: &str, is_text: bool) -> &'static str {
     known.unwrap_or(if is_text { crate::spill::PLAIN } else { "application/octet-stream" })
 }
 
+/// Whether a part of a content can be a part of a text.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    text_of(bytes).is_some()
+}
+
 /// The text in a part of a content; none if it is no text. Characters that the part cuts in two are left out, and how many bytes
 /// that is at the beginning and at the end is told.
 pub(super) fn text_of(bytes: &[u8]) -> Option<(Cow<'_, str>, usize, usize)> {

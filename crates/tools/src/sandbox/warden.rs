@@ -2,8 +2,11 @@
 //! for it closes the socket or dies. It is not confined, and the command cannot reach it.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -13,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_
 use super::meter::{EVERY, Meter};
 use super::protocol::{CommandSpec, Report, parent, read_spec, send_line};
 use super::{CONFINED, guard, namespaces};
+use crate::kept_files::FOLDER;
 
 /// Most files that are told of what was set aside.
 const MAX_TOLD: usize = 20;
@@ -49,16 +53,46 @@ fn guard(control: &UnixStream) -> io::Result<()> {
         }
         Err(error) => line(&Report::Failed(format!("it cannot be started: {error}"))),
     };
-    // Whoever asked for it may be dead, and may not be able to remove what a command has locked.
-    let _ = std::fs::remove_dir_all(&spec.home);
+    // The other side may be dead, and may not be able to remove what a command has locked.
+    clear(&spec.home);
     let mut aside = guard::end(&survey, spec.note.as_deref());
     let more = aside.len().saturating_sub(MAX_TOLD);
     aside.truncate(MAX_TOLD);
-    relayed.and_then(|mut last| {
+    let told = relayed.and_then(|mut last| {
         last.extend(line(&Report::SetAside(aside))?);
         last.extend(line(&Report::MoreSetAside(more))?);
         (&mut &*control).write_all(&last)
-    })
+    });
+    if told.is_err() {
+        let _ = fs::remove_dir_all(&spec.home);
+    }
+    told
+}
+
+/// Removes the private folder of a command, except the files that it leaves as artifacts: the other side reads those and removes
+/// them, which it can do with nothing else in the folder.
+fn clear(home: &Path) {
+    for entry in entries(home) {
+        let path = entry.path();
+        match entry.file_name() == FOLDER && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            true => {
+                let _ = fs::set_permissions(&path, fs::Permissions::from_mode(0o700));
+                entries(&path)
+                    .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_file()))
+                    .for_each(|entry| remove(&entry.path()));
+            }
+            false => remove(&path),
+        }
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
+}
+
+fn remove(path: &Path) {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|about| about.is_dir());
+    let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 fn line(report: &Report) -> io::Result<Vec<u8>> {

@@ -242,7 +242,7 @@ async fn secrets_of_the_environment_and_of_other_processes_are_not_to_be_had() {
             CommandOptions { environment: vec!["CARGO_PKG_NAME".to_owned(), "POLIS_X".to_owned()], ..place.commands() };
         let said = run(&place.tool(commands), "env | cut -d= -f1 | sort | tr '\\n' ' '").await.content;
         let names: Vec<_> = said.lines().nth(2).unwrap().split_whitespace().filter(|name| *name != "_").collect();
-        let known = ["CARGO_PKG_NAME", "HOME", "LANG", "LC_ALL", "PATH", "PWD", "TERM", "TMPDIR"];
+        let known = ["ARTIFACTS", "CARGO_PKG_NAME", "HOME", "LANG", "LC_ALL", "PATH", "PWD", "TERM", "TMPDIR"];
         assert!(names.iter().all(|name| known.contains(name)) && names.contains(&"CARGO_PKG_NAME"), "{names:?}");
         let said = place.run("cat /proc/self/environ /proc/*/environ 2>/dev/null | tr '\\0' '\\n'").await;
         assert!(said.contains("HOME=") && !said.contains("CARGO_MANIFEST_DIR"), "{said}");
@@ -442,4 +442,67 @@ fn where_nothing_holds_commands_each_is_asked_about_whatever_rules_say() {
     assert_eq!(judged(Some("Nothing holds it."), RuleAction::Ask), each);
     assert!(matches!(judged(Some("Nothing holds it."), RuleAction::Deny), Ruling::Deny(_)));
     assert_eq!(judged(None, RuleAction::Allow), Ruling::Allow);
+}
+
+fn kept_in(store: &polis_testkit::MemoryArtifacts) -> polis_ports::CallContext {
+    polis_ports::CallContext {
+        artifacts: polis_ports::ArtifactStore { store: std::sync::Arc::new(store.clone()), ..context().artifacts },
+        ..context()
+    }
+}
+
+#[tokio::test]
+async fn files_in_the_artifacts_folder_are_kept_and_pictures_are_shown() {
+    for place in places("files_in_the_artifacts_folder_are_kept_and_pictures_are_shown").await {
+        let store = polis_testkit::MemoryArtifacts::new();
+        let tool = place.tool(place.commands());
+        let command = "printf 'a,b\\n1,2\\n' > $ARTIFACTS/table.csv; printf '\\211PNG' > $ARTIFACTS/plot.png; echo done";
+        let result = tool.call(&json!({ "command": command }).to_string(), &kept_in(&store)).await.unwrap();
+        let content = result.content.to_string();
+        assert!(content.starts_with("exit status 0\nstdout (5 bytes):\ndone\nstderr: nothing\nkept artifact "), "{content}");
+        let names: Vec<_> = result.artifacts.iter().map(|it| (&*it.name, &*it.media_type)).collect();
+        assert_eq!(names, [("plot.png", "image/png"), ("table.csv", "text/csv; charset=utf-8")]);
+        assert_eq!(result.media.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["plot.png"]);
+        use polis_ports::Artifacts;
+        assert_eq!(store.read(&result.artifacts[1].id, 0, 99).await.unwrap().bytes, b"a,b\n1,2\n");
+        let nothing = tool.call(&json!({ "command": "true" }).to_string(), &kept_in(&store)).await.unwrap();
+        assert_eq!(nothing.content.to_string(), "exit status 0\nstdout: nothing\nstderr: nothing");
+    }
+}
+
+/// The files are read outside the sandbox, so they must not lead anywhere else.
+#[tokio::test]
+async fn nothing_but_files_of_its_own_is_kept_for_a_command() {
+    for place in places("nothing_but_files_of_its_own_is_kept_for_a_command").await {
+        let store = polis_testkit::MemoryArtifacts::new();
+        let tool = place.tool(place.commands());
+        let secret = place.around.path().join("secret.txt");
+        std::fs::write(&secret, "the secret").unwrap();
+        std::fs::write(place.workspace().join("own.txt"), "own").unwrap();
+        let secret = secret.display();
+        for command in [
+            format!("ln -s {secret} $ARTIFACTS/a"),
+            "mkfifo $ARTIFACTS/a".to_owned(),
+            "mkdir -p $ARTIFACTS/a; echo x > $ARTIFACTS/a/b; chmod 0 $ARTIFACTS/a".to_owned(),
+            "echo x > $HOME/a; ln $HOME/a $ARTIFACTS/a && ln $ARTIFACTS/a $ARTIFACTS/b".to_owned(),
+            format!("rmdir $ARTIFACTS; ln -s $(dirname {secret}) $ARTIFACTS"),
+            "rmdir $ARTIFACTS; echo x > $ARTIFACTS".to_owned(),
+        ] {
+            let result = tool.call(&json!({ "command": command }).to_string(), &kept_in(&store)).await.unwrap();
+            assert!(result.artifacts.is_empty(), "{command}: {}", result.content);
+        }
+        let many = "for n in $(seq 100 130); do echo x > $ARTIFACTS/$n; done";
+        let result = tool.call(&json!({ "command": many }).to_string(), &kept_in(&store)).await.unwrap();
+        assert_eq!(result.artifacts.len(), 20);
+        assert!(result.content.contains("not kept: 120 and 10 more; at most 20 are"), "{}", result.content);
+    }
+}
+
+/// Where nothing is stored, the person is told.
+#[tokio::test]
+async fn without_a_store_nothing_is_kept_and_the_command_still_ran() {
+    for place in places("without_a_store_nothing_is_kept_and_the_command_still_ran").await {
+        let said = place.run("echo x > $ARTIFACTS/a.txt; echo ran").await;
+        assert!(said.contains("\nran\n") && said.contains("\nnot kept: a.txt: "), "{said}");
+    }
 }

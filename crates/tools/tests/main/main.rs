@@ -16,4 +16,5 @@ mod mcp;
 mod reading;
 mod searching;
 mod telling_time;
+mod web_searching;
 mod writing;
