@@ -453,7 +453,12 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.tell_model(words.to_owned()).await
     }
 
+    /// Tells the model something that the program says, marked so that it is not taken for words of the person.
     async fn tell_model(&mut self, text: String) -> Result<(), Failure> {
+        self.add_message(if text.starts_with("[polis]") { text } else { format!("[polis] {text}") }).await
+    }
+
+    async fn add_message(&mut self, text: String) -> Result<(), Failure> {
         self.conversation.push(ChatMessage::user(&*text));
         self.keep(AiMessage::user(text)).await
     }
@@ -462,7 +467,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     async fn take_person_messages(&mut self) -> Result<(), Failure> {
         for text in self.backend.steering().await? {
             let told = format!("{}\n\n{text}", phrases(self.order.language).person_says);
-            self.tell_model(told).await?;
+            self.add_message(told).await?;
         }
         Ok(())
     }
