@@ -252,7 +252,7 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
         (PastStepKind::Calls { text, calls }, StepForm::Calls) => {
             let tool_calls = calls.iter().map(|(call, _)| call.clone()).collect();
             shown.push(ChatMessage::Assistant { text: text.clone(), reasoning: "".into(), tool_calls, echo: None });
-            shown.extend(calls.iter().map(|(call, result)| ChatMessage::result(call, result)));
+            calls.iter().for_each(|(call, result)| ChatMessage::push_result(shown, call, result));
         }
         (PastStepKind::Calls { text, calls }, StepForm::Text) => {
             let line = |(call, result): &(ToolCall, CallResult)| {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
+use crate::cut_reply;
 use crate::end_tools::EndTools;
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
@@ -119,17 +120,17 @@ pub(crate) async fn work(
             reply => reply?,
         };
         sources::collect(&mut sources, &reply.citations);
-        let is_cut = reply.finish == Finish::Length && reply.tool_calls.is_empty() && reply.text.trim().is_empty();
+        let is_cut = cut_reply::says_nothing(&reply);
         if reply.is_empty() || is_cut {
             empty_replies += 1;
             if empty_replies > MAX_EMPTY_REPLIES {
                 why_unfinished = Some(if is_cut { cut_reply(CUT) } else { empty_reply() });
                 break;
             }
-            request.messages.push(ChatMessage::user(match is_cut {
-                true => "[polis] Your reply reached the limit of tokens before it said anything. Answer briefly, or call a tool with less.",
-                false => "[polis] Your reply was empty. Answer, or call a tool.",
-            }));
+            request.messages.extend(match is_cut {
+                true => cut_reply::messages(&reply),
+                false => vec![ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool.")],
+            });
             continue;
         }
         empty_replies = 0;
@@ -156,7 +157,8 @@ pub(crate) async fn work(
             }
         }
         request.messages.push(ChatMessage::said(&reply));
-        request.messages.extend(ChatMessage::results(&reply.tool_calls, &results));
+        ChatMessage::push_results(&mut request.messages, &reply.tool_calls, &results);
+        request.messages.extend(cut_reply::note(&reply).map(ChatMessage::user));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
             show_anew(turn, &mut request, &mut shown, view).await?;

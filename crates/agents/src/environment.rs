@@ -17,7 +17,7 @@ use polis_engine::{Context, Turn};
 use polis_ports::{ChatMessage, FileGuard};
 use serde::{Deserialize, Serialize};
 
-use crate::skill::Skills;
+use crate::skill::{READ_SKILL, Skills};
 use crate::workflow::Language;
 
 /// The file with instructions for agents, in the working directory.
@@ -94,6 +94,7 @@ impl Environment {
         };
         if !self.is_empty() {
             tell(PLACE, self.place(turn, facts));
+            tell(LIMITS, words.rounds.replace("{}", &facts.rounds.to_string()));
             tell(
                 INSTRUCTIONS,
                 self.instructions.as_ref().and_then(|(file, guard)| instructions(file, guard, words)).unwrap_or_default(),
@@ -129,7 +130,6 @@ impl Environment {
         if !facts.colleagues.is_empty() {
             lines.push(format!("{}{}", words.colleagues, facts.colleagues.join(", ")));
         }
-        lines.push(words.rounds.replace("{}", &facts.rounds.to_string()));
         lines.join("\n")
     }
 }
@@ -164,6 +164,7 @@ impl Facts {
 }
 
 const PLACE: &str = "place";
+const LIMITS: &str = "limits";
 const INSTRUCTIONS: &str = "instructions";
 const SKILLS: &str = "skills";
 const LANGUAGE: &str = "language";
@@ -188,12 +189,8 @@ pub(crate) async fn tell(turn: &mut Turn, environment: &Environment, mut facts: 
     if !environment.is_empty() && turn.has_tool("request_collaboration") {
         facts.colleagues = colleagues(turn).await;
     }
-    facts.reads_skills = turn.has_tool("read_skill");
-    let mut known = BTreeMap::new();
-    for step in told {
-        let PastStepKind::Environment(logged) = &step.kind else { continue };
-        known.extend(read_sections(logged).into_iter().map(|section| (section.about, section.text)));
-    }
+    facts.reads_skills = turn.has_tool(READ_SKILL);
+    let known = known(told);
     let mut sections = environment.sections(turn, &facts);
     let words = facts.language.words();
     for (about, ended) in [(INSTRUCTIONS, words.no_instructions), (SKILLS, words.no_skills), (LANGUAGE, words.no_language)] {
@@ -223,9 +220,47 @@ pub(crate) fn drop_outdated(context: &mut Context) {
 
 /// What was logged, as the model sees it.
 pub(crate) fn message(logged: &str) -> ChatMessage {
-    let sections = read_sections(logged);
-    let texts: Vec<_> = sections.iter().map(|section| section.text.as_str()).collect();
-    ChatMessage::user(format!("[polis] {}", texts.join("\n\n")))
+    let mut text = "[polis] ".to_owned();
+    for (place, section) in read_sections(logged).iter().enumerate() {
+        text += match section.about.as_str() {
+            _ if place == 0 => "",
+            LIMITS => "\n",
+            _ => "\n\n",
+        };
+        text += &section.text;
+    }
+    ChatMessage::user(text)
+}
+
+/// What holds for the roles of a workflow, of all that was told in a thread.
+#[derive(Debug, Default)]
+pub(crate) struct SharedFacts {
+    /// Date, files, colleagues and `AGENTS.md`. Not the rounds and the language: the roles have their own.
+    pub(crate) general: String,
+    /// For roles that can read skills.
+    pub(crate) skills: String,
+}
+
+impl SharedFacts {
+    pub(crate) fn of(told: &[PastStep]) -> Self {
+        let mut newest = known(told);
+        for words in [Language::En.words(), Language::Zh.words()] {
+            newest.retain(|_, text| *text != words.no_instructions && *text != words.no_skills);
+        }
+        let mut take = |about| newest.remove(about).unwrap_or_default();
+        let general: Vec<_> = [take(PLACE), take(INSTRUCTIONS)].into_iter().filter(|text| !text.is_empty()).collect();
+        Self { general: general.join("\n\n"), skills: take(SKILLS) }
+    }
+}
+
+/// What was told last about each subject.
+fn known(told: &[PastStep]) -> BTreeMap<String, String> {
+    let mut known = BTreeMap::new();
+    for step in told {
+        let PastStepKind::Environment(logged) = &step.kind else { continue };
+        known.extend(read_sections(logged).into_iter().map(|section| (section.about, section.text)));
+    }
+    known
 }
 
 /// The agents that this one can ask, with their roles. The one above it is left out: it usually waits for this one.

@@ -4,6 +4,7 @@ mod a2a_agent;
 mod answer_check;
 mod conversation;
 mod converse;
+mod cut_reply;
 mod end_tools;
 mod environment;
 mod long_turn;

@@ -129,7 +129,8 @@ async fn a_model_is_told_where_it_is_before_the_first_message_and_only_what_chan
     bed.files.lock().unwrap().push("new\u{202e}\n.md".to_owned());
     ask(&society, "and now").await.unwrap();
     let shown = bed.last();
-    assert_eq!(shown[5], PLACE.replace("sales.csv", "sales.csv, new??.md"), "and nothing else, with no hidden characters");
+    let (place, _) = PLACE.split_once("\nLimit").unwrap();
+    assert_eq!(shown[5], place.replace("sales.csv", "sales.csv, new??.md"), "and nothing else, with no hidden characters");
     assert_eq!(shown[..2], first[..]);
 
     bed.write("AGENTS.md", "Use imperial units.");

@@ -272,3 +272,22 @@ async fn where_no_more_budget_is_granted_what_was_done_is_told() {
     );
     assert_eq!(bed.unfinished().await.as_deref(), Some("budget_exhausted"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_cut_is_told_and_the_text_before_it_is_kept() {
+    let bed = bed(9, move |n| match n {
+        0 => ScriptedReply::text("I write it down.").and_call("c2", "write", "{\"text\":\"lo").ending(Finish::Length),
+        1 => ScriptedReply::call("c1", "look", "{}").and_call("c2", "write", "{\"text\":\"lo").ending(Finish::Length),
+        _ => ScriptedReply::text("written in parts"),
+    })
+    .await;
+    assert_eq!(&*bed.ask("write").await.payload.text, "written in parts");
+    let told = "[polis] Your reply reached the limit of tokens within a call of write, so this call was not made. Make it again with \
+                shorter arguments, or in several parts.";
+    let text = |message: &ChatMessage| match message {
+        ChatMessage::User { text, .. } | ChatMessage::Assistant { text, .. } => text.to_string(),
+        ChatMessage::Tool { content, .. } => content.to_string(),
+    };
+    let shown: Vec<_> = bed.request(2).messages.iter().map(text).collect();
+    assert_eq!(shown, ["write", "I write it down.", told, "", "seen {}", told]);
+}

@@ -316,6 +316,9 @@ pub struct Reply {
     /// The tool calls that the model wants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
+    /// The tool of a call within which the reply was cut. The call is not made, because its arguments may be incomplete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_call: Option<Arc<str>>,
     /// Why it stopped.
     #[serde(default)]
     pub finish: Finish,
@@ -522,7 +525,7 @@ impl Reply {
     #[must_use]
     pub fn without_torn_call(mut self) -> Self {
         if matches!(self.finish, Finish::Length | Finish::ContentFilter | Finish::Refusal) {
-            self.tool_calls.pop();
+            self.cut_call = self.tool_calls.pop().map(|call| call.name);
         }
         self
     }

@@ -36,8 +36,8 @@ pub(super) fn role(request: &ModelRequest) -> Option<Role> {
 /// The next reply in a role.
 pub(super) fn reply(request: &ModelRequest, role: Role) -> ModelReply {
     let prompt = request.messages.iter().find_map(|message| match message {
-        ChatMessage::User { text, .. } => Some(&**text),
-        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+        ChatMessage::User { text, .. } if !text.starts_with("[polis]") => Some(&**text),
+        _ => None,
     });
     let prompt = RolePrompt(prompt.unwrap_or_default());
     match role {

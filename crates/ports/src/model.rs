@@ -177,12 +177,31 @@ impl ChatMessage {
         Self::Tool { call_id, name, content: result.for_model(), is_error: result.is_error, media }
     }
 
-    /// The results of a reply's calls as messages of the further conversation, and one more message if there is anything to say
-    /// about them. That is not part of a result, because models and tools read results as data.
-    pub fn results(calls: &[ToolCall], results: &[CallResult]) -> Vec<Self> {
-        let mut messages: Vec<Self> = calls.iter().zip(results).map(|(call, result)| Self::result(call, result)).collect();
-        messages.extend(Self::notes(calls, results).map(Self::user));
-        messages
+    /// Adds the result of a call to a conversation. A long result that the conversation shows already is not repeated: the message
+    /// says where it is.
+    pub fn push_result(conversation: &mut Vec<Self>, call: &ToolCall, result: &CallResult) {
+        let mut message = Self::result(call, result);
+        if let Self::Tool { name, content, is_error: false, media, .. } = &mut message
+            && content.len() > MAX_REPEATED_BYTES
+            && media.is_empty()
+        {
+            let is_same = |earlier: &&Self| matches!(earlier, Self::Tool { name: of, content: text, .. } if of == name && text == content);
+            if let Some(Self::Tool { call_id, .. }) = conversation.iter().rev().find(is_same) {
+                let told =
+                    format!("[polis] The same result as that of the call {call_id} of {name} above. It is not repeated here.");
+                *content = told.into();
+            }
+        }
+        conversation.push(message);
+    }
+
+    /// Adds the results of a reply's calls to a conversation, and one more message if there is anything to say about them. That is
+    /// not part of a result, because models and tools read results as data.
+    pub fn push_results(conversation: &mut Vec<Self>, calls: &[ToolCall], results: &[CallResult]) {
+        for (call, result) in calls.iter().zip(results) {
+            Self::push_result(conversation, call, result);
+        }
+        conversation.extend(Self::notes(calls, results).map(Self::user));
     }
 
     /// What a model is told about the calls of a reply beside their results.
@@ -193,6 +212,9 @@ impl ChatMessage {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
+
+/// Results up to this length are repeated: what would stand in their place is hardly shorter.
+const MAX_REPEATED_BYTES: usize = 400;
 
 /// A shared text; an empty one allocates nothing.
 fn shared(text: &str) -> Arc<str> {
@@ -609,6 +631,28 @@ mod tests {
         for value in [Value::Null, serde_json::json!({ "类型": "object", "required": ["a\n", "é"], "n": [1, 2.5, true] })] {
             assert_eq!(estimate_json_tokens(&value), estimate_tokens(&value.to_string()));
         }
+    }
+
+    #[test]
+    fn a_long_result_that_is_shown_already_is_not_repeated() {
+        let call = |id: &str| ToolCall { id: id.into(), name: "look".into(), arguments: "{}".into() };
+        let (long, short) = ("x".repeat(MAX_REPEATED_BYTES + 1), "x".repeat(MAX_REPEATED_BYTES));
+        let shown = |results: &[CallResult]| -> Vec<String> {
+            let mut conversation = Vec::new();
+            let calls: Vec<_> = (0..results.len()).map(|n| call(&format!("c{n}"))).collect();
+            ChatMessage::push_results(&mut conversation, &calls, results);
+            let content = |message: &ChatMessage| match message {
+                ChatMessage::Tool { content, .. } => content.to_string(),
+                _ => unreachable!(),
+            };
+            conversation.iter().map(content).collect()
+        };
+        let good = CallResult::good;
+        let there = "[polis] The same result as that of the call c0 of look above. It is not repeated here.";
+        assert_eq!(shown(&[good(&*long), good("y"), good(&*long)]), [&*long, "y", there]);
+        assert_eq!(shown(&[good(&*short), good(&*short)]), [&*short, &*short], "too short to be worth it");
+        let failed = CallResult::failed(&*long);
+        assert_eq!(shown(&[failed.clone(), failed]), [&*long, &*long], "what went wrong is told each time");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use polis_domain::{Role, fits};
 use polis_ports::FileGuard;
 
+pub(crate) use read_skill::READ_SKILL;
 pub use read_skill::ReadSkill;
 
 /// The folder of skills, from the working directory and from the user's configuration.

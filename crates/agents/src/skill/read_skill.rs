@@ -10,6 +10,9 @@ use serde_json::json;
 
 use super::{FoundSkill, MAX_BYTES, MAX_FILE_BYTES, SKILL_FILE, Skills};
 
+/// The tool that reads skills.
+pub(crate) const READ_SKILL: &str = "read_skill";
+
 /// Reads skills.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSkill {
@@ -33,7 +36,7 @@ struct Arguments {
 impl TurnTool for ReadSkill {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "read_skill".into(),
+            name: READ_SKILL.into(),
             description:
                 "Returns the instructions of a skill, or a file of its folder. You are told which skills there are; read one \
                           before you do what it is for."

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{Artifact, Failure, Message, Meta, Phase, Sender, Usage};
+use polis_domain::{Artifact, Failure, Message, Meta, PastStepKind, Phase, Sender, Task, Usage};
 use polis_engine::{Interaction, InteractionUnit, SubThreadAgent, SubThreads, Turn, Units};
 use polis_ports::ChatMessage;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
 use crate::conversation::{SUMMARY, StepForm, chat_messages, naming};
+use crate::environment::SharedFacts;
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
 const MOST_BEFORE: usize = 40;
@@ -61,11 +62,16 @@ impl InteractionUnit for WorkflowUnit {
         let phase = turn.phase().clone();
         let meta = turn.request_meta().await;
         let approval = PlanApproval::of(&meta);
+        let (initial_messages, facts) = said_before(turn).await?;
+        let from = turn.task().meta.get(Task::FROM).and_then(Value::as_str);
+        let asked = from.map_or_else(String::new, |from| format!("[from {from}]\n")) + &turn.task().message;
         let options = RunOptions {
             approval,
             // The roles see the names; their tools show them the files.
-            user_message: naming(turn.task().message.to_string(), &Artifact::attached(&meta)),
-            initial_messages: said_before(turn).await?,
+            user_message: naming(asked, &Artifact::attached(&meta)),
+            initial_messages,
+            environment: facts.general,
+            skills: facts.skills,
             context: turn.task().context(),
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
@@ -78,8 +84,9 @@ impl InteractionUnit for WorkflowUnit {
     }
 }
 
-/// What was said in the conversation before the request: the newest messages, and what stands for older ones.
-async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
+/// What was said in the conversation before the request: the newest messages, and what stands for older ones. What the thread was
+/// told about its environment is apart, because nobody has said it.
+async fn said_before(turn: &mut Turn) -> Result<(Vec<AiMessage>, SharedFacts), Failure> {
     let mut context = turn.context_above(MOST_BEFORE).await?;
     let request = turn.task().meta.get("originalTask").and_then(Value::as_str).unwrap_or(&turn.task().message);
     let asks = |message: &Message| message.sender == Sender::User && message.text.trim() == request.trim();
@@ -88,6 +95,8 @@ async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
         context.messages.truncate(own);
         context.steps.retain(|step| step.before <= index);
     }
+    let facts = SharedFacts::of(&context.steps);
+    context.steps.retain(|step| !matches!(step.kind, PastStepKind::Environment(_)));
     let summaries = (!context.summaries.is_empty()).then(|| AiMessage {
         id: SUMMED_UP.to_owned(),
         ..AiMessage::assistant(format!("{SUMMARY} {}", context.summaries.join("\n\n")))
@@ -97,7 +106,7 @@ async fn said_before(turn: &mut Turn) -> Result<Vec<AiMessage>, Failure> {
         ChatMessage::Assistant { text, .. } => Some(AiMessage::assistant(&*text)),
         ChatMessage::Tool { .. } => None,
     });
-    Ok(summaries.into_iter().chain(messages).collect())
+    Ok((summaries.into_iter().chain(messages).collect(), facts))
 }
 
 fn completed() -> Result<Phase, Failure> {

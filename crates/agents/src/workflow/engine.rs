@@ -18,8 +18,10 @@ use super::work::{is_unreadable, stopped};
 use super::{
     AgentAction, AgentType, Component, Done, Evidence, Language, McpServerInfo, Order, Plan, PlanApproval, PlannerResponse,
     PromptManager, PromptOptions, Refused, RoleOutcome, SummaryResponse, Todo, TodoList, TodoStatus, Unreadable, WorkflowRole,
-    executor_message, planner_message, tool_lines,
+    executor_message, planner_message, role, tool_lines,
 };
+
+use crate::skill::READ_SKILL;
 
 mod verify;
 
@@ -92,6 +94,10 @@ pub struct RunOptions {
     pub initial_messages: Vec<AiMessage>,
     /// What all roles are told beside their prompts.
     pub system_message: String,
+    /// Where the roles work: date, files, instructions of the workspace. It is told as the program's words.
+    pub environment: String,
+    /// The skills that there are. Only roles that have the tool `read_skill` are told.
+    pub skills: String,
     /// What the person has before them, such as `currentResourceId`.
     pub context: Map<String, Value>,
     /// The model to ask (the documents' configId); the backend's own choice when empty.
@@ -186,7 +192,8 @@ impl AgentWorkflowEngine {
             cycles: 0,
             unfinished: None,
         };
-        run.evidence = Evidence::about(&run.request, run.tools().iter().map(|tool| tool.name.to_string()));
+        let given = format!("{}\n{}", run.request, run.options.environment);
+        run.evidence = Evidence::about(&given, run.tools().iter().map(|tool| tool.name.to_string()));
         let answer = run.answer().await?;
         let Run { plan, cited: evidence, usage, cycles, unfinished, .. } = run;
         let duration_ms = backend.now().0.saturating_sub(began.0);
@@ -241,7 +248,7 @@ impl<B: AgentBackend> Run<'_, B> {
                 Err(failure) if self.plan.is_none() && is_unreadable(&failure) => return self.answer_directly(failure).await,
                 Err(failure) if self.plan.is_none() => return Err(failure),
                 Err(failure) => {
-                    let missing = std::iter::once(format!("{}: {}", words.not_planned, failure.message)).chain(improvements);
+                    let missing = std::iter::once(why_not(words.not_planned, Some(&failure))).chain(improvements);
                     return Ok(self.partial(missing.collect(), false));
                 }
             };
@@ -257,7 +264,7 @@ impl<B: AgentBackend> Run<'_, B> {
                 Verified::Answer(answer) => return Ok(answer),
                 Verified::Improvements(wanted) => improvements = wanted,
                 Verified::Nothing(why) => {
-                    let missing = vec![format!("{}: {why}", words.no_judgement)];
+                    let missing = vec![why_not(words.no_judgement, why.as_ref())];
                     return Ok(self.partial(missing, true));
                 }
             }
@@ -285,7 +292,6 @@ impl<B: AgentBackend> Run<'_, B> {
         self.hear().await?;
         let mut order = self.order(AgentType::FALLBACK, self.told(self.request.clone()), words.answering_directly);
         order.rounds = self.settings.limits.executor_rounds;
-        order.reads_only = self.settings.approval != PlanApproval::Never;
         let done = self.one(order).await?;
         let RoleOutcome::Answered { text, is_finished } = &done.outcome else { return Err(why) };
         if !is_finished {
@@ -472,7 +478,11 @@ impl<B: AgentBackend> Run<'_, B> {
                 let called = called(&done.transcript, words.called_before);
                 let said = last_words(&done.transcript);
                 let said = if said.is_empty() { said } else { format!("\n{} {said}", words.said_last) };
-                plan.settle(todo, TodoStatus::Failed, &format!("{}{called}{said}", done.text()));
+                let why = match &done.outcome {
+                    RoleOutcome::Failed { failure } if is_unreadable(failure) => words.no_report,
+                    _ => done.text(),
+                };
+                plan.settle(todo, TodoStatus::Failed, &format!("{why}{called}{said}"));
             }
         }
         let status = plan.todo(todo).map_or("gone", |todo| todo.status.name());
@@ -505,8 +515,23 @@ impl<B: AgentBackend> Run<'_, B> {
         self.backend.listeners().log(line);
     }
 
+    /// What a role is told about where it works.
+    fn environment(&self, agent: &AgentType, reads_only: bool) -> Option<AiMessage> {
+        let has_all_tools = match agent {
+            agent if *agent == AgentType::PLANNER || *agent == AgentType::VERIFIER => false,
+            agent => role::find(&self.engine.roles, agent).map_or(!reads_only, WorkflowRole::has_tools),
+        };
+        let reads_skills = has_all_tools && self.tools().iter().any(|tool| &*tool.name == READ_SKILL);
+        let skills = if reads_skills { self.options.skills.as_str() } else { "" };
+        let texts: Vec<_> = [&*self.options.environment, skills].into_iter().filter(|text| !text.is_empty()).collect();
+        (!texts.is_empty()).then(|| AiMessage::user(format!("[polis] {}", texts.join("\n\n"))))
+    }
+
     /// An order with the prompt as it is rendered now.
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
+        // Who answers without a plan that a person would be asked about may not change anything.
+        let reads_only = agent == AgentType::FALLBACK && self.settings.approval != PlanApproval::Never;
+        let messages = self.environment(&agent, reads_only).into_iter().chain(messages).collect();
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let more = self.options.system_message.clone();
@@ -526,7 +551,7 @@ impl<B: AgentBackend> Run<'_, B> {
             plan: None,
             settings: None,
             writers: Vec::new(),
-            reads_only: false,
+            reads_only,
             tools: self.options.tools.clone(),
         }
     }
@@ -545,6 +570,14 @@ impl<B: AgentBackend> Run<'_, B> {
         };
         self.backend.listeners().said(&message);
         self.backend.save_message(message).await
+    }
+}
+
+/// What did not come about, for the person, and why. What is wrong with the form of a reply means nothing to them.
+fn why_not(what: &str, failure: Option<&Failure>) -> String {
+    match failure.filter(|failure| !is_unreadable(failure)) {
+        Some(failure) => format!("{what}: {}", failure.message),
+        None => what.to_owned(),
     }
 }
 

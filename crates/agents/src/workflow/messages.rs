@@ -35,6 +35,8 @@ struct Words {
     priority: &'static str,
     after: &'static str,
     result: &'static str,
+    not_accepted: &'static str,
+    last_result: &'static str,
 }
 
 const ENGLISH: Words = Words {
@@ -53,6 +55,8 @@ const ENGLISH: Words = Words {
     priority: "priority",
     after: "after",
     result: "result",
+    not_accepted: "refused, because",
+    last_result: "the result that was refused",
 };
 
 const CHINESE: Words = Words {
@@ -71,6 +75,8 @@ const CHINESE: Words = Words {
     priority: "优先级",
     after: "依赖",
     result: "结果",
+    not_accepted: "被退回，原因",
+    last_result: "被退回的结果",
 };
 
 fn words(language: Language) -> &'static Words {
@@ -159,7 +165,7 @@ fn section(heading: &str, text: &str) -> String {
 
 fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
     let mut lines = String::new();
-    let results = plan.todos().iter().map(|todo| todo.result.len());
+    let results = plan.todos().iter().map(|todo| todo.result.len() + todo.last_result.len());
     let most = share(results, RESULTS_BYTES).min(RESULT_BYTES);
     for todo in plan.todos() {
         let _ = write!(lines, "- {} [{}] ({} {}", todo.id, todo.status.name(), words.priority, todo.priority);
@@ -171,8 +177,15 @@ fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
             false => writeln!(lines, ") {}", one_line(&todo.heading())),
         };
         if with_results && todo.status != TodoStatus::Executing && !todo.result.is_empty() {
-            let result = head(&todo.result, todo.result.len(), most, "");
-            let _ = writeln!(lines, "  {}:{}", words.result, quoted(&result));
+            let told = |label: &str, text: &str| format!("  {label}:{}\n", quoted(&head(text, text.len(), most, "")));
+            // What is open again has the reason where others have their result.
+            lines += &match todo.status {
+                TodoStatus::Pending => told(words.not_accepted, &todo.result),
+                _ => told(words.result, &todo.result),
+            };
+            if todo.status == TodoStatus::Pending && !todo.last_result.is_empty() {
+                lines += &told(words.last_result, &todo.last_result);
+            }
         }
     }
     lines
@@ -205,6 +218,16 @@ mod tests {
              - b [pending] (priority 2; after a) Do b well\n\n## Improvements that the Verifier demands\n\n- Count all rows\n\n\
              Plan what is left. Leave out what is completed."
         );
+    }
+
+    #[test]
+    fn a_refused_todo_has_the_reason_and_no_result() {
+        let mut plan = plan();
+        plan.reopen("a", "It counts the heading.");
+        let message = planner_message(Language::En, "Count.", Some(&plan), &[], None);
+        let todo = "- a [pending] (priority 1) Do a well\n  refused, because: It counts the heading.\n  the result that was \
+                    refused: There are 3.\n- b";
+        assert!(message.contains(todo), "{message}");
     }
 
     #[test]

@@ -43,6 +43,15 @@ pub fn check_proof(response: &VerifierResponse, plan: &Plan, evidence: &Evidence
     if problems.is_empty() { Ok(()) } else { Err(Unreadable { component: VerifierResponse::NAME, problems }) }
 }
 
+/// The todos that are called done although nothing shows it, or that were not judged.
+pub(super) fn unproved_todos<'p>(response: &VerifierResponse, plan: &'p Plan, evidence: &Evidence) -> Vec<&'p Todo> {
+    let is_unproved = |todo: &&Todo| match response.tasks.iter().find(|task| task.id == todo.id) {
+        Some(task) if task.completed => !unproved(task, todo, plan, evidence).is_empty(),
+        judgement => todo.status != TodoStatus::Skipped && (judgement.is_none() || response.all_completed),
+    };
+    plan.todos().iter().filter(is_unproved).collect()
+}
+
 fn unproved(task: &TaskJudgement, todo: &Todo, plan: &Plan, evidence: &Evidence) -> Vec<String> {
     let id = &task.id;
     if todo.status == TodoStatus::Failed {

@@ -1,5 +1,7 @@
 //! The request as every role reads it: what the person wants, what they have before them, and what was said before.
 
+use std::borrow::Cow;
+
 use super::backend::{AiMessage, Speaker};
 use super::phrases::phrases;
 use super::truncate::{clipped, quoted};
@@ -25,8 +27,8 @@ pub(super) fn request_text(options: &RunOptions, language: Language) -> String {
     }
     let before = options.initial_messages.iter().filter(|message| message.role != Speaker::Tool && !message.content.is_empty());
     let line = |message: &AiMessage, most: usize| {
-        let speaker = if message.role == Speaker::User { "user" } else { "assistant" };
-        format!("{speaker}:{}", quoted(&clipped(&message.content, most)))
+        let (speaker, said) = speaker(message);
+        format!("{speaker}:{}", quoted(&clipped(said, most)))
     };
     let (summed_up, before): (Vec<_>, Vec<_>) = before.partition(|message| message.id == SUMMED_UP);
     let mut room = BEFORE_BYTES;
@@ -45,4 +47,41 @@ pub(super) fn request_text(options: &RunOptions, language: Language) -> String {
         text += &format!("\n\n### {}\n\n{}", words.before, said.join("\n\n"));
     }
     text
+}
+
+/// Who said a message, and what. Notes of the program and messages of other agents are no words of the user.
+fn speaker(message: &AiMessage) -> (Cow<'static, str>, &str) {
+    let text = message.content.as_str();
+    if message.role != Speaker::User {
+        return ("assistant".into(), text);
+    }
+    if let Some(note) = text.strip_prefix("[polis]") {
+        return ("program".into(), note.trim_start());
+    }
+    let named = text.strip_prefix("[from ").and_then(|rest| rest.split_once("]\n"));
+    match named.filter(|(name, _)| !name.contains('\n')) {
+        Some((name, said)) => (format!("agent {name}").into(), said),
+        None => ("user".into(), text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_of_the_user_are_shown_as_theirs() {
+        let initial_messages = vec![
+            AiMessage::user("Read a.txt."),
+            AiMessage::user("[polis] Your turn failed here."),
+            AiMessage::user("[from ann]\nIt is empty."),
+            AiMessage::assistant("Done."),
+        ];
+        let options = RunOptions { initial_messages, ..RunOptions::from("Go on.") };
+        assert_eq!(
+            request_text(&options, Language::En),
+            "Go on.\n\n### What was said before\n\nuser: Read a.txt.\n\nprogram: Your turn failed here.\n\nagent ann: It is \
+             empty.\n\nassistant: Done."
+        );
+    }
 }

@@ -21,6 +21,7 @@ use super::{
     TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_planner_response,
     parse_verifier_response, planner_format, role, verifier_format,
 };
+use crate::cut_reply;
 
 /// Most bytes of a reply that cannot be read, as the model that wrote it is shown it again.
 const ECHO_BYTES: usize = 32 * 1024;
@@ -354,6 +355,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
                     let told = if asking.tools.is_empty() { words.no_tools } else { words.no_more_looks };
                     Unreadable { component, problems: vec![told.to_owned()] }
                 }
+                Err(Unreadable { component, .. }) if let Some(note) = cut_reply::note(&reply) => {
+                    Unreadable { component, problems: vec![note] }
+                }
                 Err(_) if reply.finish == Finish::Refusal => {
                     return Err(Failure::new("model_refused", format!("the model will not do this: {}", reply.text)));
                 }
@@ -437,13 +441,13 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.tell_end(AgentAction::CallingTool, Some(names.join(", ").into()), began, None);
         self.conversation.push(ChatMessage::said(&reply));
         for (call, result) in reply.tool_calls.iter().zip(&results) {
-            self.conversation.push(ChatMessage::result(call, result));
+            ChatMessage::push_result(&mut self.conversation, call, result);
             self.keep(AiMessage::result(call, result)).await?;
         }
-        match ChatMessage::notes(&reply.tool_calls, &results) {
-            Some(notes) => self.tell_model(notes).await,
-            None => Ok(()),
+        for note in ChatMessage::notes(&reply.tool_calls, &results).into_iter().chain(cut_reply::note(&reply)) {
+            self.tell_model(note).await?;
         }
+        Ok(())
     }
 
     /// The reply stands, and the model goes on.
@@ -453,7 +457,12 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.tell_model(words.to_owned()).await
     }
 
+    /// Tells the model something that the program says, marked so that it is not taken for words of the person.
     async fn tell_model(&mut self, text: String) -> Result<(), Failure> {
+        self.add_message(if text.starts_with("[polis]") { text } else { format!("[polis] {text}") }).await
+    }
+
+    async fn add_message(&mut self, text: String) -> Result<(), Failure> {
         self.conversation.push(ChatMessage::user(&*text));
         self.keep(AiMessage::user(text)).await
     }
@@ -462,7 +471,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     async fn take_person_messages(&mut self) -> Result<(), Failure> {
         for text in self.backend.steering().await? {
             let told = format!("{}\n\n{text}", phrases(self.order.language).person_says);
-            self.tell_model(told).await?;
+            self.add_message(told).await?;
         }
         Ok(())
     }

@@ -121,13 +121,16 @@ async fn done_without_proof_is_refused_once_and_then_reported_as_unverified() {
     let bed = open(&repenting, engine()).await;
     assert_eq!(bed.ask("a and b?").await, "a is 1, b is 2.");
     let told = &bed.heard("verifier")[1].last;
+    assert!(told.starts_with("[polis] ") && !told.contains("JSON"), "its form was right: {told}");
     assert!(told.contains("\"a\" has completed: true without evidence") && told.contains("\"b\" cites \"c9\""), "{told}");
 
     let stubborn = Team { verifier: Arc::new(|_| verified("a and b are there.", &[("a", &[]), ("b", &["c2"])])), ..team() };
     let bed = open(&stubborn, engine()).await;
     let answer = bed.ask("a and b?").await;
     assert!(
-        answer.starts_with("a and b are there.\n\nThis answer could not be verified:\n- tasks: \"a\" has completed"),
+        answer.starts_with(
+            "a and b are there.\n\nThis answer could not be verified:\n- Do a: no record shows that this was done"
+        ),
         "{answer}"
     );
     assert_eq!(bed.counts(), [1, 4, 2], "refused once, not for ever");

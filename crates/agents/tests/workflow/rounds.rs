@@ -199,7 +199,9 @@ async fn what_the_verifier_does_not_accept_is_done_again() {
     assert_eq!(bed.ask("a?").await, "a is 1.");
     assert_eq!(bed.counts(), [2, 2, 2]);
     assert!(
-        bed.heard("planner")[1].first.contains("- a [pending] (priority 1) Do a. Done when: it is seen.\n  result: look again")
+        bed.heard("planner")[1]
+            .first
+            .contains("- a [pending] (priority 1) Do a. Done when: it is seen.\n  refused, because: look again")
     );
 }
 

@@ -399,9 +399,9 @@ async fn a_note_on_a_result_is_no_row_of_a_table() {
     let first = reply(request.clone()).await;
     request.messages.push(ChatMessage::said(&first));
     let noted = CallResult { note: Some(CallNote::new("not called again")), ..CallResult::good("x,y\n1,2\n3,4\n\n") };
-    let messages = ChatMessage::results(&first.tool_calls, &[noted]);
-    assert_eq!(messages.len(), 2, "the note is a message of its own");
-    request.messages.extend(messages);
+    let before = request.messages.len();
+    ChatMessage::push_results(&mut request.messages, &first.tool_calls, &[noted]);
+    assert_eq!(request.messages.len(), before + 2, "the note is a message of its own");
     has(&reply(request).await.text, &["2"]);
 }
 

@@ -5,6 +5,7 @@ use polis_domain::Failure;
 use super::super::answer::unverified;
 use super::super::backend::{AgentBackend, AiMessage};
 use super::super::phrases::phrases;
+use super::super::proof::unproved_todos;
 use super::super::transcript::results;
 use super::super::work::stopped;
 use super::super::{
@@ -18,7 +19,7 @@ pub(super) enum Verified {
     Answer(SummaryResponse),
     Improvements(Vec<String>),
     /// Nobody could judge.
-    Nothing(String),
+    Nothing(Option<Failure>),
 }
 
 impl<B: AgentBackend> Run<'_, B> {
@@ -88,7 +89,7 @@ impl<B: AgentBackend> Run<'_, B> {
         let mut objections = Vec::new();
         let mut is_refused = false;
         let mut rounds = self.settings.limits.verifier_rounds.max(1);
-        let mut why = String::new();
+        let mut why = None;
         while rounds > 0 {
             if self.backend.is_stopped() {
                 return Err(stopped());
@@ -99,8 +100,12 @@ impl<B: AgentBackend> Run<'_, B> {
             self.note_looks(&done);
             let response = match done.outcome {
                 RoleOutcome::Verified { response } => response,
+                RoleOutcome::Failed { failure } => {
+                    why = Some(failure);
+                    rounds -= 1;
+                    continue;
+                }
                 _ => {
-                    done.text().clone_into(&mut why);
                     rounds -= 1;
                     continue;
                 }
@@ -111,15 +116,28 @@ impl<B: AgentBackend> Run<'_, B> {
             };
             if is_refused {
                 return Ok(match response.is_final() {
-                    true => Verified::Answer(unverified(self.language, response.summary, problems.problems)),
+                    true => {
+                        let missing = self.unproved(&response, plan);
+                        Verified::Answer(unverified(self.language, response.summary, missing))
+                    }
                     false => self.accepted(plan, response),
                 });
             }
             is_refused = true;
             objections.push(AiMessage::assistant(response.to_component().to_string()));
-            objections.push(AiMessage::user(format!("{} {problems}", words.refused_proof)));
+            let problems: String = problems.problems.iter().map(|problem| format!("\n- {problem}")).collect();
+            let told = format!("[polis] {}{problems}\n{}", words.refused_proof, words.judge_again);
+            objections.push(AiMessage::user(told));
         }
         Ok(Verified::Nothing(why))
+    }
+
+    /// What of an answer nothing shows, for the person.
+    fn unproved(&self, response: &VerifierResponse, plan: &Plan) -> Vec<String> {
+        let words = phrases(self.language);
+        let todos = unproved_todos(response, plan, &self.evidence);
+        let missing: Vec<_> = todos.iter().map(|todo| format!("{}: {}", todo.heading(), words.unproved)).collect();
+        if missing.is_empty() { vec![words.bad_summary.to_owned()] } else { missing }
     }
 
     fn accepted(&mut self, plan: &Plan, response: VerifierResponse) -> Verified {
