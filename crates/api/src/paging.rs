@@ -17,16 +17,26 @@ pub struct Paging {
 }
 
 impl Paging {
-    /// The part of a list that is sorted by its cursors, and the cursor of the next part if there is one.
-    pub fn cut<T>(&self, list: Vec<T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    /// Whether an entry of this cursor is on this page or a later one.
+    pub fn is_after(&self, cursor: &str) -> bool {
+        self.after.as_ref().is_none_or(|after| cursor > after.as_str())
+    }
+
+    /// The part of a list that is sorted by its cursors, and the cursor of the next part if there is one. A lazy list is made
+    /// no further than the page.
+    pub fn cut<T>(&self, list: impl IntoIterator<Item = T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
         self.cut_at(list, MOST, cursor)
     }
 
     /// The same where fewer are listed unless somebody wants more.
-    pub fn cut_at<T>(&self, list: Vec<T>, usual: usize, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
+    pub fn cut_at<T>(
+        &self,
+        list: impl IntoIterator<Item = T>,
+        usual: usize,
+        cursor: impl Fn(&T) -> String,
+    ) -> (Vec<T>, Option<String>) {
         let limit = self.limit.map_or(usual, |limit| (limit as usize).min(MOST));
-        let is_after = |entry: &T| self.after.as_ref().is_none_or(|after| cursor(entry) > *after);
-        let mut rest = list.into_iter().filter(is_after);
+        let mut rest = list.into_iter().filter(|entry| self.after.is_none() || self.is_after(&cursor(entry)));
         let page: Vec<T> = rest.by_ref().take(limit).collect();
         let next = rest.next().is_some().then(|| page.last().map(&cursor)).flatten();
         (page, next)
@@ -59,5 +69,9 @@ mod tests {
             assert_eq!(seen, all, "{limit}");
         }
         assert_eq!(Paging::default().cut(Vec::<u64>::new(), |n| numbered(*n)), (Vec::new(), None));
+        let mut made = 0;
+        let lazy = all.iter().inspect(|_| made += 1);
+        Paging { after: None, limit: Some(2) }.cut(lazy, |n| numbered(**n));
+        assert_eq!(made, 3, "one more than the page has, to know whether there is a next one");
     }
 }

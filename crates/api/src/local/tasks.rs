@@ -74,23 +74,24 @@ impl Local {
     /// The open requests.
     pub async fn tasks(&self, paging: &Paging) -> Result<Tasks, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let visibility = self.society.visibility().clone();
+        let (visibility, paging) = (self.society.visibility().clone(), paging.clone());
+        // What a request is doing takes a look at all turns, so only those of the page are asked.
         let list = move |spine: &Spine| {
-            let open = |(id, activity): (&TaskId, &TaskActivity)| {
+            let is_visible = |activity: &TaskActivity| {
                 let conversation = activity.conversation.as_ref();
-                let is_visible = |agent: &AgentId| visibility.agent(spine, agent);
-                if visibility != Visibility::Everything && !conversation.is_some_and(is_visible) {
-                    return None;
-                }
+                visibility == Visibility::Everything || conversation.is_some_and(|agent| visibility.agent(spine, agent))
+            };
+            let is_meant = |(id, activity): &(&TaskId, &TaskActivity)| paging.is_after(id.as_str()) && is_visible(activity);
+            let mut found: Vec<_> = spine.activities.iter().filter(is_meant).collect();
+            found.sort_by_key(|(id, _)| *id);
+            let open = |(id, activity): (&TaskId, &TaskActivity)| {
                 let status = open_task(spine, id)?.status;
                 let TaskActivity { turns, open, .. } = *activity;
                 Some(OpenTask { id: id.clone(), status, turns, open, text: String::new(), person: None, conversation: None })
             };
-            let mut tasks: Vec<_> = spine.activities.iter().filter_map(open).collect();
-            tasks.sort_by(|one, other| one.id.cmp(&other.id));
-            tasks
+            paging.cut(found.into_iter().filter_map(open), |task| task.id.to_string())
         };
-        let (mut tasks, next) = paging.cut(self.society.look(list).await?, |task| task.id.to_string());
+        let (mut tasks, next) = self.society.look(list).await?;
         for task in &mut tasks {
             if let Some(envelope) = self.first_message(&task.id).await? {
                 task.text = envelope.payload.text.chars().take(TEXT).collect();
