@@ -215,6 +215,7 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
         messages,
         settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
         aside: true,
+        purpose: "summary".into(),
         ..ModelRequest::default()
     };
     let reply = turn.model(request).await?;

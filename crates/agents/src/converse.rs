@@ -66,7 +66,7 @@ impl Agent for Converse {
             return compress_now(turn, &view.limits).await;
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
-        let request = ModelRequest { system, messages, ..ModelRequest::default() };
+        let request = ModelRequest { system, messages, purpose: "answer".into(), ..ModelRequest::default() };
         let ends = EndTools { hands_over: self.hands_over, rejects: turn.is_request() };
         work(turn, request, view.rounds, Some(&view), ends).await
     }
@@ -224,6 +224,7 @@ async fn answer_unfinished(
     // The same tools as before, so that a vendor has them in its cache.
     request = AnswerCheck::default().request(turn, &request, offered(turn, ends));
     request.tool_choice = ToolChoice::None;
+    request.purpose = "conclude".into();
     let reply = turn.model(request.clone()).await?;
     match conclude(Reply { tool_calls: Vec::new(), ..reply }) {
         Ok(mut response) => {

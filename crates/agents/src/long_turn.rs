@@ -108,6 +108,7 @@ async fn write_notes(
         messages,
         settings: ModelSettings { max_tokens: Some(SUMMARY_TOKENS), ..ModelSettings::default() },
         aside: true,
+        purpose: "notes".into(),
         ..ModelRequest::default()
     };
     let reply = turn.model(asked).await?;

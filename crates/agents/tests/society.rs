@@ -371,7 +371,7 @@ async fn a_manager_asks_ten_workers_three_times_each_and_nobody_is_stopped() {
                 (0..10).map(|n| json!({ "to": format!("w{n}"), "text": format!("part {rounds}") })).collect();
             ScriptedReply::call("c", "request_collaboration", &json!({ "requests": requests }).to_string())
         }
-        _ => ScriptedReply::text("worked"),
+        _ => ScriptedReply::text(&format!("worked after {}", request.messages.len())),
     });
     let names: Vec<String> = std::iter::once("boss".to_owned()).chain((0..10).map(|n| format!("w{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

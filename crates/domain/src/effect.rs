@@ -33,6 +33,9 @@ pub enum Effect {
         /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         aside: bool,
+        /// What the call is for, if its code has named it. A second run with another prompt is then the same call.
+        #[serde(default, skip_serializing_if = "str::is_empty")]
+        purpose: Arc<str>,
     },
     /// A request to a person for more budget. No turn states this: `decide` puts it in the place of a model call.
     #[serde(rename_all = "camelCase")]

@@ -219,7 +219,8 @@ fn within(budgets: Budgets) -> Society {
 fn asks(society: &Society, agent: &str, reserve: u64) -> Command {
     let turn = society.spine.agents[&AgentId::from(agent)].turn.unwrap();
     let reserve = Spent { tokens: reserve, requests: 1, ..Spent::default() };
-    let model = Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve, tools: None, aside: false };
+    let model =
+        Effect::Model { model: "m".into(), request: Digest::of(["r"]), reserve, tools: None, aside: false, purpose: "".into() };
     Command::DeclareEffects { turn, n: society.spine.turns[&turn].next, effects: vec![model] }
 }
 

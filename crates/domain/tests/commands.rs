@@ -187,6 +187,7 @@ impl<'a> Chooser<'a> {
                 reserve: self.spent(),
                 tools: None,
                 aside: false,
+                purpose: "".into(),
             },
             1 | 2 => {
                 let class = match self.roll(8) {

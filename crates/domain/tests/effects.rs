@@ -40,6 +40,7 @@ fn an_effect_takes_only_the_outcome_that_fits_it() {
         reserve: Spent::default(),
         tools: None,
         aside: false,
+        purpose: "".into(),
     };
     let approval = || asks(Wanted::Agreement, None);
     let sleep = || Effect::Sleep { until: Timestamp(2_000) };

@@ -181,6 +181,7 @@ fn a_list_of_tools_is_named_once() {
         reserve: Spent::default(),
         tools: Some(list.into()),
         aside: false,
+        purpose: "".into(),
     };
     let mut society = four_agents();
     society.command(submit("a", "go"), NOON).unwrap();

@@ -56,7 +56,7 @@ pub use memory::FoundMemory;
 pub use nothing::{NoModel, NoTools};
 pub use offer::{brief_description, is_recallable, with_fresh};
 pub use ready::{ExecuteSubThread, PrepareSubThread};
-pub use replay::{Divergence, Replayed, replay};
+pub use replay::{Divergence, Replayed, replay, replay_open};
 pub use shared::{Options, Ports};
 pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};

@@ -97,7 +97,7 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
             {
                 replayed.turns += 1;
                 replayed.effects += started_turn.effects as usize;
-                let replayer = Replayer { society, ports, cast, spine: &live };
+                let replayer = Replayer { society, ports, cast, spine: &live, is_strict: true };
                 let rerun = replayer.run(*turn, &started_turn, recorded.seq).await;
                 let differs = difference(&spine, recorded, *turn, settlement, rerun);
                 replayed.divergences.extend(differs.map(|(effect, what)| {
@@ -128,12 +128,39 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
     Ok(replayed)
 }
 
+/// Runs every open turn of a society's log with these agents as far as the log goes, to see which of them this code could not
+/// continue. Nothing is called and nothing is written, so a society that another program runs can be asked as well.
+pub async fn replay_open(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
+    let (spine, _) = fold(ports, society).await?;
+    let mut replayed = Replayed { events: spine.seq.0, open: spine.turns.len(), ..Replayed::default() };
+    let replayer = Replayer { society, ports, cast, spine: &spine, is_strict: false };
+    for (id, turn) in &spine.turns {
+        let now = || spine.agents.get(&turn.agent).and_then(|agent| spine.roles.get(&agent.role)).cloned();
+        let (agent, thread) = (turn.agent.clone(), turn.thread.clone());
+        let started = StartedTurn { agent, thread, role: turn.role.clone().or_else(now), effects: turn.next };
+        replayed.effects += turn.next as usize;
+        let (Rerun::Ended(command) | Rerun::Issued(command)) = replayer.run(*id, &started, spine.seq).await else { continue };
+        let Command::Park { reason, .. } = command else { continue };
+        let effect = effect_of(&reason.message).map(|n| EffectId { turn: *id, n });
+        let StartedTurn { agent, thread, .. } = started;
+        replayed.divergences.push(Divergence { turn: *id, agent, thread, effect, what: reason.message });
+    }
+    Ok(replayed)
+}
+
+/// The effect that the reason of a divergence names.
+fn effect_of(message: &str) -> Option<u32> {
+    message.strip_prefix("effect ")?.split(' ').next()?.parse().ok()
+}
+
 /// Runs turns again.
 struct Replayer<'a> {
     society: &'a SocietyId,
     ports: &'a Ports,
     cast: &'a Cast,
     spine: &'a Spine,
+    /// Whether a named model call must have the logged prompt as well.
+    is_strict: bool,
 }
 
 impl Replayer<'_> {
@@ -148,7 +175,9 @@ impl Replayer<'_> {
             ..self.ports.clone()
         };
         let (actor, mut mailbox) = mpsc::channel(MAX_COMMANDS);
-        let shared = Arc::new(Shared::new(self.society.clone(), ports, self.cast.clone(), actor));
+        let mut shared = Shared::new(self.society.clone(), ports, self.cast.clone(), actor);
+        shared.is_strict = self.is_strict;
+        let shared = Arc::new(shared);
         let start = Box::new(TurnStart {
             id,
             agent: started_turn.agent.clone(),
@@ -209,8 +238,7 @@ fn difference(
     let is_cut = matches!(settlement, Settlement::Cancelled(_));
     match rerun {
         Rerun::Ended(Command::Park { reason, .. }) | Rerun::Issued(Command::Park { reason, .. }) => {
-            let n = reason.message.strip_prefix("effect ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-            Some((n, reason.message))
+            Some((effect_of(&reason.message), reason.message))
         }
         _ if is_cut => None,
         Rerun::Ended(command) => {

@@ -172,6 +172,8 @@ pub(crate) struct Shared {
     pub(crate) standby: Mutex<Option<Failure>>,
     /// Set when the last handle was dropped.
     pub(crate) abandoned: AtomicBool,
+    /// Whether a named model call must have the logged prompt as well.
+    pub(crate) is_strict: bool,
 }
 
 impl Shared {
@@ -188,6 +190,7 @@ impl Shared {
             actor,
             standby: Mutex::new(None),
             abandoned: AtomicBool::new(false),
+            is_strict: false,
         }
     }
 

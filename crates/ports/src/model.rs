@@ -75,6 +75,9 @@ pub struct ModelRequest {
     /// Whether the reply is internal to the turn, such as notes or a judgement, and not shown as text of the agent. It is not
     /// sent.
     pub aside: bool,
+    /// What the call is for, such as `plan`; empty if it has no name. It is logged, not sent. After a restart with other code, a
+    /// named call keeps its logged answer although its prompt has changed; without a name the turn is parked as diverged.
+    pub purpose: Arc<str>,
     /// The model call of a turn that sends it, for observers. It is not sent.
     pub effect: Option<EffectId>,
 }

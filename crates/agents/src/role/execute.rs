@@ -246,6 +246,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
             let request = ModelRequest {
                 system: system_prompt(turn).await,
                 messages,
+                purpose: "step".into(),
                 settings: ModelSettings { temperature: parts.llm_config.temperature, ..ModelSettings::default() },
                 ..ModelRequest::default()
             };

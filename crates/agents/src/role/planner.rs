@@ -56,6 +56,7 @@ pub(super) async fn plan(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) ->
         messages,
         format: Some(Arc::new(Format { name: "plan".to_owned(), schema: schema() })),
         aside: true,
+        purpose: "plan".into(),
         ..ModelRequest::default()
     };
     for _ in 0..2 {

@@ -165,7 +165,8 @@ impl AgentBackend for TurnBackend<'_> {
         }
         self.has_asked = true;
         let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
-        let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
+        let purpose = event_id.as_str().into();
+        let request = ModelRequest { model, system, messages, tools, tool_choice, format, purpose, ..ModelRequest::default() };
         let Self { turn, listeners, .. } = self;
         turn.model_streaming(request, &mut |delta| listeners.tell(&event_id, delta)).await
     }

@@ -122,9 +122,9 @@ fn waits_of(draft: &Draft<'_>, turn: Option<TurnId>) -> Vec<AgentId> {
 
 fn declare_one(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect) -> Result<(), Refusal> {
     let (effect, permit) = match effect {
-        Effect::Model { model, request, reserve, tools, aside } => match budget::permit(draft, turn, reserve) {
+        Effect::Model { model, request, reserve, tools, aside, purpose } => match budget::permit(draft, turn, reserve) {
             Allowance::May(permit) => {
-                (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside }, permit)
+                (Effect::Model { model, request, reserve, tools: tools.map(|list| named(draft, list)), aside, purpose }, permit)
             }
             Allowance::Ask(lacking) => {
                 let calls = draft.spine.activities.get(&turn.task).map(|effort| effort.calls.clone()).unwrap_or_default();

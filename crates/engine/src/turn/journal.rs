@@ -181,12 +181,16 @@ impl Entry {
     /// Whether the logged effect is the one that the handler wants now. Fields that may change without a change of the
     /// handler's code are not compared: they would park turns as diverged after every change of a price or a policy. A
     /// refusal does not record the effect, so it agrees with any.
-    pub(super) fn agrees_with(&self, effect: &Effect) -> bool {
+    pub(super) fn agrees_with(&self, effect: &Effect, is_strict: bool) -> bool {
         match self.events.first().map(|first| &first.event) {
             Some(Event::EffectStarted { effect: logged, .. }) => match (logged, effect) {
                 // The reservation depends on prices, which may change. A grant stands in the place of a model call.
-                (Effect::Model { model, request, .. }, Effect::Model { model: asked, request: now, .. }) => {
-                    (model, request) == (asked, now)
+                (
+                    Effect::Model { model, request, purpose, .. },
+                    Effect::Model { model: asked, request: now, purpose: named, .. },
+                ) => {
+                    let is_same_call = !is_strict && !purpose.is_empty() && purpose == named;
+                    is_same_call || (model, request) == (asked, now)
                 }
                 (Effect::Grant { .. }, Effect::Model { .. }) => true,
                 // The ruling and the class of a tool may change. An approval stands in the place of a call.

@@ -352,9 +352,10 @@ impl Turn {
         let turn = self.start.id;
         let ids = (first..self.n).map(move |n| EffectId { turn, n });
         if self.journal.has(first) {
+            let is_strict = self.start.shared.is_strict;
             let mut entries = Vec::with_capacity(effects.len());
             for (id, effect) in ids.zip(&effects) {
-                match self.journal.take(id).filter(|entry| entry.agrees_with(effect)) {
+                match self.journal.take(id).filter(|entry| entry.agrees_with(effect, is_strict)) {
                     Some(entry) => entries.push(entry),
                     None => return self.park_diverged(id.n, effect.kind()).await,
                 }

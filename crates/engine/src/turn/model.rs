@@ -113,6 +113,7 @@ impl Turn {
                 reserve,
                 tools: tools.clone(),
                 aside: request.aside,
+                purpose: request.purpose.clone(),
             };
             let entries = self.declare(vec![effect]).await;
             let Some(entry) = entries.first() else { return self.park_diverged(self.n, "model").await };

@@ -1,5 +1,6 @@
 //! Calls of [`crate::TurnTool`]s, which run inside the turn and act by its effects.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId, ToolCall};
@@ -59,6 +60,26 @@ impl Turn {
         let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call))]).await.pop() else { return };
         if self.result(&entry).is_none() {
             self.report(entry.id, Outcome::Result(CallResult::good(result)), None).await;
+        }
+    }
+
+    /// The version of a piece of code that this turn follows, so that a handler can change shape while turns are open:
+    ///
+    /// ```ignore
+    /// if turn.version("outline", 1..=2).await >= 2 {
+    ///     turn.generate("check the outline").await?;
+    /// }
+    /// ```
+    ///
+    /// A turn that comes here for the first time logs the newest version and keeps it. One that was past this point before the code
+    /// had versions follows the oldest. A version that the code no longer has parks the turn as diverged: drop one from the range
+    /// only when no open turn follows it (`polis check --against`).
+    pub async fn version(&mut self, name: &str, supported: RangeInclusive<u32>) -> u32 {
+        let logged = self.once(&format!("version:{name}"), || Some(supported.end().to_string())).await;
+        let version = logged.as_ref().map_or(Some(*supported.start()), |logged| logged.parse().ok());
+        match version.filter(|version| supported.contains(version)) {
+            Some(version) => version,
+            None => self.park_diverged(self.n - 1, &format!("`{name}` in versions {supported:?}")).await,
         }
     }
 

@@ -110,6 +110,65 @@ async fn a_handler_that_asks_for_something_else_is_parked_and_goes_on_when_it_is
     assert_eq!(bed.thoughts.load(Ordering::Relaxed), 1);
 }
 
+/// Has names for its calls and versions of its steps; which code it is, a switch outside the log says.
+struct Upgraded {
+    build: Arc<AtomicUsize>,
+}
+
+impl Agent for Upgraded {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let build = self.build.load(Ordering::Relaxed);
+        let (prompt, purpose) = (format!("prompt {build}"), if build == 3 { "summary" } else { "draft" });
+        let messages = vec![ChatMessage::user(prompt)];
+        let reply = turn.model(ModelRequest { messages, purpose: purpose.into(), ..ModelRequest::default() }).await?;
+        let version = match build {
+            1 => 0,
+            2 | 3 => turn.version("review", 1..=2).await,
+            _ => turn.version("review", 2..=3).await,
+        };
+        turn.approve("go on?", serde_json::Value::Null, None).await?;
+        Ok(Response::new(format!("{} by version {version}", reply.text)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_turns_survive_new_prompts_and_new_code_and_a_dry_run_says_which_do_not() {
+    let mut bed = Bed::new();
+    let build = Arc::new(AtomicUsize::new(1));
+    bed.cast = Cast::new().with("programmed", Upgraded { build: build.clone() });
+    let first = bed.open().await;
+    let old = submit(&first, vec![]).await;
+    let old_id = open_effect(&first, is_approval).await;
+    first.stop(Duration::ZERO).await;
+    let dry_run = async || {
+        let ports = bed.ports(bed.log.clone());
+        polis_engine::replay_open(&"main".into(), &ports, &bed.cast).await.unwrap()
+    };
+
+    build.store(3, Ordering::Relaxed);
+    let events = bed.events().len();
+    let found = dry_run().await;
+    assert_eq!((found.open, found.divergences.len(), bed.events().len()), (1, 1, events));
+    assert_eq!(found.divergences[0].effect.map(|id| id.n), Some(0), "{found:?}");
+    build.store(2, Ordering::Relaxed);
+    assert_eq!(dry_run().await.divergences, []);
+    let second = bed.open().await;
+    second.resolve(old_id, yes()).await.unwrap();
+    assert_eq!(answer(&second, &old).await.unwrap(), "thought(prompt 1) by version 1", "it goes on as it began");
+    let new = submit(&second, vec![]).await;
+    let new_id = open_effect(&second, is_approval).await;
+    second.stop(Duration::ZERO).await;
+
+    build.store(4, Ordering::Relaxed);
+    assert_eq!(dry_run().await.divergences, []);
+    let third = bed.open().await;
+    third.resolve(new_id, yes()).await.unwrap();
+    assert_eq!(answer(&third, &new).await.unwrap(), "thought(prompt 2) by version 2");
+    third.stop(Duration::ZERO).await;
+    let strict = polis_engine::replay(&"main".into(), &bed.ports(bed.log.clone()), &bed.cast).await.unwrap();
+    assert_eq!(strict.divergences.len(), 2, "a replay tells of prompts that have changed: {strict:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_asks_for_less_than_before_is_parked() {
     let bed = Bed::new();
