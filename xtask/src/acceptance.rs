@@ -16,14 +16,15 @@ const HEADER: [&str; 4] = ["id", "where", "test", "note"];
 
 pub(crate) fn run_with_args(args: &[String]) -> Result<()> {
     match args {
-        [] => run(&Workspace::load()?, None),
-        [flag, file] if flag == "--ran" => run(&Workspace::load()?, Some(Path::new(file))),
+        [] => run(&Workspace::load()?, None).map(drop),
+        [flag, file] if flag == "--ran" => run(&Workspace::load()?, Some(Path::new(file))).map(drop),
         _ => Err(Usage("acceptance takes `--ran FILE` or nothing".to_owned()).into()),
     }
 }
 
-/// Checks the table against the record at `ran`, or against the latest run of the tests.
-pub(crate) fn run(workspace: &Workspace, ran: Option<&Path>) -> Result<()> {
+/// Checks the table against the record at `ran`, or against the latest run of the tests. Gives the rows that this machine cannot show,
+/// because tests of theirs were skipped.
+pub(crate) fn run(workspace: &Workspace, ran: Option<&Path>) -> Result<Option<String>> {
     let text = std::fs::read_to_string(workspace.root.join(TABLE)).with_context(|| format!("cannot read {TABLE}"))?;
     let rows = csv::rows(&text).with_context(|| TABLE.to_owned())?;
     let record = Record::read(ran.unwrap_or(&Record::path(workspace)))?;
@@ -34,14 +35,18 @@ pub(crate) fn run(workspace: &Workspace, ran: Option<&Path>) -> Result<()> {
     if !tally.complaints.is_empty() {
         bail!("{TABLE} does not hold, see the {} lines above", tally.complaints.len());
     }
-    println!("{} rows shown by {} tests", tally.rows, tally.tests.len());
-    Ok(())
+    println!("{} rows shown by {} tests", tally.rows - tally.skipped.len(), tally.tests.len());
+    let skipped: Vec<&str> = tally.skipped.into_iter().collect();
+    Ok((!skipped.is_empty())
+        .then(|| format!("{} rows are not shown, their tests were skipped: {}", skipped.len(), skipped.join(", "))))
 }
 
 #[derive(Debug, Default)]
 struct Tally<'a> {
     rows: usize,
     tests: BTreeSet<&'a str>,
+    /// The rows of which a test was skipped. They are not shown.
+    skipped: BTreeSet<&'a str>,
     /// Each begins with the line of the table it is about.
     complaints: Vec<String>,
 }
@@ -81,6 +86,10 @@ fn check<'a>(rows: &'a [Row], record: &Record, exists: impl Fn(&str) -> bool) ->
             complain(format!("{id} names no test"));
         }
         for test in entries(tests) {
+            if record.skipped.contains(test) {
+                tally.skipped.insert(id);
+                continue;
+            }
             if let Some(what) = why_not_shown(test, record) {
                 complain(format!("{id} is not shown: {test} {what}"));
             }
@@ -117,7 +126,12 @@ mod tests {
 
     fn record() -> Record {
         let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Record { passed: set(&["a::good", "a/main::good"]), failed: set(&["a::bad"]), ignored: set(&["a::lazy"]) }
+        Record {
+            passed: set(&["a::good", "a/main::good"]),
+            failed: set(&["a::bad"]),
+            ignored: set(&["a::lazy"]),
+            skipped: set(&["page::a"]),
+        }
     }
 
     fn complaints(table: &str) -> Vec<String> {
@@ -133,6 +147,15 @@ mod tests {
         let rows = csv::rows(table).unwrap();
         let tally = check(&rows, &record(), |path| path.starts_with("crates/"));
         assert_eq!((tally.rows, tally.tests.len(), tally.complaints), (2, 2, vec![]));
+    }
+
+    #[test]
+    fn a_row_with_a_skipped_test_is_neither_shown_nor_wrong() {
+        let table = "id,where,test,note\nR001,crates/a.rs,a::good;page::a,\nR002,crates/a.rs,a::good,\n";
+        let rows = csv::rows(table).unwrap();
+        let tally = check(&rows, &record(), |path| path.starts_with("crates/"));
+        assert_eq!((tally.rows, tally.tests.len(), tally.complaints.len()), (2, 1, 0));
+        assert_eq!(tally.skipped, ["R001"].into());
     }
 
     #[test]

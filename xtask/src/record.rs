@@ -24,6 +24,9 @@ pub(crate) struct Record {
     pub(crate) passed: BTreeSet<String>,
     pub(crate) failed: BTreeSet<String>,
     pub(crate) ignored: BTreeSet<String>,
+    /// Those that ran and did nothing, because the machine lacks what they need.
+    #[serde(default)]
+    pub(crate) skipped: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +34,14 @@ pub(crate) enum Verdict {
     Passed,
     Failed,
     Ignored,
+    Skipped,
 }
 
 impl Record {
     /// Notes one result. A name that stands for several examples passes only when all of them do.
     pub(crate) fn note(&mut self, test: String, verdict: Verdict) {
         match verdict {
-            Verdict::Passed if self.failed.contains(&test) || self.ignored.contains(&test) => {}
+            Verdict::Passed if [&self.failed, &self.ignored, &self.skipped].iter().any(|not| not.contains(&test)) => {}
             Verdict::Passed => {
                 self.passed.insert(test);
             }
@@ -49,6 +53,29 @@ impl Record {
                 self.passed.remove(&test);
                 self.ignored.insert(test);
             }
+            Verdict::Skipped => {
+                self.passed.remove(&test);
+                self.skipped.insert(test);
+            }
+        }
+    }
+
+    /// Notes that the tests of this name, without its modules, said that they were skipped. False if no test has it.
+    pub(crate) fn skip(&mut self, name: &str) -> bool {
+        let end = format!("::{name}");
+        let skipped: Vec<String> = self.passed.iter().filter(|test| test.ends_with(&end)).cloned().collect();
+        let is_known = !skipped.is_empty() || self.skipped.iter().any(|test| test.ends_with(&end));
+        skipped.into_iter().for_each(|test| self.note(test, Verdict::Skipped));
+        is_known
+    }
+
+    /// Notes that a test that was skipped has passed in a step of its own. `test` is its name, with or without its crate.
+    pub(crate) fn ran(&mut self, test: &str) {
+        let end = format!("::{test}");
+        let shown: Vec<String> = self.skipped.iter().filter(|name| *name == test || name.ends_with(&end)).cloned().collect();
+        for test in shown {
+            self.skipped.remove(&test);
+            self.note(test, Verdict::Passed);
         }
     }
 
@@ -75,6 +102,20 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_skipped_has_not_passed_until_a_step_of_its_own_shows_it() {
+        let mut record = Record::default();
+        record.note("polis-app/main::cli::page::it_works".to_owned(), Verdict::Passed);
+        record.note("polis-app/main::cli::page::it_works_too".to_owned(), Verdict::Passed);
+        assert!(record.skip("it_works") && record.skip("it_works") && !record.skip("works"));
+        record.note("polis-app/main::cli::page::it_works".to_owned(), Verdict::Passed);
+        assert_eq!((record.passed.len(), record.skipped.len()), (1, 1));
+        record.ran("page::it_wor");
+        assert_eq!(record.skipped.len(), 1, "a part of a name is no name");
+        record.ran("cli::page::it_works");
+        assert_eq!((record.passed.len(), record.skipped.len()), (2, 0));
+    }
 
     #[test]
     fn a_name_passes_only_when_all_that_share_it_pass() {

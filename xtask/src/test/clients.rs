@@ -29,7 +29,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("clients");
     let installed = mcp_conformance::install(&folder, CLIENTS, OLDEST_NODE).and_then(|()| install_python(&folder));
     let done = match installed {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };
     super::remove(&folder);

@@ -21,7 +21,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("local-model");
     println!("installing {} into a temporary folder", PACKAGES.join(", "));
     let done = match install(&folder) {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(format!("cannot install {}: {why}", PACKAGES.join(", ")))),
     };
     super::remove(&folder);

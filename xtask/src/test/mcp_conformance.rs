@@ -27,7 +27,7 @@ const TEST: &str = "mcp::conformance::the_official_suite_for_clients_passes";
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     // The next step uses it too; it goes with everything temporary.
     match installed(workspace) {
-        Ok(folder) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(folder) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     }
 }

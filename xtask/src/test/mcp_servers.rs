@@ -28,7 +28,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("mcp-servers");
     println!("installing {} into a temporary folder", [NPM, PYPI].concat().join(", "));
     let done = match install(&folder) {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };
     super::remove(&folder);

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Done;
 use super::mcp_servers::ran;
 use super::tools::{apt_install, is_on_path};
+use super::{Done, page_checks};
 use crate::workspace::Workspace;
 
 /// The oldest `node` that builds the page.
@@ -39,9 +39,14 @@ fn checked(workspace: &Workspace, folder: &Path) -> Result<Done> {
     if let Err(why) = install(&web, folder) {
         return Ok(Done::Skipped(why));
     }
+    let mut said = String::new();
     for script in ["check", "build"] {
-        let status = Command::new("npm").args(["run", "--silent", script]).current_dir(folder).stdin(Stdio::null()).status();
-        ensure!(status.context("cannot start npm")?.success(), "`npm run {script}` failed in web/");
+        let output = Command::new("npm").args(["run", "--silent", script]).current_dir(folder).stdin(Stdio::null()).output();
+        let output = output.context("cannot start npm")?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        print!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "`npm run {script}` failed in web/");
+        said += &printed;
     }
     let (built, committed) = (files(&folder.join("dist"))?, files(&web.join("dist"))?);
     if let Some(differing) = built.keys().chain(committed.keys()).find(|name| built.get(*name) != committed.get(*name)) {
@@ -55,7 +60,11 @@ fn checked(workspace: &Workspace, folder: &Path) -> Result<Done> {
             return Ok(Done::Skipped(format!("web/dist matches its sources; no browser: {why}")));
         }
     }
-    super::show(workspace, TEST, (FOLDER, folder)).map(|()| Done::Passed)
+    said += &super::show(workspace, TEST, (FOLDER, folder))?;
+    let declared = page_checks::declared(&web)?;
+    super::update_record(workspace, |record| page_checks::note(record, &declared, &said))?;
+    println!("{} checks of the page passed", declared.len());
+    Ok(Done::Passed)
 }
 
 /// Leaves a copy of the sources with their packages in the folder.

@@ -24,7 +24,7 @@ const TEST: &str = "cli::peers::others::clients_of_others_use_the_program";
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     match install(workspace) {
-        Ok(folder) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(folder) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
     pip.args(["--retries", "1", "--target"]).arg(folder.join("python")).arg(PYPI);
     let done = match ran(&mut pip) {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };
     super::remove(&folder);

@@ -33,7 +33,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
     let done = match ran(pip.args(["--retries", "1", "--target"]).arg(&folder).args(PYPI)) {
-        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|()| Done::Passed),
+        Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };
     super::remove(&folder);

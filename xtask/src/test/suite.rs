@@ -36,20 +36,34 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let (succeeded, stdout, stderr) = tee(&mut cargo)?;
 
     let lists = lists(&stdout);
-    let record = match_up(&announced(&stderr, &programs), &lists, &workspace.packages);
+    let mut record = match_up(&announced(&stderr, &programs), &lists, &workspace.packages);
+    let unknown: Vec<&str> = skipped(&stderr).filter(|test| !record.skip(test)).collect();
+    // They have a step of their own.
+    for check in super::page_checks::declared(&workspace.root.join("web"))? {
+        record.note(check, Verdict::Skipped);
+    }
     record.write(&record_path)?;
     if !succeeded {
         bail!("cargo test failed; not passed: {}", join_or(&record.failed, "see above"));
     }
+    ensure!(unknown.is_empty(), "`skipped: NAME: why` must name the test itself; there is no test {}", unknown.join(", "));
     ensure!(record.ignored.is_empty(), "ignored tests are not allowed: {}", join_or(&record.ignored, ""));
     let unread: usize = lists.iter().map(|list| list.announced.saturating_sub(list.results.len())).sum();
     ensure!(unread == 0, "{unread} results could not be read; no test may print past libtest's capture");
     // Said by tests that lack a program; repeated here because it scrolls by above.
-    for line in stderr.lines().filter(|line| line.starts_with("skipped: ")) {
+    for line in stderr.lines().filter(|line| line.starts_with(SKIPPED)) {
         println!("{line}");
     }
     println!("{} tests passed", record.passed.len());
     Ok(Done::Passed)
+}
+
+/// How a test says that it did nothing, before its name and the reason.
+const SKIPPED: &str = "skipped: ";
+
+/// The tests that say so, by their names without modules.
+fn skipped(stderr: &str) -> impl Iterator<Item = &str> {
+    stderr.lines().filter_map(|line| line.strip_prefix(SKIPPED)?.split_once(": ").map(|(test, _)| test))
 }
 
 /// Runs the tests that stand beside the code, which need no program but their own.
@@ -320,8 +334,15 @@ test crates/polis/src/ask.rs - Society::ask (line 19) ... ok
                 ]),
                 failed: set(&[]),
                 ignored: set(&["polis-store-local/main::log::waits"]),
+                skipped: set(&[]),
             }
         );
+    }
+
+    #[test]
+    fn a_test_that_says_it_was_skipped_is_known_by_its_name() {
+        let stderr = "warning: x\nskipped: it_works: there is no browser: none\n  skipped: not_this: one\nskipped: nor this\n";
+        assert_eq!(skipped(stderr).collect::<Vec<_>>(), ["it_works"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A real disk that fills up under a real server.
 
 use std::io::BufRead;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -35,7 +36,11 @@ fn while_the_disk_is_full_a_server_is_read_and_watched_and_goes_on_when_there_is
     let disk = match SmallDisk::mount(&home.path().join("disk")) {
         Ok(disk) => disk,
         Err(why) => {
-            eprintln!("skipped: while_the_disk_is_full_a_server_is_read: no small disk can be mounted here: {why}");
+            writeln!(
+                std::io::stderr(),
+                "skipped: while_the_disk_is_full_a_server_is_read_and_watched_and_goes_on_when_there_is_room: no small disk can be mounted here: {why}"
+            )
+            .unwrap();
             return;
         }
     };

@@ -1,5 +1,6 @@
 //! What a model writes cannot steer the terminal that it is read on, nor hide anything from its reader.
 
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -58,7 +59,11 @@ fn what_a_model_writes_is_made_visible_in_a_pipe_unless_it_is_wanted_raw() {
 fn what_a_model_writes_is_made_visible_on_a_terminal_even_raw() {
     let home = Home::new();
     if Command::new("script").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("skipped: what_a_model_writes_is_made_visible_on_a_terminal: there is no `script` to make a terminal");
+        writeln!(
+            std::io::stderr(),
+            "skipped: what_a_model_writes_is_made_visible_on_a_terminal_even_raw: there is no `script` to make a terminal"
+        )
+        .unwrap();
         return;
     }
     for raw in ["", "--raw"] {
