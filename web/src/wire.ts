@@ -22,6 +22,8 @@ export type Acted = {
 
 /** An agent. */
 export type Agent = {
+  /** Whether it works, waits or is blocked. */
+  activity: AgentActivity;
   /** How full its conversation is. */
   context: AgentContext;
   /** When it was spawned. */
@@ -38,11 +40,14 @@ export type Agent = {
   roleName: string;
   /** How far it is with its task. */
   state: AgentState;
-  /** Whether it works, waits or is blocked. */
-  status: AgentStatus;
+  /** `active`: agents that were terminated are listed by `GET /api/org` only. */
+  status: OrgStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
 };
+
+/** Whether an agent works, waits or is blocked. */
+export type AgentActivity = "idle" | "running" | "waiting" | "parked";
 
 /** How full an agent's conversation is. */
 export type AgentContext = {
@@ -56,6 +61,8 @@ export type AgentContext = {
 
 /** One agent in detail. */
 export type AgentDetail = {
+  /** Whether it works, waits or is blocked. */
+  activity: AgentActivity;
   /** The agents that it has spawned. */
   children: Array<AgentId>;
   /** How full its conversation is. */
@@ -80,8 +87,8 @@ export type AgentDetail = {
   roleName: string;
   /** How far it is with its task. */
   state: AgentState;
-  /** Whether it works, waits or is blocked. */
-  status: AgentStatus;
+  /** `active`: agents that were terminated are listed by `GET /api/org` only. */
+  status: OrgStatus;
   /** The request that it works on. */
   taskId?: TaskId | null;
 };
@@ -129,9 +136,6 @@ export type AgentRecord = {
 
 /** How far an agent is with its task. */
 export type AgentState = "idle" | "planning" | "executing_step" | "waiting_for_collaboration";
-
-/** The status of an agent. */
-export type AgentStatus = "idle" | "running" | "waiting" | "parked";
 
 /** The agents, in the order in which they were spawned. */
 export type Agents = {
@@ -493,7 +497,7 @@ export type Conversation = {
   /** How it calls models, where its requests do not say so themselves. */
   settings?: ModelSettings;
   /** What its agent is doing. */
-  status: AgentStatus;
+  status: AgentActivity;
   /** How its requests are done, if they do not say so themselves. */
   strategy?: string | null;
   /** The request that the agent works on. */

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polis_domain::{AgentId, DeadLetter, OrgRole, RoleId, TaskId, Timestamp};
+use polis_domain::{AgentId, DeadLetter, OrgRole, OrgStatus, RoleId, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,8 +30,10 @@ pub struct Agent {
     pub role_name: Arc<str>,
     /// How far it is with its task.
     pub state: AgentState,
+    /// `active`: agents that were terminated are listed by `GET /api/org` only.
+    pub status: OrgStatus,
     /// Whether it works, waits or is blocked.
-    pub status: AgentStatus,
+    pub activity: AgentActivity,
     /// The agent that spawned it; none for root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<AgentId>,
@@ -60,10 +62,10 @@ pub enum AgentState {
     WaitingForCollaboration,
 }
 
-/// The status of an agent.
+/// Whether an agent works, waits or is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum AgentStatus {
+pub enum AgentActivity {
     /// It has nothing to do.
     Idle,
     /// It works.

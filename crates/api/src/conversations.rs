@@ -6,7 +6,7 @@ use polis_domain::{AgentId, ModelSettings, PersonId, RoleId, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentStatus, Strategy};
+use crate::{AgentActivity, Strategy};
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -40,7 +40,7 @@ pub struct Conversation {
     /// When a message went back or forth last.
     pub active_at: Timestamp,
     /// What its agent is doing.
-    pub status: AgentStatus,
+    pub status: AgentActivity,
     /// The request that the agent works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,

@@ -34,7 +34,7 @@ mod views;
 pub use access::{BadScope, Caller, Scope, Scopes};
 pub use actions::{Acted, ComponentAction};
 pub use agents::{
-    Agent, AgentContext, AgentDetail, AgentOperation, AgentState, AgentStatus, Agents, Compress, Compressing, DeadLetters,
+    Agent, AgentActivity, AgentContext, AgentDetail, AgentOperation, AgentState, Agents, Compress, Compressing, DeadLetters,
     Operate,
 };
 pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};

@@ -70,7 +70,7 @@ async fn agents_are_listed_with_what_they_are_at() {
     let agents = async || {
         let listed = rig.get("/api/agents").await.ok();
         let agents = listed["agents"].as_array().unwrap().clone();
-        agents.into_iter().map(|agent| (agent["id"].clone(), agent["status"].clone())).collect::<Vec<_>>()
+        agents.into_iter().map(|agent| (agent["id"].clone(), agent["activity"].clone())).collect::<Vec<_>>()
     };
     assert_eq!(agents().await, [(json!("root"), json!("idle")), (json!("bob"), json!("idle"))]);
     let listed = rig.get("/api/agents").await.ok();
@@ -80,6 +80,15 @@ async fn agents_are_listed_with_what_they_are_at() {
     rig.post("/api/send", json!({ "agentId": "bob", "text": Program(vec![Op::Approve("may I?".into())]).text() })).await.ok();
     rig.until(|recorded| matches!(recorded.event, Event::EffectStarted { .. }) && recorded.thread == Some("bob".into())).await;
     assert_eq!(agents().await, [(json!("root"), json!("idle")), (json!("bob"), json!("waiting"))]);
+
+    // The document's values are beside ours: who exists is active, and who was terminated is in the organisation's record (D37).
+    let listed = rig.get("/api/agents").await.ok();
+    assert!(listed["agents"].as_array().unwrap().iter().all(|agent| agent["status"] == json!("active")), "{listed}");
+    rig.post("/api/agents/bob/terminate", json!({ "now": true })).await.ok();
+    assert_eq!(agents().await, [(json!("root"), json!("idle"))]);
+    let org = rig.get("/api/org").await.ok();
+    let bob = org["agents"].as_array().unwrap().iter().find(|agent| agent["id"] == json!("bob")).unwrap();
+    assert_eq!(bob["status"], json!("terminated"));
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ async fn a_write_in_doubt_is_settled_by_a_persons_word_only() {
         assert_eq!(listed["approvals"][0]["call"]["tool"], json!("write"));
         assert_eq!(listed["approvals"][0]["call"]["arguments"], json!("{\"to\":\"a\"}"));
         let agents = second.get("/api/agents").await.ok();
-        assert_eq!(agents["agents"][0]["status"], json!("parked"));
+        assert_eq!(agents["agents"][0]["activity"], json!("parked"));
 
         let last = second.last();
         let unfit = second.post(&format!("/api/approvals/{id}"), json!({ "approved": true })).await;

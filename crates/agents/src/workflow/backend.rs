@@ -1,30 +1,48 @@
 //! What the workflow needs from whoever runs it: the seam for embedding it alone in another application. A turn of the
 //! engine is one backend, [`super::PlainBackend`] another; the loops are written once, over this.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
 use polis_domain::{CallResult, Failure, Finish, Meta, Reply, Text, Timestamp, ToolCall, ToolChoice, Usage, Verdict};
 use polis_ports::{ChatMessage, ComponentChunk, Delta, Format, ToolSpec};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::application::{McpTool, find_tool_server};
 use super::work::work;
-use super::{AgentAction, AgentType, Done, Order, WorkflowCallbacks, WorkflowRole};
+use super::{AgentAction, AgentType, Done, Order, RunOptions, WorkflowCallbacks, WorkflowRole};
 
 /// Runs models and tools for a workflow, and keeps what is said.
 pub trait AgentBackend: Send {
     /// Asks a model and gives its whole reply. Listeners to the request's `event_id` get it chunk by chunk.
     fn chat_completion(&mut self, options: ChatOptions) -> impl Future<Output = Result<Reply, Failure>> + Send;
 
-    /// Calls tools; exactly one result for each, in order (D22).
-    fn execute_tools(&mut self, calls: Vec<ToolCall>) -> impl Future<Output = Vec<CallResult>> + Send;
+    /// Calls one tool (R268). `server_name` is the server of [`super::RunOptions::mcp_servers`] that offers it, empty where none
+    /// does: the tool is the backend's own, or unknown. `arguments` is an object, and `context` is that of the run.
+    fn execute_tool(
+        &mut self,
+        server_name: &str,
+        tool_name: &str,
+        arguments: Value,
+        context: &Map<String, Value>,
+    ) -> impl Future<Output = CallResult> + Send;
 
-    /// Calls one tool.
-    fn execute_tool(&mut self, call: ToolCall) -> impl Future<Output = CallResult> + Send {
-        async {
-            let result = self.execute_tools(vec![call]).await.pop();
-            result.unwrap_or_else(|| CallResult::failed("the call was not made"))
+    /// Calls the tools that a reply asks for: exactly one result for each, in order (D22). A backend overrides it if it can do more
+    /// than one call after another.
+    fn execute_tools(&mut self, calls: Vec<ToolCall>, scope: &ToolScope) -> impl Future<Output = Vec<CallResult>> + Send {
+        async move {
+            let mut results = Vec::with_capacity(calls.len());
+            for call in &calls {
+                results.push(match arguments_of(call) {
+                    Ok(arguments) => {
+                        self.execute_tool(scope.server_of(&call.name), &call.name, arguments, &scope.context).await
+                    }
+                    Err(result) => result,
+                });
+            }
+            results
         }
     }
 
@@ -100,6 +118,42 @@ pub trait AgentBackend: Send {
             }
             Ok(done)
         }
+    }
+}
+
+/// What a run's calls of tools go with.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolScope {
+    /// The names of the servers, by the tools that they offer.
+    pub servers: BTreeMap<String, String>,
+    /// The context of the run ([`super::RunOptions::context`]).
+    pub context: Map<String, Value>,
+}
+
+impl ToolScope {
+    pub(super) fn of(options: &RunOptions) -> Self {
+        let tools = options.mcp_servers.iter().flat_map(|server| &server.tools);
+        let server_of = |tool: &McpTool| {
+            let server = find_tool_server(&options.mcp_servers, &tool.name)?;
+            let name = if server.key.is_empty() { &server.name } else { &server.key };
+            Some((tool.name.clone(), name.clone()))
+        };
+        Self { servers: tools.filter_map(server_of).collect(), context: options.context.clone() }
+    }
+
+    /// The server that offers this tool, empty where none does.
+    pub fn server_of(&self, tool: &str) -> &str {
+        self.servers.get(tool).map_or("", String::as_str)
+    }
+}
+
+/// The arguments of a call, or the result of one that has none that can be read (D22).
+fn arguments_of(call: &ToolCall) -> Result<Value, CallResult> {
+    let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+    match serde_json::from_str(text) {
+        Ok(arguments @ Value::Object(_)) => Ok(arguments),
+        Ok(_) => Err(CallResult::failed(format!("{} was not called: its arguments are no JSON object", call.name))),
+        Err(error) => Err(CallResult::failed(format!("{} was not called: its arguments are no JSON: {error}", call.name))),
     }
 }
 

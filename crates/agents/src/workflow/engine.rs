@@ -1,6 +1,7 @@
 //! The workflow: plan, do the todos, verify; again with the verifier's improvements, until it is done or at its end. Written
 //! once, over any backend.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{EffectClass, Failure, FailureCode, Usage, Verdict};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::{listed, partial};
-use super::backend::{AgentBackend, AiMessage};
+use super::backend::{AgentBackend, AiMessage, ToolScope};
 use super::changed_plan::{describe_changes, parse_changed_plan};
 use super::phrases::phrases;
 use super::request_text::request_text;
@@ -110,6 +111,8 @@ pub struct RunOptions {
     pub tools: Option<Arc<[ToolSpec]>>,
     /// Servers whose tools executors may use as well, see [`super::run_agent_workflow`].
     pub mcp_servers: Vec<McpServerInfo>,
+    /// What fills the variables of core templates of your own, by their names. It comes before what the engine has.
+    pub places: BTreeMap<String, String>,
 }
 
 impl From<&str> for RunOptions {
@@ -148,6 +151,8 @@ pub struct AgentWorkflowEngine {
     pub approval: PlanApproval,
     /// Roles that others have added.
     pub roles: Vec<Arc<dyn WorkflowRole>>,
+    /// What fills the variables of core templates of your own, by their names.
+    pub places: BTreeMap<String, String>,
 }
 
 impl AgentWorkflowEngine {
@@ -161,6 +166,13 @@ impl AgentWorkflowEngine {
     pub fn with_settings(self, settings: RunSettings) -> Self {
         let RunSettings { limits, approval } = settings;
         Self { limits, approval, ..self }
+    }
+
+    /// The same engine, in whose core templates `{{name}}` is replaced by this text.
+    #[must_use]
+    pub fn with_place(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.places.insert(name.into(), text.into());
+        self
     }
 
     /// The same engine with one role more. Its core template must be set at the prompts.
@@ -182,6 +194,7 @@ impl AgentWorkflowEngine {
             request: request_text(&options, language),
             language,
             settings: RunSettings { limits: self.limits.bounded(), approval: self.approval.stricter(options.approval) },
+            scope: Arc::new(ToolScope::of(&options)),
             options,
             plan: None,
             refused: Refused::default(),
@@ -206,6 +219,7 @@ struct Run<'a, B> {
     engine: &'a AgentWorkflowEngine,
     backend: &'a mut B,
     options: RunOptions,
+    scope: Arc<ToolScope>,
     request: String,
     language: Language,
     settings: RunSettings,
@@ -535,7 +549,9 @@ impl<B: AgentBackend> Run<'_, B> {
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let more = self.options.system_message.clone();
-        let options = PromptOptions { language: Some(self.language), tools, max_rounds, more, ..PromptOptions::default() };
+        let mut places = self.engine.places.clone();
+        places.extend(self.options.places.clone());
+        let options = PromptOptions { language: Some(self.language), tools, max_rounds, more, places };
         let prompt = self.engine.prompts.prompt(&agent, &options).map(|prompt| prompt.text);
         Order {
             agent,
@@ -553,6 +569,7 @@ impl<B: AgentBackend> Run<'_, B> {
             writers: Vec::new(),
             reads_only,
             tools: self.options.tools.clone(),
+            scope: self.scope.clone(),
         }
     }
 

@@ -44,7 +44,7 @@ pub use agent_type::{AgentAction, AgentType, BadAgentType};
 pub use application::{
     McpHints, McpServerConfig, McpServerInfo, McpTool, WorkflowCallbacks, available_tools, find_tool_server, run_agent_workflow,
 };
-pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, Watcher};
+pub use backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, StreamCallbacks, ToolScope, Watcher};
 pub use call_memory::CallMemory;
 pub use context::{ContextError, MOST_CONTEXT_BYTES};
 pub use engine::{AgentWorkflowEngine, RunOptions, RunSettings, WorkflowLimits, WorkflowResult};

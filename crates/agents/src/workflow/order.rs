@@ -8,7 +8,7 @@ use polis_ports::ToolSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, RunSettings, TaskJudgement, TodoStatus,
+    AgentType, AiMessage, ExecutorResponse, Language, Plan, PlannerResponse, RunSettings, TaskJudgement, TodoStatus, ToolScope,
     VerifierResponse,
 };
 
@@ -47,6 +47,9 @@ pub struct Order {
     /// The tools that it may use, if not those of the backend. An application gives them; they are not kept.
     #[serde(skip)]
     pub tools: Option<Arc<[ToolSpec]>>,
+    /// What its calls of tools go with. A society has it with each request, so it is not kept here.
+    #[serde(skip)]
+    pub scope: Arc<ToolScope>,
     /// Whether it may only use tools that read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,

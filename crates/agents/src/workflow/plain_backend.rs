@@ -7,13 +7,15 @@ use futures_util::StreamExt;
 use polis_domain::{CallResult, Failure, Reply, Timestamp, ToolCall};
 use polis_engine::with_fresh;
 use polis_ports::{Clock, Collector, Delta, Model, ModelError, ModelRequest, ToolSpec};
+use serde_json::{Map, Value};
 
 use super::CallMemory;
 use super::backend::{AgentBackend, AiMessage, ChatOptions, Listeners, Watcher};
 use super::call_memory::without_fresh;
 
-/// Calls a tool with these arguments, a JSON text.
-pub type CallTool = Arc<dyn Fn(&ToolCall) -> CallResult + Send + Sync>;
+/// Calls a tool: the server's name, the tool's name, the arguments and the context of the run, as in
+/// [`AgentBackend::execute_tool`].
+pub type CallTool = Arc<dyn Fn(&str, &str, &Value, &Map<String, Value>) -> CallResult + Send + Sync>;
 
 /// Runs a workflow with nothing but a model and some tools. Nothing of it survives the process.
 pub struct PlainBackend {
@@ -48,7 +50,7 @@ impl StopHandle {
 impl PlainBackend {
     /// A backend with this model and no tools.
     pub fn new(model: Arc<dyn Model>, clock: Arc<dyn Clock>) -> Self {
-        let call: CallTool = Arc::new(|call| CallResult::failed(format!("there is no tool `{}`", call.name)));
+        let call: CallTool = Arc::new(|_, tool, _, _| CallResult::failed(format!("there is no tool `{tool}`")));
         Self {
             model,
             clock,
@@ -125,18 +127,22 @@ impl AgentBackend for PlainBackend {
         reply
     }
 
-    async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+    async fn execute_tool(
+        &mut self,
+        server_name: &str,
+        tool_name: &str,
+        arguments: Value,
+        context: &Map<String, Value>,
+    ) -> CallResult {
         let tools = if self.offered.is_empty() { self.tools.clone() } else { self.offered.clone() };
-        let mut results = Vec::with_capacity(calls.len());
-        for call in &calls {
-            let result = self.memory.recall(call, &tools).unwrap_or_else(|| {
-                let made = (self.call)(&without_fresh(call));
-                self.memory.note(call, &tools, &made);
-                made
-            });
-            results.push(result);
+        let call = ToolCall { id: tool_name.into(), name: tool_name.into(), arguments: arguments.to_string().into() };
+        if let Some(known) = self.memory.recall(&call, &tools) {
+            return known;
         }
-        results
+        let meant = serde_json::from_str(&without_fresh(&call).arguments).unwrap_or(arguments);
+        let made = (self.call)(server_name, tool_name, &meant, context);
+        self.memory.note(&call, &tools, &made);
+        made
     }
 
     fn begin_chat(&mut self, _chat_id: &str) {

@@ -11,9 +11,9 @@ use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Tur
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, Watcher};
+use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, Speaker, ToolScope, Watcher};
 use super::format::changed_plan_format;
 use super::truncate::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
@@ -170,7 +170,20 @@ impl AgentBackend for TurnBackend<'_> {
         turn.model_streaming(request, &mut |delta| listeners.tell(&event_id, delta)).await
     }
 
-    async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
+    /// The turn finds the server by the tool's whole name, and its request carries the context.
+    async fn execute_tool(
+        &mut self,
+        server_name: &str,
+        tool_name: &str,
+        arguments: Value,
+        _context: &Map<String, Value>,
+    ) -> CallResult {
+        let name = if server_name.is_empty() { tool_name.to_owned() } else { format!("{server_name}__{tool_name}") };
+        let call = ToolCall { id: tool_name.into(), name: name.into(), arguments: arguments.to_string().into() };
+        self.turn.call_tool(call).await
+    }
+
+    async fn execute_tools(&mut self, calls: Vec<ToolCall>, _scope: &ToolScope) -> Vec<CallResult> {
         self.turn.call_tools(calls).await
     }
 

@@ -428,7 +428,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let allowed: Vec<ToolCall> = reply.tool_calls.iter().filter(|call| may(call)).cloned().collect();
         let mut made = match allowed.is_empty() {
             true => Vec::new(),
-            false => self.backend.execute_tools(allowed).await,
+            false => self.backend.execute_tools(allowed, &self.order.scope).await,
         }
         .into_iter();
         let refused = |call: &ToolCall| CallResult::failed(format!("{} was not called: it is not among your tools", call.name));

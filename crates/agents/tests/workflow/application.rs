@@ -3,29 +3,30 @@
 use std::sync::{Arc, Mutex};
 
 use polis_agents::workflow::{
-    AgentBackend, AiMessage, ChatOptions, Listeners, McpServerInfo, RunOptions, StreamCallbacks, WorkflowCallbacks,
-    available_tools, find_tool_server, run_agent_workflow,
+    AgentBackend, AgentType, AiMessage, ChatOptions, Listeners, McpServerInfo, RunOptions, StreamCallbacks, ToolScope,
+    WorkflowCallbacks, available_tools, find_tool_server, run_agent_workflow,
 };
-use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall};
+use polis_domain::{CallResult, Failure, Finish, Reply, Timestamp, ToolCall, ToolChoice};
 use polis_ports::{Delta, ToolSpec};
 use polis_testkit::{ScriptedModel, ScriptedReply};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::bed::{Asked, Heard, Team, engine, given_up, plan, role, team, unsatisfied};
 
 /// An application: it asks its own model, calls its own servers and keeps messages by conversation.
 struct Desk {
     model: ScriptedModel,
-    servers: Vec<McpServerInfo>,
     chat: String,
     kept: Vec<(String, AiMessage)>,
     called: Vec<String>,
+    options: Vec<ChatOptions>,
     listeners: Listeners,
 }
 
 impl AgentBackend for Desk {
     async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
         use polis_ports::{Collector, Model, ModelRequest};
+        self.options.push(options.clone());
         let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
         let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let failed = |error: polis_ports::ModelError| Failure::new(error.code(), error.to_string());
@@ -39,18 +40,18 @@ impl AgentBackend for Desk {
         collector.finish().map_err(failed)
     }
 
-    async fn execute_tools(&mut self, calls: Vec<ToolCall>) -> Vec<CallResult> {
-        let mut results = Vec::new();
-        for call in &calls {
-            results.push(match find_tool_server(&self.servers, &call.name) {
-                Some(server) => {
-                    self.called.push(format!("{}.{} {}", server.key, call.name, call.arguments));
-                    CallResult::good(if call.arguments.contains('b') { "2" } else { "1" })
-                }
-                None => CallResult::failed(format!("there is no tool `{}`", call.name)),
-            });
+    async fn execute_tool(
+        &mut self,
+        server_name: &str,
+        tool_name: &str,
+        arguments: Value,
+        context: &Map<String, Value>,
+    ) -> CallResult {
+        if server_name.is_empty() {
+            return CallResult::failed(format!("there is no tool `{tool_name}`"));
         }
-        results
+        self.called.push(format!("{server_name}.{tool_name} {arguments} for {}", context["currentResourceId"]));
+        CallResult::good(if arguments["at"] == "b" { "2" } else { "1" })
     }
 
     fn begin_chat(&mut self, chat_id: &str) {
@@ -87,8 +88,8 @@ fn servers() -> Vec<McpServerInfo> {
 }
 
 fn desk(team: &Team, asked: &Asked) -> Desk {
-    let (chat, kept, called) = (String::new(), Vec::new(), Vec::new());
-    Desk { model: team.model(asked), servers: servers(), chat, kept, called, listeners: Listeners::default() }
+    let (chat, kept, called, options) = (String::new(), Vec::new(), Vec::new(), Vec::new());
+    Desk { model: team.model(asked), chat, kept, called, options, listeners: Listeners::default() }
 }
 
 /// Notes what it is told.
@@ -143,7 +144,7 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
     let mut desk = desk(&team(), &asked);
     let result = run_agent_workflow(&engine(), &mut desk, options(), Box::new(told.clone())).await.unwrap();
     assert_eq!(result.answer.summary, "a is 1 and b is 2.");
-    assert_eq!(desk.called, ["eyes.look {\"at\":\"a\"}", "eyes.look {\"at\":\"b\"}"]);
+    assert_eq!(desk.called, ["eyes.look {\"at\":\"a\"} for \"r1\"", "eyes.look {\"at\":\"b\"} for \"r1\""]);
     assert!(desk.kept.iter().all(|(chat, _)| chat == "chat-7"));
 
     let asked = asked.lock().unwrap();
@@ -163,6 +164,54 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
     assert!(notes.last.iter().all(|message| kept.contains(&&*message.content)), "they hear of what is kept");
     let lines = ["plan 1", "planner: My plan.", "todo a: completed", "todo b: completed", "verifier: a is 1 and b is 2."];
     assert_eq!((notes.lines.as_slice(), notes.failures.len()), (lines.map(str::to_owned).as_slice(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_is_given_all_that_a_model_is_to_be_asked() {
+    let mut desk = desk(&team(), &Asked::default());
+    run_agent_workflow(&engine(), &mut desk, options(), Box::new(Told::default())).await.unwrap();
+    let given = desk.options.iter().map(|options| {
+        let tools: Vec<_> = options.tools.iter().map(|tool| &*tool.name).collect();
+        let role = options.event_id.split('-').next().unwrap();
+        assert!(options.system.contains(&format!("\"{role}-response\"")), "{}", options.event_id);
+        assert!(!options.messages.is_empty() && options.tool_choice == ToolChoice::Auto);
+        (&*options.event_id, tools, options.format.is_some())
+    });
+    let (none, both) = (Vec::new, || vec!["look", "listen"]);
+    let expected = [
+        ("planner-1", none(), true),
+        ("executor-1", both(), false),
+        ("executor-3", both(), false),
+        ("executor-1", both(), false),
+        ("executor-3", both(), false),
+        ("verifier-1", none(), true),
+    ];
+    assert_eq!(given.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_arguments_cannot_be_read_or_whose_tool_is_unknown_has_one_error_result() {
+    let mut desk = desk(&team(), &Asked::default());
+    let call = |name: &str, arguments: &str| ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
+    let scope = ToolScope { servers: [("look".to_owned(), "eyes".to_owned())].into(), context: options().context };
+    let calls = vec![call("look", "{\"at\""), call("look", "[1]"), call("smell", ""), call("look", "")];
+    let results = desk.execute_tools(calls, &scope).await;
+    assert_eq!(results.iter().map(|result| result.is_error).collect::<Vec<_>>(), [true, true, true, false]);
+    assert!(results[0].content.starts_with("look was not called: its arguments are no JSON"), "{}", results[0].content);
+    assert_eq!(&*results[2].content, "there is no tool `smell`");
+    assert_eq!(desk.called, ["eyes.look {} for \"r1\""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn variables_of_an_applications_own_templates_are_filled_by_the_run_or_the_engine() {
+    let mut engine = engine().with_place("season", "winter").with_place("city", "Ulm");
+    let template = "{{businessContext}} It is {{season}} in {{city}}. \"planner-response\"";
+    engine.prompts.set_core_template(AgentType::PLANNER, template).unwrap();
+    let asked = Asked::default();
+    let options = RunOptions { places: [("city".to_owned(), "Kiel".to_owned())].into(), ..options() };
+    run_agent_workflow(&engine, &mut desk(&team(), &asked), options, Box::new(Told::default())).await.unwrap();
+    let planner = asked.lock().unwrap()[0].system.to_string();
+    assert!(planner.contains("It is winter in Kiel."), "{planner}");
 }
 
 #[tokio::test(start_paused = true)]

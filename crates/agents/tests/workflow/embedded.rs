@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use polis_agents::workflow::{
-    Activity, AgentBackend, AiMessage, ChatOptions, PlainBackend, RunOptions, Speaker, StreamCallbacks,
+    Activity, AgentBackend, AiMessage, CallTool, ChatOptions, PlainBackend, RunOptions, Speaker, StreamCallbacks, ToolScope,
 };
 use polis_domain::{CallResult, EffectClass, Failure, Finish, Timestamp};
 use polis_ports::{ComponentChunk, ModelError, ToolSpec};
@@ -21,7 +21,8 @@ fn backend(team: &Team) -> PlainBackend {
         class: EffectClass::Read,
         volatile: false,
     };
-    let call = Arc::new(|call: &polis_domain::ToolCall| CallResult::good(if call.arguments.contains('b') { "2" } else { "1" }));
+    let call: CallTool =
+        Arc::new(|_, _, arguments, _| CallResult::good(if arguments.to_string().contains('b') { "2" } else { "1" }));
     plain(team.model(&Asked::default())).with_tools(vec![look], call)
 }
 
@@ -169,9 +170,9 @@ async fn an_identical_read_is_made_once_without_an_engine_too() {
     };
     let made = Arc::new(Mutex::new(Vec::<String>::new()));
     let noting = made.clone();
-    let call = Arc::new(move |call: &polis_domain::ToolCall| {
-        noting.lock().unwrap().push(format!("{} {}", call.name, call.arguments));
-        if &*call.name == "fail" { CallResult::failed("no") } else { CallResult::good("1") }
+    let call: CallTool = Arc::new(move |_, tool, arguments, _| {
+        noting.lock().unwrap().push(format!("{tool} {arguments}"));
+        if tool == "fail" { CallResult::failed("no") } else { CallResult::good("1") }
     });
     let tools = vec![
         tool("look", EffectClass::Read),
@@ -186,20 +187,21 @@ async fn an_identical_read_is_made_once_without_an_engine_too() {
     );
     let call =
         |name: &str, arguments: &str| polis_domain::ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
+    let scope = ToolScope::default();
     let results =
-        backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")]).await;
+        backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}"), call("look", "{ \"b\": 2.0, \"a\": 1 }")], &scope).await;
     assert_eq!((&*results[1].content, results[0].note.is_none()), ("1", true));
     assert!(results[1].note.as_ref().unwrap().0.contains("not called again"), "{results:?}");
-    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2,\"_fresh\":\"it changed\"}")]).await;
+    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2,\"_fresh\":\"it changed\"}")], &scope).await;
     for name in ["clock", "clock", "fail", "fail"] {
-        backend.execute_tools(vec![call(name, "{}")]).await;
+        backend.execute_tools(vec![call(name, "{}")], &scope).await;
     }
     backend
-        .execute_tools(vec![call("write", "{}"), call("look", "{\"a\":1,\"b\":2}"), call("look", "{\"a\":1,\"b\":2}")])
+        .execute_tools(vec![call("write", "{}"), call("look", "{\"a\":1,\"b\":2}"), call("look", "{\"a\":1,\"b\":2}")], &scope)
         .await;
     let look = "look {\"a\":1,\"b\":2}";
     assert_eq!(*made.lock().unwrap(), [look, look, "clock {}", "clock {}", "fail {}", "fail {}", "write {}", look]);
     backend.begin_chat("another");
-    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}")]).await;
+    backend.execute_tools(vec![call("look", "{\"a\":1,\"b\":2}")], &scope).await;
     assert_eq!(made.lock().unwrap().len(), 9, "each run begins anew");
 }

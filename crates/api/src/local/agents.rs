@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use polis_domain::{AgentId, Behaviour, OpenKind, Org, Refusal, Spine, Stage, Turn, Visibility};
+use polis_domain::{AgentId, Behaviour, OpenKind, Org, OrgStatus, Refusal, Spine, Stage, Turn, Visibility};
 use polis_engine::{CommandError, Operation, Sent};
 use serde_json::{Map, Value};
 
 use super::{Local, TurnActivity};
 use crate::{
-    Accepted, Agent, AgentContext, AgentDetail, AgentOperation, AgentState, AgentStatus, Agents, ApiError, Compress,
+    Accepted, Agent, AgentActivity, AgentContext, AgentDetail, AgentOperation, AgentState, Agents, ApiError, Compress,
     Compressing, DeadLetters, Operate, Paging, Scope,
 };
 
@@ -109,12 +109,11 @@ impl From<&Operation> for AgentOperation {
     }
 }
 
-/// The status of an agent with such a turn.
-fn agent_status(standing: TurnActivity) -> AgentStatus {
+fn activity(standing: TurnActivity) -> AgentActivity {
     match standing {
-        TurnActivity::Waiting | TurnActivity::Asking => AgentStatus::Waiting,
-        TurnActivity::Running => AgentStatus::Running,
-        TurnActivity::Parked => AgentStatus::Parked,
+        TurnActivity::Waiting | TurnActivity::Asking => AgentActivity::Waiting,
+        TurnActivity::Running => AgentActivity::Running,
+        TurnActivity::Parked => AgentActivity::Parked,
     }
 }
 
@@ -152,9 +151,9 @@ fn most_urgent(spine: &Spine) -> HashMap<&AgentId, TurnActivity> {
 }
 
 /// What an agent is doing.
-pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentStatus {
+pub(super) fn status_of(spine: &Spine, id: &AgentId) -> AgentActivity {
     let turn = spine.agents.get(id).and_then(|agent| Some((agent.turn?, spine.turns.get(&agent.turn?)?)));
-    turn.map_or(AgentStatus::Idle, |(id, turn)| agent_status(TurnActivity::of(spine, id, turn)))
+    turn.map_or(AgentActivity::Idle, |(id, turn)| activity(TurnActivity::of(spine, id, turn)))
 }
 
 /// The agents that are listed among the agents: those of conversations, other than root, only while they work or have agents
@@ -179,7 +178,8 @@ fn describe(spine: &Spine, id: &AgentId, agent: &polis_domain::Agent, standing: 
         role_id: agent.role.clone(),
         role_name: spine.roles.get(&agent.role).map_or_else(|| agent.role.as_str().into(), |role| role.name.clone()),
         state: state(agent.turn.and_then(|turn| spine.turns.get(&turn).map(|turn| &**turn))),
-        status: standing.map_or(AgentStatus::Idle, agent_status),
+        status: OrgStatus::Active,
+        activity: standing.map_or(AgentActivity::Idle, activity),
         parent_agent_id: agent.parent.clone(),
         created_at: agent.created_at,
         task_id: agent.turn.and_then(|turn| spine.turns.get(&turn)).map(|turn| turn.task.clone()),

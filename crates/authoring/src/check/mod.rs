@@ -1,5 +1,6 @@
 //! Finds violations of the rules of names and layout (docs/naming.md), with file and line. Reads sources, runs and changes nothing.
 
+mod duties;
 mod layout;
 mod names;
 pub(crate) mod naming;
@@ -23,7 +24,8 @@ use serde::Serialize;
 use crate::check::tree::Tree;
 
 /// The checks. A new one is a new line here.
-const CHECKS: &[fn(&Tree, &mut Findings)] = &[layout::check, names::check, phases::check, prompts::check, roles::check];
+const CHECKS: &[fn(&Tree, &mut Findings)] =
+    &[duties::check, layout::check, names::check, phases::check, prompts::check, roles::check];
 
 /// A rule, by the name that `docs/naming.md` has for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,6 +35,8 @@ pub enum Rule {
     Abbreviation,
     /// A name does not say what is done.
     BusinessName,
+    /// A handler or unit changes what only the agent persists.
+    Duty,
     /// An agent, handler or unit is in a file of another kind.
     FileOfPart,
     /// A sub-thread's folder is not directly inside that of the agent that starts it.
@@ -101,9 +105,10 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Abbreviation,
         Self::BusinessName,
+        Self::Duty,
         Self::FileOfPart,
         Self::FolderDepth,
         Self::FolderName,
@@ -129,6 +134,7 @@ impl Rule {
         match self {
             Self::Abbreviation => "abbreviation",
             Self::BusinessName => "business_name",
+            Self::Duty => "duty",
             Self::FileOfPart => "file_of_part",
             Self::FolderDepth => "folder_depth",
             Self::FolderName => "folder_name",

@@ -44,6 +44,8 @@ pub(crate) struct Declaration {
     pub(crate) spot: NamedLine,
     /// The trait is the library's; else it came through another module, and its name is all we know.
     pub(crate) certain: bool,
+    /// The methods that its code calls.
+    pub(crate) calls: Vec<NamedLine>,
 }
 
 /// A text as far as it can be read without running the program.
@@ -154,14 +156,14 @@ impl Source {
         reader.visit_file(&file);
         let Reader { mut source, library, passed_on, implemented, .. } = reader;
         source.registered.sort_by_key(|registered| registered.line);
-        for (trait_path, spot) in implemented {
+        for (trait_path, spot, calls) in implemented {
             let (Some(first), Some(last)) = (trait_path.first(), trait_path.last()) else { continue };
             let is_bare = trait_path.len() == 1;
             let certain = if is_bare { library.names.contains_key(last) || library.everything } else { first == LIBRARY };
             let possible = is_bare && (passed_on.names.contains_key(last) || passed_on.everything);
             let original = library.names.get(last).or_else(|| passed_on.names.get(last)).unwrap_or(last);
             if let Some(part) = Part::of(original).filter(|_| certain || possible) {
-                source.declared.push(Declaration { part, spot, certain });
+                source.declared.push(Declaration { part, spot, certain, calls });
             }
         }
         source
@@ -183,8 +185,10 @@ struct Reader {
     passed_on: Imported,
     /// What follows the registration at this place.
     next: BTreeMap<(usize, usize), Text>,
-    /// The trait and the type of each `impl`.
-    implemented: Vec<(Vec<String>, NamedLine)>,
+    /// The trait and the type of each `impl`, and the methods that are called in it.
+    implemented: Vec<(Vec<String>, NamedLine, Vec<NamedLine>)>,
+    /// The methods that were called since the `impl` began.
+    calls: Vec<NamedLine>,
 }
 
 impl<'ast> Visit<'ast> for Reader {
@@ -209,13 +213,15 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
+        let outer = std::mem::take(&mut self.calls);
+        visit::visit_item_impl(self, item);
+        let calls = std::mem::replace(&mut self.calls, outer);
         if let (Some((path, _)), Type::Path(own)) = (&item.trait_, &*item.self_ty)
             && let Some(own) = own.path.segments.last()
         {
             let spot = NamedLine { name: own.ident.to_string(), line: line(own.ident.span()) };
-            self.implemented.push((path.segments.iter().map(|segment| segment.ident.to_string()).collect(), spot));
+            self.implemented.push((path.segments.iter().map(|segment| segment.ident.to_string()).collect(), spot, calls));
         }
-        visit::visit_item_impl(self, item);
     }
 
     fn visit_item_trait(&mut self, item: &'ast ItemTrait) {
@@ -249,6 +255,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        self.calls.push(NamedLine { name: call.method.to_string(), line: line(call.method.span()) });
         let place = |phase: &Expr| start(phase).unwrap_or(call.method.span());
         match (call.method.to_string().as_str(), call.args.first(), call.args.len()) {
             ("suggest_phase" | "to_phase" | "or_to_phase", Some(phase), 1) => {
@@ -280,6 +287,7 @@ impl<'ast> Visit<'ast> for Reader {
             self.source.registered.extend(reader.source.registered);
             self.source.suggested.extend(reader.source.suggested);
             self.source.mentioned.extend(reader.source.mentioned);
+            self.calls.extend(reader.calls);
         }
         visit::visit_macro(self, made);
     }

@@ -436,3 +436,22 @@ fn every_rule_is_explained() {
         assert_eq!(serde_json::to_value(rule).unwrap(), rule.id());
     }
 }
+
+#[test]
+fn a_handler_and_a_unit_persist_within_their_duty() {
+    let handler =
+        "{ turn.suggest_phase(\"prepare_subthread\");\n turn.save_thread(&path, &thread).await?; turn.update_message(&path); }";
+    check(
+        |files| files.replaced(TOP_HANDLERS, "{ turn.suggest_phase(\"prepare_subthread\"); }", handler),
+        &[(Rule::Duty, TOP_HANDLERS, 6)],
+    );
+    let unit = "impl InteractionUnit for SpellingCheckUnit {\n async fn user(&self, turn: &mut Turn) { turn.add_message(&path);\n \
+                turn.batch_update(vec![turn.open_sub_thread(&path)]);\n turn.update_thread_settings(&path); } }";
+    let units = "proof_reading/proof_reading_interaction_units.rs";
+    check(
+        |files| files.replaced(units, "impl InteractionUnit for SpellingCheckUnit {}", unit),
+        &[(Rule::Duty, units, 4), (Rule::Duty, units, 4), (Rule::Duty, units, 5)],
+    );
+    let agent = "fn later(turn: &mut Turn) { turn.save_thread(&path, &thread); }\n    fn phases(&self)";
+    check(|files| files.replaced(TOP_AGENT, "fn phases(&self)", agent), &[]);
+}
