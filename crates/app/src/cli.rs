@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::budget::RequestBudget;
 use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
-pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop};
+pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop, NewWorkflow};
 pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations};
 pub(crate) use memory::{Memory, MemoryCommand};
 pub(crate) use run::Run;

@@ -21,7 +21,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// `{{` without a name and `}}`.
-    #[error("line {0} has `{{{{` that begins no place; a place is written {{{{name}}}}, with letters and digits")]
+    #[error("line {0} has `{{{{` that begins no place; a place is written {{{{name}}}}, with letters, digits and `_`")]
     BadPlace(usize),
     /// The business context would be lost.
     #[error("there is no place {{{{businessContext}}}}; a core template must have it once")]
@@ -46,7 +46,7 @@ impl Template {
             let after = &rest[begin + 2..];
             let length = after.find("}}").ok_or_else(|| TemplateError::BadPlace(line()))?;
             let name = after[..length].trim();
-            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
                 return Err(TemplateError::BadPlace(line()));
             }
             parts.push(Part::Text(rest[..begin].to_owned()));
@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn places_are_filled_once_and_not_looked_into() {
-        let template = Template::core("a {{businessContext}} b {{ tools }}}} {x}").unwrap();
-        let filled = template.fill(&values(&[("businessContext", " {{tools}} \n"), ("tools", "T"), ("other", "o")])).unwrap();
-        assert_eq!(filled, "a {{tools}} b T}} {x}");
+        let template = Template::core("a {{businessContext}} b {{ tools }}}} {x} {{A_B}}").unwrap();
+        let filled = template.fill(&values(&[("businessContext", " {{tools}} \n"), ("tools", "T"), ("A_B", "o")])).unwrap();
+        assert_eq!(filled, "a {{tools}} b T}} {x} o");
     }
 
     #[test]

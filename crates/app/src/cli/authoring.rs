@@ -13,7 +13,7 @@ pub(crate) enum Authoring {
     Check(Check),
     /// List the skills of agents, and what is wrong with those that are not used
     Skills(ListOptions),
-    /// Generate an agent, an SOP or a role
+    /// Generate an agent, an SOP, a role or a workflow
     #[command(subcommand)]
     New(New),
 }
@@ -36,6 +36,39 @@ pub(crate) enum New {
     Sop(NewSop),
     /// A role: a file in roles/
     Role(NewRole),
+    /// A workflow of planner, executor and verifier: a project, or the prompt that has a model write one in another language
+    Workflow(NewWorkflow),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewWorkflow {
+    /// What it is for, such as tea_trade; gives a Rust project that runs without a key
+    #[arg(required_unless_present = "language", conflicts_with_all = ["language", "platform", "business", "provider"])]
+    pub(crate) name: Option<String>,
+
+    /// Print a prompt for this programming language instead, for any coding tool
+    #[arg(long, requires_all = ["platform", "business"])]
+    pub(crate) language: Option<String>,
+
+    /// The platform or framework, such as FastAPI
+    #[arg(long, requires = "language")]
+    pub(crate) platform: Option<String>,
+
+    /// A Markdown file that describes your business: docs/workflow.md
+    #[arg(long, value_name = "FILE", requires = "language")]
+    pub(crate) business: Option<PathBuf>,
+
+    /// The provider of models [default: any OpenAI-compatible API]
+    #[arg(long, requires = "language")]
+    pub(crate) provider: Option<String>,
+
+    /// The folder of the project [default: the working directory]
+    #[arg(long, value_name = "DIR", conflicts_with = "language")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// The library for the project: a checkout of Polis or its git address [default: the checkout that this program was built from]
+    #[arg(long, value_name = "WHERE", env = "POLIS_SOURCE")]
+    pub(crate) polis: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,10 +1,10 @@
-//! `polis new`: generates a new agent, role or SOP by the rules, and says how to continue.
+//! `polis new`: generates a new agent, role, SOP or workflow, and says how to continue.
 
 use std::path::Path;
 
-use polis_authoring::scaffold::{self, AgentNames, Library, ScaffoldError};
+use polis_authoring::scaffold::{self, AgentNames, CodegenOptions, Library, ScaffoldError};
 
-use crate::cli::{New, NewAgent, NewRole, NewSop};
+use crate::cli::{New, NewAgent, NewRole, NewSop, NewWorkflow};
 use crate::error::{CliError, Exit};
 use crate::out;
 
@@ -17,6 +17,13 @@ pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
         }
         New::Sop(NewSop { name, dir }) => scaffold::sop(name, dir.as_deref().unwrap_or(Path::new(".")))?,
         New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
+        New::Workflow(options) => match &options.name {
+            Some(name) => {
+                let folder = options.dir.as_deref().unwrap_or(Path::new("."));
+                scaffold::workflow(name, folder, &Library::find(options.polis.as_deref())?)?
+            }
+            None => return codegen_prompt(options),
+        },
     };
     draft.write()?;
     if let New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) = options {
@@ -26,6 +33,23 @@ pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
         out::line(&path.strip_prefix(".").unwrap_or(path).display().to_string())?;
     }
     draft.advice.iter().for_each(|advice| out::note(&format!("polis: {advice}")));
+    Ok(Exit::Done)
+}
+
+/// Prints the prompt that has a model write a workflow.
+fn codegen_prompt(options: &NewWorkflow) -> Result<Exit, CliError> {
+    let business = options.business.as_deref().unwrap_or(Path::new(""));
+    let business_context = std::fs::read_to_string(business).map_err(|error| {
+        CliError::usage("bad_template_variable", format!("{{{{BUSINESS_CONTEXT}}}}: {}: {error}", business.display()))
+    })?;
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let options = CodegenOptions {
+        language: text(&options.language),
+        platform: text(&options.platform),
+        business_context,
+        provider: options.provider.clone(),
+    };
+    out::text(&scaffold::codegen_prompt(&options)?)?;
     Ok(Exit::Done)
 }
 

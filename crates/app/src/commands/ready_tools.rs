@@ -29,11 +29,14 @@ pub(crate) fn add(cli: &Cli, options: &AddTools) -> Result<Exit, CliError> {
     let name = options.rename.as_ref().unwrap_or(typed);
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
         let message = format!("`{name}` cannot be the name of a server; use letters, digits, `-` and `_`");
-        return Err(CliError::usage("bad_name", message));
+        return Err(CliError::usage("bad_server_argument", message));
     }
     let file = SettingsFile::open(cli, options.user)?;
     if !server.is_program() && !options.more.is_empty() {
-        return Err(CliError::usage("bad_argument", format!("{typed} is an address and takes no arguments of a program")));
+        return Err(CliError::usage(
+            "bad_server_argument",
+            format!("{typed} is an address and takes no arguments of a program"),
+        ));
     }
     let argument = argument(cli, typed, server, options.argument.as_deref(), &file)?;
     let found = server.program.as_ref().and_then(|program| find_program(&program.names));
@@ -85,7 +88,7 @@ fn argument(
     typed: Option<&str>,
     file: &SettingsFile,
 ) -> Result<Option<String>, CliError> {
-    let bad = |message: String| Err(CliError::usage("bad_argument", message));
+    let bad = |message: String| Err(CliError::usage("bad_server_argument", message));
     let (wanted, typed) = match (&server.argument, typed) {
         (None, None) => return Ok(None),
         (None, Some(typed)) => return bad(format!("{name} takes no `{typed}`; arguments of its program follow `--`")),

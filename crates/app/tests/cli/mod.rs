@@ -12,6 +12,7 @@ mod disk_full;
 mod emulated;
 mod escapes;
 mod example_rules;
+mod faq;
 #[cfg(target_os = "linux")]
 mod governing;
 mod injections;

@@ -57,12 +57,12 @@ fn what_cannot_be_added_is_refused_with_the_reason_and_nothing_is_written() {
     fs::create_dir(home.path().join("documents")).unwrap();
     for (args, code, why) in [
         (&["nothing"][..], "unknown_server", "playwright"),
-        (&["filesystem"], "bad_argument", "polis tools add filesystem /srv/documents"),
-        (&["filesystem", "missing"], "bad_argument", "is not a folder"),
-        (&["filesystem", "."], "bad_argument", "agents could change their own rules"),
-        (&["time", "here"], "bad_argument", "takes no `here`"),
-        (&["github", "--", "--x"], "bad_argument", "is an address"),
-        (&["time", "--as", "a b"], "bad_name", "letters, digits"),
+        (&["filesystem"], "bad_server_argument", "polis tools add filesystem /srv/documents"),
+        (&["filesystem", "missing"], "bad_server_argument", "is not a folder"),
+        (&["filesystem", "."], "bad_server_argument", "agents could change their own rules"),
+        (&["time", "here"], "bad_server_argument", "takes no `here`"),
+        (&["github", "--", "--x"], "bad_server_argument", "is an address"),
+        (&["time", "--as", "a b"], "bad_server_argument", "letters, digits"),
     ] {
         let done = home.polis(&[&["tools", "add"], args].concat());
         assert!(done.stderr.contains(why), "{args:?}: {}", done.stderr);

@@ -10,11 +10,15 @@ use super::support::{Done, Home};
 
 /// Runs the tests of a project, with the artifacts of this one at hand and nothing from outside.
 fn cargo_test(project: &Path) -> Option<Done> {
+    cargo(project, &["test", "--lib"], &[])
+}
+
+fn cargo(project: &Path, args: &[&str], after: &[&str]) -> Option<Done> {
     let target = Path::new(env!("CARGO_BIN_EXE_polis")).ancestors().nth(2)?;
     let mut cargo = Command::new(std::env::var_os("CARGO")?);
-    cargo.args(["test", "--offline", "--lib", "--config", "profile.dev.debug=\"line-tables-only\""]);
-    cargo.args(["--config", "profile.dev.package.\"*\".debug=false"]);
-    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never").current_dir(project);
+    cargo.args(args).args(["--offline", "--config", "profile.dev.debug=\"line-tables-only\""]);
+    cargo.args(["--config", "profile.dev.package.\"*\".debug=false"]).args(after);
+    cargo.env("POLIS_MODEL", "offline").env("CARGO_TARGET_DIR", target).env("CARGO_TERM_COLOR", "never").current_dir(project);
     Some(cargo.output().ok()?.into())
 }
 
@@ -139,4 +143,47 @@ fn a_new_agent_goes_beside_others_and_what_is_in_the_way_is_named() {
     let done = home.polis(&["new", "agent", "invoice_writing"]);
     assert!(done.stderr.contains("./invoice_writing already exists"), "{}", done.stderr);
     done.fails(1, "already_there");
+}
+
+#[test]
+fn a_new_workflow_has_the_modules_compiles_and_answers_without_a_key() {
+    let home = Home::new();
+    let written = home.polis(&["new", "workflow", "TeaTrade"]).ok();
+    for file in ["Cargo.toml", "README.md", "src/main.rs"] {
+        assert!(written.contains(&format!("tea_trade/{file}\n")), "{written}");
+    }
+    for module in ["engine", "prompts", "backend", "tools", "types"] {
+        assert!(written.contains(&format!("tea_trade/src/{module}/mod.rs\n")), "{written}");
+    }
+    home.polis(&["new", "workflow", "TeaTrade"]).fails(1, "already_there");
+    home.polis(&["new", "workflow", "helper"]).fails(2, "bad_business_name");
+    let project = home.path().join("tea_trade");
+    let Some(done) = cargo_test(&project) else {
+        use std::io::Write;
+        let why = "there is no cargo";
+        let _ =
+            writeln!(std::io::stderr(), "skipped: a_new_workflow_has_the_modules_compiles_and_answers_without_a_key: {why}");
+        return;
+    };
+    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    assert!(done.ok().contains("3 passed"));
+    // The request that its own quick start names.
+    let readme = fs::read_to_string(project.join("README.md")).unwrap();
+    assert!(readme.contains("cargo run -- \"What is 12 * 12?\""), "{readme}");
+    let done = cargo(&project, &["run"], &["--", "What is 12 * 12?"]).unwrap();
+    assert!(done.ok().contains("144"));
+}
+
+#[test]
+fn a_prompt_for_another_language_is_printed_and_what_it_needs_is_asked_for() {
+    let home = Home::new();
+    home.write("tea.md", "## Overview\n\nWe sell tea.\n");
+    let prompt = |more: &[&str]| home.polis(&[&["new", "workflow", "--language", "Python"], more].concat());
+    let printed = prompt(&["--platform", "FastAPI", "--business", "tea.md", "--provider", "Anthropic"]).ok();
+    assert!(printed.contains("in **Python** for **FastAPI**. Model provider: Anthropic."), "{printed}");
+    assert!(printed.contains("We sell tea.") && printed.contains("PLANNER_CORE_TEMPLATE"), "{printed}");
+    assert_eq!(prompt(&[]).code, 2);
+    assert_eq!(home.polis(&["new", "workflow", "tea_trade", "--language", "Go"]).code, 2);
+    prompt(&["--platform", "FastAPI", "--business", "missing.md"]).fails(2, "bad_template_variable");
+    prompt(&["--platform", " ", "--business", "tea.md"]).fails(2, "bad_template_variable");
 }

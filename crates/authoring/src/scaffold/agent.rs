@@ -175,7 +175,7 @@ fn for_sub_thread(text: &str, sub_thread: &str) -> String {
 }
 
 /// A name by the rules, without the ending that some people type.
-fn name(typed: &str) -> Result<String, ScaffoldError> {
+pub(super) fn name(typed: &str) -> Result<String, ScaffoldError> {
     let refused = |why: String| ScaffoldError::usage("bad_business_name", format!("{why}; see docs/naming.md"));
     let bare =
         typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);

@@ -4,6 +4,7 @@ mod agent;
 mod destination;
 mod role;
 mod sop;
+mod workflow;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ pub use agent::{AgentNames, agent};
 pub use destination::Library;
 pub use role::role;
 pub use sop::sop;
+pub use workflow::{CodegenOptions, codegen_prompt, workflow};
 
 /// Why nothing was written. The codes stay the same.
 #[derive(Debug, thiserror::Error)]
