@@ -12,7 +12,7 @@ use crate::conversation::{ContextLimits, View, compress, conversation, language}
 use crate::cut_reply;
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
-use crate::role::start_workflow::{self, START_WORKFLOW};
+use crate::role::start_workflow;
 use crate::sources;
 use crate::workflow::Language;
 
@@ -143,9 +143,8 @@ pub(crate) async fn work(
             }
             return Ok(response);
         }
-        let handed_over = reply.tool_calls.iter().find(|call| hands_over && &*call.name == START_WORKFLOW);
-        if let Some(call) = handed_over {
-            return Err(start_workflow::hand_over(turn, call).await);
+        if hands_over && start_workflow::is_called(&reply.tool_calls) {
+            return Err(start_workflow::hand_over(turn, &reply.tool_calls).await);
         }
         let results = check.call_tools(turn, &reply.tool_calls).await;
         if turn.is_left_by_client() {
