@@ -1,7 +1,7 @@
 //! Tools by which a model ends its turn without an answer: it hands the request over to be planned, or rejects it. The turn is
 //! told by a failure with a code of its own.
 
-use polis_domain::{EffectClass, Failure, ToolCall};
+use polis_domain::{CallResult, EffectClass, Failure, ToolCall};
 use polis_engine::Turn;
 use polis_ports::ToolSpec;
 use serde_json::{Value, json};
@@ -29,14 +29,23 @@ impl EndTools {
         self.hands_over.then(start_workflow::spec).into_iter().chain(self.rejects.then(reject_request))
     }
 
-    /// Why the turn ends, if one of these calls ends it. The other calls of the reply are not made.
+    /// Why the turn ends, if one of these calls ends it. The other calls of the reply are not made: what is still to be done is
+    /// decided elsewhere. Each has a result in the log, so that later turns see what became of it.
     pub(crate) async fn end(self, turn: &mut Turn, calls: &[ToolCall]) -> Option<Failure> {
-        let call = calls.iter().find(|call| self.specs().any(|spec| spec.name == call.name))?;
-        if &*call.name == START_WORKFLOW {
-            return Some(start_workflow::hand_over(turn, call).await);
+        let place = calls.iter().position(|call| self.specs().any(|spec| spec.name == call.name))?;
+        let ends = &calls[place];
+        let (done, failure) = match &*ends.name == START_WORKFLOW {
+            true => ("handed over; the answer follows", start_workflow::handed_over(ends)),
+            false => ("rejected", turn.reject(&reason(ends, REASON_CHARS))),
+        };
+        for (at, call) in calls.iter().enumerate() {
+            let result = match at == place {
+                true => CallResult::good(done),
+                false => CallResult::failed(format!("not called: {} of the same reply ends the turn", ends.name)),
+            };
+            turn.note_call(call, result).await;
         }
-        turn.note_call(call, "rejected").await;
-        Some(turn.reject(&reason(call, REASON_CHARS)))
+        Some(failure)
     }
 }
 

@@ -148,6 +148,7 @@ async fn what_is_not_trusted_is_neither_told_nor_loaded() {
     let shown = bed.last();
     assert!(!shown[0].contains("metric"), "{}", shown[0]);
     assert!(shown[3].contains("`scripts/sum.py` is not trusted"), "a skill counts as a whole: {}", shown[3]);
+    assert!(!shown[0].contains("report"), "what would be refused is not told: {}", shown[0]);
     let bed = Bed { guard: FileGuard::new(|path, _| !path.ends_with("SKILL.md")), ..self::bed() };
     let society = bed.open().await;
     ask(&society, r#"read_skill: {"name":"report"}"#).await.unwrap();

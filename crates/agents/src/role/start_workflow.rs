@@ -2,7 +2,6 @@
 //! conversation in view, and a simple request costs no call more.
 
 use polis_domain::{EffectClass, Failure, ToolCall};
-use polis_engine::Turn;
 use polis_ports::ToolSpec;
 use serde_json::json;
 
@@ -31,9 +30,8 @@ pub(crate) fn spec() -> ToolSpec {
     }
 }
 
-/// Notes in the log that the request is handed over. The failure carries the model's reason to the code that chose the strategy.
-pub(crate) async fn hand_over(turn: &mut Turn, call: &ToolCall) -> Failure {
-    turn.note_call(call, "handed over; the answer follows").await;
+/// The failure that carries the model's reason to the code that chose the strategy.
+pub(crate) fn handed_over(call: &ToolCall) -> Failure {
     let reason = end_tools::reason(call, 300);
     Failure::new(START_WORKFLOW, if reason.is_empty() { "it gives no reason".to_owned() } else { reason })
 }

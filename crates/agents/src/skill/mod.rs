@@ -204,9 +204,32 @@ impl Skills {
         found
     }
 
-    /// Names and descriptions of the skills for a role, by name.
+    /// Names and descriptions of the skills for a role, by name. A skill of which a file is not trusted is not told: it could not be
+    /// read.
     pub(crate) fn list(&self, role: Option<&Arc<Role>>) -> Vec<(String, String)> {
-        self.of_role(role).into_iter().map(|found| (found.skill.name, found.skill.description)).collect()
+        let found = self.of_role(role).into_iter().filter(|found| self.trusted_parts(found).is_ok());
+        found.map(|found| (found.skill.name, found.skill.description)).collect()
+    }
+
+    /// The files of a skill, all of them as they were trusted: what one of them says may have another one run.
+    fn trusted_parts(&self, found: &FoundSkill) -> Result<Vec<PathBuf>, String> {
+        let FoundSkill { skill, folder, .. } = found;
+        let parts = Self::parts(folder)
+            .ok_or_else(|| format!("the skill `{}` has too many files, or too deep folders, and is not used", skill.name))?;
+        let real = folder.canonicalize().map_err(|error| format!("the skill `{}` cannot be read: {error}", skill.name))?;
+        for part in &parts {
+            let path = folder.join(part);
+            let is_inside = path.canonicalize().is_ok_and(|path| path.starts_with(&real));
+            if !is_inside || self.bytes(&path, MAX_FILE_BYTES).is_none() {
+                return Err(format!(
+                    "the skill `{}` is not used: its file `{}` is not trusted, has changed since, or is too long; the person can type \
+                     polis trust",
+                    skill.name,
+                    part.display()
+                ));
+            }
+        }
+        Ok(parts)
     }
 
     fn find(&self, role: Option<&Arc<Role>>, name: &str) -> Option<FoundSkill> {

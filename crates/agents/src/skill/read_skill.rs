@@ -8,7 +8,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{FoundSkill, MAX_BYTES, MAX_FILE_BYTES, SKILL_FILE, Skills};
+use super::{FoundSkill, MAX_BYTES, SKILL_FILE, Skills};
 
 /// The tool that reads skills.
 pub(crate) const READ_SKILL: &str = "read_skill";
@@ -77,7 +77,7 @@ impl TurnTool for ReadSkill {
 impl ReadSkill {
     fn instructions(&self, found: &FoundSkill) -> Result<String, String> {
         let FoundSkill { skill, folder, is_closed } = found;
-        let parts = self.trusted_parts(found)?;
+        let parts = self.skills.trusted_parts(found)?;
         let others: Vec<_> =
             parts.iter().filter(|path| *path != Path::new(SKILL_FILE)).map(|path| path.display().to_string()).collect();
         let mut text = format!("Skill `{}`, in the folder {}.", skill.name, folder.display());
@@ -99,7 +99,7 @@ impl ReadSkill {
 
     fn file(&self, found: &FoundSkill, file: &Path) -> Result<String, String> {
         let FoundSkill { skill, folder, .. } = found;
-        let parts = self.trusted_parts(found)?;
+        let parts = self.skills.trusted_parts(found)?;
         let named: PathBuf = file.components().filter(|part| *part != Component::CurDir).collect();
         let is_there = parts.contains(&named);
         if !is_there {
@@ -108,26 +108,5 @@ impl ReadSkill {
         }
         let text = self.skills.text(&folder.join(named), MAX_BYTES);
         text.ok_or_else(|| format!("`{}` is no text, or longer than {MAX_BYTES} bytes; a command can read it", file.display()))
-    }
-
-    /// The files of a skill, all of them as they were trusted: what one of them says may have another one run.
-    fn trusted_parts(&self, found: &FoundSkill) -> Result<Vec<PathBuf>, String> {
-        let FoundSkill { skill, folder, .. } = found;
-        let parts = Skills::parts(folder)
-            .ok_or_else(|| format!("the skill `{}` has too many files, or too deep folders, and is not used", skill.name))?;
-        let real = folder.canonicalize().map_err(|error| format!("the skill `{}` cannot be read: {error}", skill.name))?;
-        for part in &parts {
-            let path = folder.join(part);
-            let is_inside = path.canonicalize().is_ok_and(|path| path.starts_with(&real));
-            if !is_inside || self.skills.bytes(&path, MAX_FILE_BYTES).is_none() {
-                return Err(format!(
-                    "the skill `{}` is not used: its file `{}` is not trusted, has changed since, or is too long; the person can type \
-                     polis trust",
-                    skill.name,
-                    part.display()
-                ));
-            }
-        }
-        Ok(parts)
     }
 }

@@ -32,6 +32,9 @@ const LOOK_ROUNDS: usize = 4;
 /// Most tools that a planner or a verifier is offered. Their requests are large without them.
 const MOST_LOOK_TOOLS: usize = 12;
 
+/// How many empty replies in a row the role that answers without a plan is asked for again.
+const MAX_EMPTY_REPLIES: usize = 2;
+
 /// So many rounds before the last one, an executor is told how many are left.
 const WARN_ROUNDS: usize = 3;
 
@@ -240,7 +243,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
             repair_format: None,
             system,
         };
-        let mut was_empty = false;
+        let mut empty_replies = 0;
         let rounds = self.order.rounds.max(1);
         for round in 0..=rounds {
             let is_last = round == rounds;
@@ -252,16 +255,17 @@ impl<B: AgentBackend> Rounds<'_, B> {
             self.rounds += 1;
             let reply = self.complete(&asking).await?;
             if !reply.tool_calls.is_empty() && !asking.tools.is_empty() && !is_last {
+                empty_replies = 0;
                 self.call_some(reply, self.order.reads_only.then_some(&*asking.tools)).await?;
                 continue;
             }
             if !reply.text.trim().is_empty() {
                 return Ok(RoleOutcome::Answered { text: reply.text, is_finished: !is_last });
             }
-            if was_empty {
+            empty_replies += 1;
+            if empty_replies > MAX_EMPTY_REPLIES {
                 break;
             }
-            was_empty = true;
             self.keep(AiMessage::said(&reply)).await?;
             self.tell_model(words.empty_reply.to_owned()).await?;
         }

@@ -73,7 +73,7 @@ async fn asking_again_has_an_end() {
     let bed = open(&hopeless, engine()).await;
     let failure = polis_testkit::ask(&bed.society, "a?").await.unwrap_err();
     assert_eq!(&*failure.code, "unreadable_reply", "{failure}");
-    assert_eq!((bed.counts(), bed.heard("fallback").len()), ([3, 0, 0], 2));
+    assert_eq!((bed.counts(), bed.heard("fallback").len()), ([3, 0, 0], 3));
 
     let mumbling = Team { executor: Arc::new(|_, _| ScriptedReply::text("…")), ..team() };
     let bed = open(&mumbling, engine()).await;

@@ -22,6 +22,7 @@ pub(crate) fn skills(config: &Config, json: bool) -> Result<Exit, CliError> {
     for FoundSkill { file, skill, problems, .. } in found {
         let folder = file.parent().unwrap_or(&file).display().to_string();
         match skill {
+            Some(skill) if !problems.is_empty() => out::line(&format!("{:<24} {folder} (not used)", skill.name))?,
             Some(skill) => out::line(&format!("{:<24} {folder}\n{:<24} {}", skill.name, "", skill.description))?,
             None => out::line(&format!("{:<24} {folder}", "(not used)"))?,
         }

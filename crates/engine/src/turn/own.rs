@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Outcome, PersonId, ToolCall};
+use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Flow, Outcome, PersonId, ToolCall};
 
 use super::Turn;
 use super::call::{refused, result_of};
@@ -48,7 +48,7 @@ impl Turn {
     }
 
     /// Notes that a call of a model was answered by the code of the turn itself, so that later turns see its result.
-    pub async fn note_call(&mut self, call: &ToolCall, result: &str) {
+    pub async fn note_call(&mut self, call: &ToolCall, result: CallResult) {
         let call = Call {
             call_id: call.id.clone(),
             tool: call.name.clone(),
@@ -59,7 +59,7 @@ impl Turn {
         };
         let Some(entry) = self.declare(vec![Effect::Tool(Box::new(call))]).await.pop() else { return };
         if self.result(&entry).is_none() {
-            self.report(entry.id, Outcome::Result(CallResult::good(result)), None).await;
+            self.report(entry.id, Outcome::Result(result), None).await;
         }
     }
 
@@ -86,7 +86,13 @@ impl Turn {
     /// A value from outside the log, such as the content of a file. It is computed once, logged under this name, and the same
     /// in a second run. `None` is not logged, and stays `None` in a second run that got further.
     pub async fn once(&mut self, name: &str, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
+        self.once_with_flow(name, Flow::default(), value).await
+    }
+
+    /// Like [`Turn::once`], for a value whose content comes from places that policies care about.
+    pub async fn once_with_flow(&mut self, name: &str, flow: Flow, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let call = Call {
+            flow,
             call_id: name.into(),
             tool: name.into(),
             arguments: "{}".into(),

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Call, CallNote, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, roughly,
+    Call, CallNote, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, canonical,
+    roughly,
 };
 use polis_ports::{LogError, ThreadRange};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -94,7 +95,24 @@ impl Turn {
     }
 
     /// Stops calls of one reply that are the same too often, or too many.
+    ///
+    /// Of identical calls that may write, the first is made. A model that writes the same call twice in one reply seldom wants two
+    /// orders or two messages; one that does is told to call again, which costs a round. The other way round a person would have to
+    /// undo what was done twice. Tools that are `volatile` are exempt, and those of a client, which decides itself.
     pub(super) fn without_repeats(&self, mut calls: Vec<Call>) -> Vec<Call> {
+        let mut written = FxHashSet::default();
+        for call in calls.iter_mut().filter(|call| call.may_write() && !call.volatile && !self.is_client_tool(&call.tool)) {
+            let Some(arguments) = canonical(&call.arguments) else { continue };
+            let is_open = !matches!(call.ruling, Ruling::Stop(_) | Ruling::Refuse(_));
+            if is_open && !written.insert((call.tool.clone(), arguments)) {
+                let message = format!(
+                    "{} was called once: this reply has the same call twice, and the result of the first is above. If it is to be done \
+                     again, call it in your next reply",
+                    call.tool
+                );
+                call.ruling = Ruling::Refuse(Failure::new("duplicate_call", message));
+            }
+        }
         for call in calls.iter_mut().skip(MAX_CALLS) {
             let message = format!("{} was not called: a reply may have {MAX_CALLS} calls; call it in the next one", call.tool);
             call.ruling = Ruling::Refuse(Failure::new("too_many_effects", message));

@@ -191,7 +191,7 @@ impl<'a> View<'a> {
     }
 
     fn verdict(&self, ask: &Ask) -> Said {
-        let shown = self.request.messages.first().map(text).unwrap_or_default();
+        let shown = self.request.messages.iter().map(text).find(|text| text.contains("## What happened")).unwrap_or_default();
         let happened = shown.split("## What happened").nth(1).unwrap_or_default();
         let task = |n: usize| {
             let id = format!("task-{}", n + 1);
