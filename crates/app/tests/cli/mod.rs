@@ -8,6 +8,7 @@ mod chat;
 mod clients;
 mod company_network;
 mod conversations;
+mod corpus;
 mod disk_full;
 mod emulated;
 mod escapes;
