@@ -274,7 +274,7 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

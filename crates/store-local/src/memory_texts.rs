@@ -65,7 +65,7 @@ impl LocalMemoryTexts {
     }
 }
 
-fn open(file: &Path) -> Result<Connection, LogError> {
+pub(crate) fn open(file: &Path) -> Result<Connection, LogError> {
     let connection = Connection::open(file).map_err(from_sqlite)?;
     let settings = "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;";
     connection.execute_batch(settings).map_err(from_sqlite)?;

@@ -149,18 +149,23 @@ impl<'row> StoredEvent<'row> {
     }
 
     fn checksum(&self, society: &SocietyId, thread: Option<&ThreadId>) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.feed(society, thread, |bytes| hasher.update(bytes));
+        hasher.finalize()
+    }
+
+    /// Everything that makes up the event, in parts, for a checksum or a hash.
+    pub(crate) fn feed(&self, society: &SocietyId, thread: Option<&ThreadId>, mut take: impl FnMut(&[u8])) {
         let thread_bytes = thread.map_or(u64::MAX, |thread| thread.as_str().len() as u64);
         let mut head = [0; 28];
         head[..8].copy_from_slice(&self.seq.0.to_le_bytes());
         head[8..16].copy_from_slice(&self.at.0.to_le_bytes());
         head[16..24].copy_from_slice(&thread_bytes.to_le_bytes());
         head[24..].copy_from_slice(&self.version.to_le_bytes());
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&head);
-        hasher.update(thread.map_or("", ThreadId::as_str).as_bytes());
-        hasher.update(society.as_str().as_bytes());
-        hasher.update(self.body);
-        hasher.finalize()
+        take(&head);
+        take(thread.map_or("", ThreadId::as_str).as_bytes());
+        take(society.as_str().as_bytes());
+        take(self.body);
     }
 }
 

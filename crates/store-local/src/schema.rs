@@ -18,7 +18,7 @@ pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
 const UNFINISHED: &str = "polis.db.new";
 
-const TABLES_VERSION: u32 = 2;
+pub(crate) const TABLES_VERSION: u32 = 2;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
 
 const TABLES: &str = "
