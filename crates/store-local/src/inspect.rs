@@ -101,6 +101,8 @@ pub struct InspectedSociety {
 /// A data directory or a backup that is being looked through.
 pub struct Inspection {
     source: Source,
+    /// The texts of memories that were there before the heads were noted. One that is erased meanwhile is named by these heads.
+    texts_before: Vec<MemoryTextId>,
     reader: Reader,
     societies: BTreeMap<i64, (SocietyStart, SocietyId, Seq)>,
 }
@@ -119,7 +121,7 @@ impl Inspection {
     pub fn open(path: &Path) -> Result<Self, BackupError> {
         if !path.is_dir() {
             let connection = backup::open_to_read(path)?;
-            return Self::of(Source::Backup, connection);
+            return Self::of(Source::Backup, Vec::new(), connection);
         }
         schema::refuse_newer_file(path)?;
         memory_texts::refuse_newer(path)?;
@@ -127,10 +129,11 @@ impl Inspection {
         if !path.join(schema::FILE).exists() {
             return Err(LogError::Failed(format!("there is no society in `{}`", path.display()).into()).into());
         }
-        Self::of(Source::Data(path.to_owned()), schema::connect_to_read(path)?)
+        let texts_before = texts_of(path)?;
+        Self::of(Source::Data(path.to_owned()), texts_before, schema::connect_to_read(path)?)
     }
 
-    fn of(source: Source, connection: Connection) -> Result<Self, BackupError> {
+    fn of(source: Source, texts_before: Vec<MemoryTextId>, connection: Connection) -> Result<Self, BackupError> {
         let (starts, heads) = match &source {
             Source::Data(_) => {
                 connection.execute_batch("BEGIN").map_err(from_sqlite)?;
@@ -149,7 +152,7 @@ impl Inspection {
             let head = heads.get(&key).copied().unwrap_or(start.after);
             found.insert(key, (start, SocietyId::from(name.map_err(from_sqlite)?), head));
         }
-        Ok(Self { source, reader: Reader::on(connection), societies: found })
+        Ok(Self { source, texts_before, reader: Reader::on(connection), societies: found })
     }
 
     /// When a backup was made, in milliseconds since 1970; none for a data directory.
@@ -247,20 +250,31 @@ impl Inspection {
 
     /// The ids of the texts of memories that are there.
     pub fn memory_texts(&self) -> Result<Vec<MemoryTextId>, BackupError> {
-        let list = |connection: &Connection| {
-            let mut statement = connection.prepare("SELECT id FROM texts")?;
-            let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-            rows.map(|id| Ok(MemoryTextId::from(id?))).collect::<rusqlite::Result<Vec<_>>>()
-        };
-        let found = match &self.source {
-            Source::Backup => list(self.reader.connection()?),
-            Source::Data(dir) => match dir.join(memory_texts::FILE) {
-                file if file.exists() => Connection::open(file).and_then(|connection| list(&connection)),
-                _ => Ok(Vec::new()),
-            },
-        };
-        Ok(found.map_err(from_sqlite)?)
+        match &self.source {
+            Source::Backup => Ok(text_ids(self.reader.connection()?).map_err(from_sqlite)?),
+            Source::Data(dir) => {
+                let mut texts = texts_of(dir)?;
+                texts.extend_from_slice(&self.texts_before);
+                texts.sort();
+                texts.dedup();
+                Ok(texts)
+            }
+        }
     }
+}
+
+/// The ids of the texts of memories of a data directory.
+fn texts_of(dir: &Path) -> Result<Vec<MemoryTextId>, LogError> {
+    match dir.join(memory_texts::FILE) {
+        file if file.exists() => Connection::open(file).and_then(|connection| text_ids(&connection)).map_err(from_sqlite),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn text_ids(connection: &Connection) -> rusqlite::Result<Vec<MemoryTextId>> {
+    let mut statement = connection.prepare("SELECT id FROM texts")?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    rows.map(|id| Ok(MemoryTextId::from(id?))).collect()
 }
 
 /// The artifacts of a backup.

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod attempts;
+mod backup;
 mod bad_input;
 mod calls;
 mod chat;
