@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod bench;
+mod corpus;
 mod csv;
 mod deny;
 mod fuzz;
@@ -26,6 +27,7 @@ cargo xtask <chore>
   acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
   deny                        licences, sources and duplicate versions of dependencies, against deny.toml
   fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
+  corpus                      adds a data directory of this version to those that the tests open
   sim --seeds N [--from S]    N simulated societies with faults, from seed S on
   bench [ARGS]                our figures against the floor of this machine";
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
             why.iter().for_each(|why| println!("skipped: advisories: {why}"));
         }),
         "fuzz" => Workspace::load().and_then(|workspace| fuzz::run(&workspace, rest)),
+        "corpus" => nothing_more(rest).and_then(|()| corpus::run(&Workspace::load()?)),
         "acceptance" => acceptance::run_with_args(rest),
         "sim" => Workspace::load().and_then(|workspace| sim::run(&workspace, rest)),
         "bench" => Workspace::load().and_then(|workspace| bench::run(&workspace, rest)),

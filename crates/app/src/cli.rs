@@ -2,6 +2,7 @@
 
 #[cfg(feature = "authoring")]
 mod authoring;
+mod backup;
 mod conversations;
 mod memory;
 mod run;
@@ -17,6 +18,7 @@ use crate::budget::RequestBudget;
 use crate::workflow_settings::PlanApprovalFlag;
 #[cfg(feature = "authoring")]
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop, NewWorkflow};
+pub(crate) use backup::{Backup, Restore, Verify};
 pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations};
 pub(crate) use memory::{Memory, MemoryCommand};
 pub(crate) use run::Run;
@@ -131,6 +133,12 @@ pub(crate) enum Command {
     Fork(Fork),
     /// Go back to an event; the previous history is kept under another name
     Rewind(Rewind),
+    /// Back up the data directory, also while polis runs; later runs add what is new
+    Backup(Backup),
+    /// Make a data directory of a backup
+    Restore(Restore),
+    /// Check every event, hash chains, references, artifacts and memories of a data directory or a backup
+    Verify(Verify),
     /// Run every settled turn again against the log, without any call, and report where code or state differs
     Replay(Replay),
     #[cfg(feature = "authoring")]
@@ -618,6 +626,9 @@ impl Command {
             | Self::Send(_)
             | Self::Cancel(_)
             | Self::Societies(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
+            | Self::Verify(_)
             | Self::Fork(_)
             | Self::Rewind(_) => None,
             #[cfg(feature = "authoring")]

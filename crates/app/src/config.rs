@@ -19,7 +19,7 @@ use toml::Spanned;
 use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
 use crate::config_file::{
-    ArtifactSettings, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection, ServerSection,
+    ArtifactSettings, BackupSection, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection, ServerSection,
     SocietySection, ToolsSection,
 };
 use crate::error::CliError;
@@ -101,6 +101,8 @@ pub(crate) struct Config {
     repeated: String,
     /// Limits of the artifact store.
     pub(crate) artifacts: ArtifactSettings,
+    /// Where copies go while a server runs.
+    pub(crate) backup: BackupSection,
     /// Whether agents remember and recall.
     pub(crate) memory: MemorySection,
     /// The model that makes vectors of memories.
@@ -226,6 +228,7 @@ impl Config {
             plan_approval_flag,
             repeated: with.map(repeated_flags).unwrap_or_default(),
             artifacts: file.artifacts.into(),
+            backup: file.backup,
             memory: file.memory,
             embeddings: file.embeddings,
             http: file.server,

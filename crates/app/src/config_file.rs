@@ -1,5 +1,7 @@
 //! Reads `polis.toml`. Its errors name the position and never quote the line: it may contain a key.
 
+mod artifacts;
+mod backup;
 mod memory;
 mod network;
 mod precedence;
@@ -12,12 +14,10 @@ use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use polis_domain::{Budget, Budgets, ModelSettings, RoleId};
 use polis_engine::ForkError;
 use polis_providers::{CommandGuard, ModelLine, vendors};
-use polis_store_local::ArtifactLimits;
 use polis_tools::mcp::ServerSettings;
 use polis_tools::{Rule, RuleAction};
 use serde::de::value::MapAccessDeserializer;
@@ -34,6 +34,8 @@ use crate::remotes::{Remote, RemoteSection};
 use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
+pub(crate) use artifacts::{ArtifactSettings, ArtifactsSection};
+pub(crate) use backup::BackupSection;
 pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
@@ -71,6 +73,8 @@ pub(crate) struct ConfigFile {
     pub(crate) workflow: WorkflowSection,
     #[serde(default)]
     pub(crate) artifacts: ArtifactsSection,
+    #[serde(default)]
+    pub(crate) backup: BackupSection,
     #[serde(default)]
     pub(crate) memory: MemorySection,
     #[serde(default)]
@@ -147,36 +151,6 @@ pub(crate) struct ServerSection {
     pub(crate) requests_per_second: Option<NonZeroU32>,
     /// How long a client tool call waits for the client.
     pub(crate) client_tool_seconds: Option<NonZeroU32>,
-}
-
-/// `[artifacts]`: limits of the store, and how long unreferenced artifacts are spared.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ArtifactsSection {
-    max_mb: Option<NonZeroU32>,
-    max_total_mb: Option<NonZeroU32>,
-    max_count: Option<NonZeroU32>,
-    grace_hours: Option<u32>,
-}
-
-/// The same with defaults filled in.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ArtifactSettings {
-    pub(crate) limits: ArtifactLimits,
-    pub(crate) grace: Duration,
-}
-
-impl From<ArtifactsSection> for ArtifactSettings {
-    fn from(section: ArtifactsSection) -> Self {
-        let default = ArtifactLimits::default();
-        let bytes = |megabytes: Option<NonZeroU32>, default| megabytes.map_or(default, |n| u64::from(n.get()) << 20);
-        let limits = ArtifactLimits {
-            max_bytes: bytes(section.max_mb, default.max_bytes),
-            max_total_bytes: bytes(section.max_total_mb, default.max_total_bytes),
-            max_count: section.max_count.map_or(default.max_count, |count| count.get().into()),
-        };
-        Self { limits, grace: Duration::from_secs(u64::from(section.grace_hours.unwrap_or(24)) * 3_600) }
-    }
 }
 
 /// One `[[policy]]`.

@@ -3,6 +3,7 @@
 mod address;
 mod approval_prompt;
 mod attached_files;
+mod backups;
 mod budget;
 mod cli;
 mod commands;
@@ -47,8 +48,8 @@ use clap::Parser;
 use crate::cli::Authoring;
 use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, attach, chat, conversations, doctor, log, login, mcp, memory, models, org,
-    replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage,
+    act, agents, approvals, approve, artifacts, attach, backup, chat, conversations, doctor, log, login, mcp, memory, models, org,
+    replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage, verify,
 };
 use crate::config::Config;
 use crate::error::{CliError, Exit};
@@ -90,7 +91,7 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         _ => {}
     }
     let config = Config::resolve(&cli)?;
-    if config.url.is_none() && !matches!(cli.command, Command::Doctor(_)) {
+    if config.url.is_none() && !matches!(cli.command, Command::Doctor(_) | Command::Restore(_)) {
         config.trust.check_data()?;
     }
     match cli.command {
@@ -132,6 +133,9 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         Command::Societies(args) => societies::societies(&config, args.json).await,
         Command::Fork(args) => societies::fork(&config, &args).await,
         Command::Rewind(args) => societies::rewind(&config, &args).await,
+        Command::Backup(args) => backup::backup(&config, &args).await,
+        Command::Restore(args) => backup::restore(&config, &args).await,
+        Command::Verify(args) => verify::verify(&config, &args).await,
         Command::Replay(args) => replay::replay(&config, args.json).await,
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::Skills(args)) => commands::skills::skills(&config, args.json),

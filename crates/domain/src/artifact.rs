@@ -47,6 +47,11 @@ impl ArtifactId {
     pub fn new(digest: [u8; 32]) -> Self {
         Self(digest)
     }
+
+    /// The SHA-256 of the content.
+    pub fn digest(&self) -> [u8; 32] {
+        self.0
+    }
 }
 
 impl fmt::Display for ArtifactId {

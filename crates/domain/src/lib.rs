@@ -42,6 +42,7 @@ mod reuse;
 mod schema;
 mod shape;
 mod spine;
+mod strict;
 mod task;
 mod text;
 mod thread;

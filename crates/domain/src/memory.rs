@@ -217,6 +217,11 @@ impl Memories {
         self.kept.get(scope).into_iter().flat_map(BTreeMap::values)
     }
 
+    /// The memories of all scopes.
+    pub fn all(&self) -> impl Iterator<Item = &Memory> {
+        self.kept.values().flat_map(BTreeMap::values)
+    }
+
     /// How many memories a scope has.
     pub fn count(&self, scope: &MemoryScope) -> usize {
         self.kept.get(scope).map_or(0, BTreeMap::len)

@@ -2,13 +2,32 @@
 
 use serde_json::Value;
 
-use crate::Event;
+use crate::{Event, strict};
 
-/// The version that this code writes. Raise it, and add a step, with every change of the event format.
-pub const EVENT_VERSION: u32 = 6;
+/// The version that this code writes. Every new variant or field of an event raises it, also one with a default: an older
+/// polis then refuses the log as too new instead of dropping what it does not know. `event_versions.txt` lists what each
+/// version looks like, and a test holds it against the types.
+pub const EVENT_VERSION: u32 = 7;
 
-/// One step per version: the first turns a body of version 1 into one of version 2, and so on.
-const STEPS: &[fn(Value) -> Value] = &[to_version_2, to_version_3, to_version_4, to_version_5, to_version_6];
+/// Turns a body of one version into one of the next.
+type Step = fn(Value) -> Value;
+
+/// One entry per version but the last. None where the next version only adds to it.
+const STEPS: &[Option<Step>] = &[
+    Some(to_version_2),
+    // Version 3 added conversations and the person who sent a message.
+    None,
+    Some(to_version_4),
+    // Version 5 added model settings to roles and conversations.
+    None,
+    // Version 6 added memories.
+    None,
+    // From version 7 on unknown fields are refused.
+    None,
+];
+
+/// Events before this version may have fields that were removed without a trace; they are ignored.
+const STRICT_SINCE: u32 = 7;
 
 /// Why a stored event cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -21,37 +40,83 @@ pub enum BadEvent {
         /// The newest version that this code knows.
         known: u32,
     },
+    /// It is an event, but it has a kind or fields that this version does not know.
+    #[error(
+        "the event has version {EVENT_VERSION} and {what}: another build of polis wrote it. Use the newest polis that was \
+         used on this data"
+    )]
+    Unknown {
+        /// What is not known.
+        what: String,
+    },
     /// It is not an event.
     #[error("the event cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
+impl BadEvent {
+    /// Whether a newer polis can read it.
+    pub fn is_too_new(&self) -> bool {
+        matches!(self, Self::TooNew { .. } | Self::Unknown { .. })
+    }
+}
+
 /// Reads a stored event of any version so far.
 pub fn decode_event(version: u32, body: &[u8]) -> Result<Event, BadEvent> {
-    if version == EVENT_VERSION {
-        return Ok(serde_json::from_slice(body)?);
-    }
     decode_with(STEPS, version, body)
 }
 
-fn decode_with(steps: &[fn(Value) -> Value], version: u32, body: &[u8]) -> Result<Event, BadEvent> {
+fn decode_with(steps: &[Option<Step>], version: u32, body: &[u8]) -> Result<Event, BadEvent> {
     let known = steps.len() as u32 + 1;
     if version > known || version == 0 {
         return Err(BadEvent::TooNew { version, known });
     }
+    let mut steps = steps.iter().skip(version as usize - 1).flatten().peekable();
+    if steps.peek().is_none() {
+        return if version >= STRICT_SINCE { decode_strictly(body) } else { Ok(serde_json::from_slice(body)?) };
+    }
     let old: Value = serde_json::from_slice(body)?;
-    let new = steps.iter().skip(version as usize - 1).fold(old, |body, step| step(body));
-    Ok(serde_json::from_value(new)?)
+    Ok(serde_json::from_value(steps.fold(old, |body, step| step(body)))?)
 }
 
-/// Version 6 added memories.
-fn to_version_6(body: Value) -> Value {
-    body
+/// Refuses what the types do not know, because using the event without it would be to drop it.
+fn decode_strictly(body: &[u8]) -> Result<Event, BadEvent> {
+    match strict::from_slice(body) {
+        Ok((event, false)) => Ok(event),
+        Ok((event, true)) => {
+            let field = unknown_field(&serde_json::from_slice(body)?, &serde_json::to_value(event)?).unwrap_or_default();
+            Err(BadEvent::Unknown { what: format!("a field that this polis does not know, `{field}`") })
+        }
+        Err(error) => match unknown_kind(body) {
+            Some(kind) => Err(BadEvent::Unknown { what: format!("a kind that this polis does not know, `{kind}`") }),
+            None => Err(error.into()),
+        },
+    }
 }
 
-/// Version 5 added model settings to roles and conversations.
-fn to_version_5(body: Value) -> Value {
-    body
+/// A field of the stored JSON that is gone when the event is written again.
+fn unknown_field(stored: &Value, again: &Value) -> Option<String> {
+    match (stored, again) {
+        (Value::Object(stored), Value::Object(again)) => stored.iter().find_map(|(name, value)| match again.get(name) {
+            None => Some(name.clone()),
+            Some(known) => unknown_field(value, known),
+        }),
+        (Value::Array(stored), Value::Array(again)) => {
+            stored.iter().zip(again).find_map(|(stored, again)| unknown_field(stored, again))
+        }
+        _ => None,
+    }
+}
+
+/// The name of an event's kind, if there is no such kind.
+fn unknown_kind(body: &[u8]) -> Option<String> {
+    let kind = match serde_json::from_slice(body).ok()? {
+        Value::String(kind) => kind,
+        Value::Object(fields) if fields.len() == 1 => fields.into_iter().next()?.0,
+        _ => return None,
+    };
+    let error = serde_json::from_value::<Event>(serde_json::json!({ &kind: {} })).err()?.to_string();
+    error.starts_with("unknown variant").then_some(kind)
 }
 
 /// Version 4 added who made a decision, and whose agents a lasting approval covers. Before it only crashes were dead-lettered.
@@ -59,11 +124,6 @@ fn to_version_4(mut body: Value) -> Value {
     if let Some(fields) = body.get_mut("messageDeadLettered").and_then(Value::as_object_mut) {
         fields.insert("crashed".to_owned(), true.into());
     }
-    body
-}
-
-/// Version 3 added conversations and the person who sent a message.
-fn to_version_3(body: Value) -> Value {
     body
 }
 
@@ -108,8 +168,8 @@ mod tests {
 
     #[test]
     fn an_event_of_an_older_version_is_brought_up_to_date_step_by_step() {
-        let steps: [fn(Value) -> Value; 2] =
-            [|body| json!({ "droppedSuggestion": body["dropped"] }), |_| json!("suggestionDropped")];
+        let steps: [Option<Step>; 2] =
+            [Some(|body| json!({ "droppedSuggestion": body["dropped"] })), Some(|_| json!("suggestionDropped"))];
         let read = |version, body: Value| decode_with(&steps, version, body.to_string().as_bytes());
         assert_eq!(read(1, json!({ "dropped": {} })).unwrap(), Event::SuggestionDropped);
         assert_eq!(read(2, json!({ "droppedSuggestion": {} })).unwrap(), Event::SuggestionDropped);
@@ -153,5 +213,24 @@ mod tests {
         let error = decode_event(EVENT_VERSION + 1, b"{}").unwrap_err();
         assert!(matches!(error, BadEvent::TooNew { .. }), "{error}");
         assert!(matches!(decode_event(EVENT_VERSION, b"{}"), Err(BadEvent::Unreadable(_))));
+    }
+    #[test]
+    fn what_another_build_added_without_a_new_version_is_refused_as_too_new_and_never_dropped() {
+        let turn = json!({ "turnRested": { "turn": 7 } });
+        assert!(decode_event(EVENT_VERSION, turn.to_string().as_bytes()).is_ok());
+        let failure = json!({ "code": "panicked", "message": "broken", "hint": "look" });
+        for (body, word) in [
+            (json!({ "turnRested": { "turn": 7, "since": 5 } }), "since"),
+            (json!({ "turnCrashed": { "turn": 7, "until": 9, "failure": failure } }), "hint"),
+            (json!({ "agentRenamed": { "agent": "root" } }), "agentRenamed"),
+            (json!("societyPaused"), "societyPaused"),
+        ] {
+            let error = decode_event(EVENT_VERSION, body.to_string().as_bytes()).unwrap_err();
+            assert!(error.is_too_new() && error.to_string().contains(&format!("`{word}`")), "{body}: {error}");
+        }
+        let broken = decode_event(EVENT_VERSION, json!({ "turnRested": {} }).to_string().as_bytes()).unwrap_err();
+        assert!(matches!(broken, BadEvent::Unreadable(_)), "{broken}");
+        // Earlier versions were not strict, and what they had must stay readable.
+        assert!(decode_event(6, json!({ "turnRested": { "turn": 7, "since": 5 } }).to_string().as_bytes()).is_ok());
     }
 }

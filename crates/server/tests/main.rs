@@ -11,6 +11,7 @@ mod beside;
 mod contract;
 mod conversations;
 mod disk_full;
+mod event_versions;
 mod events;
 mod lists;
 mod mcp;

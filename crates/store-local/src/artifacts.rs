@@ -149,26 +149,35 @@ fn joined<T>(done: Result<Result<T, ArtifactError>, tokio::task::JoinError>) -> 
     done.unwrap_or_else(|stopped| Err(ArtifactError::Failed(stopped.to_string())))
 }
 
+/// Where the content of an artifact is in a data directory.
+pub(crate) fn path_of(data: &Path, id: &ArtifactId) -> PathBuf {
+    let name = id.to_string();
+    data.join(FOLDER).join(&name[..2]).join(&name[2..])
+}
+
+/// All files of a data directory with a content's name. What is called otherwise is not ours.
+pub(crate) fn stored_files(data: &Path) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
+    let mut files = Vec::new();
+    for folder in entries(&data.join(FOLDER))? {
+        let start = folder.file_name();
+        if start.len() != 2 {
+            continue;
+        }
+        for file in entries(&folder.path())? {
+            let name = format!("{}{}", start.display(), file.file_name().display());
+            files.extend(name.parse().ok().map(|id| (id, file.path())));
+        }
+    }
+    Ok(files)
+}
+
 impl Store {
     fn path(&self, id: &ArtifactId) -> PathBuf {
-        let name = id.to_string();
-        self.dir.join(&name[..2]).join(&name[2..])
+        path_of(&self.data, id)
     }
 
-    /// All files with a content's name. What is called otherwise is not ours.
     fn files(&self) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
-        let mut files = Vec::new();
-        for folder in entries(&self.dir)? {
-            let start = folder.file_name();
-            if start.len() != 2 {
-                continue;
-            }
-            for file in entries(&folder.path())? {
-                let name = format!("{}{}", start.display(), file.file_name().display());
-                files.extend(name.parse().ok().map(|id| (id, file.path())));
-            }
-        }
-        Ok(files)
+        stored_files(&self.data)
     }
 
     /// What is kept. The files are counted once.

@@ -40,7 +40,7 @@ pub(crate) fn everything(connection: &Connection, version: u32) -> Result<Sums, 
     Ok(sums)
 }
 
-fn structure(connection: &Connection) -> Result<(), LogError> {
+pub(crate) fn structure(connection: &Connection) -> Result<(), LogError> {
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(from_sqlite)?;
     if verdict == "ok" { Ok(()) } else { Err(LogError::Damaged(verdict)) }
 }

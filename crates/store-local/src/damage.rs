@@ -34,6 +34,15 @@ pub(crate) fn refuse_marked(dir: &Path) -> Result<(), LogError> {
     Err(LogError::Damaged(text))
 }
 
+/// Refuses while the marker is there, and leaves everything as it is.
+pub(crate) fn refuse_marker(dir: &Path) -> Result<(), LogError> {
+    match fs::read_to_string(dir.join(MARKER)) {
+        Ok(text) => Err(LogError::Damaged(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(from_io(error)),
+    }
+}
+
 /// Marks the directory as damaged and moves the history aside. Gives back the error to refuse with.
 pub(crate) fn set_aside(dir: &Path, what: &str) -> LogError {
     let folder = format!("damaged-{}", unix_ms());

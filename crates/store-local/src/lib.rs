@@ -35,11 +35,13 @@
 
 mod artifacts;
 mod background;
+mod backup;
 mod check;
 mod damage;
 mod error;
 mod extent;
 mod health;
+mod inspect;
 mod keys;
 mod last_ack;
 mod lineage;
@@ -49,6 +51,7 @@ mod memory_texts;
 mod options;
 mod queue;
 mod reader;
+mod restore;
 mod row;
 mod schema;
 mod snapshot;
@@ -56,7 +59,10 @@ mod sums;
 mod writer;
 
 pub use artifacts::{ArtifactLimits, LocalArtifacts, SweepReport};
+pub use backup::{BackupError, BackupReport, backup};
+pub use inspect::{InspectedSociety, Inspection};
 pub use local_log::LocalLog;
 pub use lock::read_note;
 pub use memory_texts::LocalMemoryTexts;
 pub use options::Options;
+pub use restore::restore;

@@ -25,7 +25,7 @@ use crate::row::encode;
 use crate::snapshot::{self, SnapshotRow};
 use crate::sums::{self, Sums};
 use crate::writer::{Job, Work, Writer, empty_wal};
-use crate::{check, damage, schema};
+use crate::{check, damage, memory_texts, schema};
 
 /// The log in a local directory.
 ///
@@ -220,6 +220,7 @@ impl Log for LocalLog {
 /// Opens the database if its history is complete. A damaged one is left exactly as it is.
 fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<CheckedDatabase, LogError> {
     schema::refuse_newer_file(dir)?;
+    memory_texts::refuse_newer(dir)?;
     let bytes = size(&dir.join(schema::FILE)).map_err(from_io)?;
     if bytes == 0 {
         if let Some(last) = last_ack.last {
@@ -273,7 +274,7 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-fn make_private(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_private(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

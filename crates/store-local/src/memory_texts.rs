@@ -11,8 +11,9 @@ use polis_ports::{Embedding, LogError, MemoryError, MemoryTexts, StoredText};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::from_sqlite;
+use crate::schema;
 
-const FILE: &str = "memory.db";
+pub(crate) const FILE: &str = "memory.db";
 const VERSION: u32 = 1;
 
 const TABLES: &str = "
@@ -64,7 +65,7 @@ impl LocalMemoryTexts {
     }
 }
 
-fn open(file: &Path) -> Result<Connection, LogError> {
+pub(crate) fn open(file: &Path) -> Result<Connection, LogError> {
     let connection = Connection::open(file).map_err(from_sqlite)?;
     let settings = "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;";
     connection.execute_batch(settings).map_err(from_sqlite)?;
@@ -76,13 +77,24 @@ fn open(file: &Path) -> Result<Connection, LogError> {
             connection.execute_batch(&create).map_err(from_sqlite)?;
         }
         VERSION => {}
-        newer => {
-            let message =
-                format!("{FILE} was written by a newer polis (tables {newer}; this one knows {VERSION}). Use that polis");
-            return Err(LogError::TooNew(message));
-        }
+        newer => return Err(too_new(newer)),
     }
     Ok(connection)
+}
+
+fn too_new(version: u32) -> LogError {
+    LogError::TooNew(format!(
+        "{FILE} was written by a newer polis (tables {version}; this one knows {VERSION}). Use that polis, or restore a backup \
+         made with this one"
+    ))
+}
+
+/// Refuses texts of a newer version when their data directory is opened, and not when the first of them is needed.
+pub(crate) fn refuse_newer(data: &Path) -> Result<(), LogError> {
+    match schema::user_version_of(&data.join(FILE))? {
+        Some(version) if version > VERSION => Err(too_new(version)),
+        _ => Ok(()),
+    }
 }
 
 #[async_trait]

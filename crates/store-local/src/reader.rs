@@ -120,6 +120,18 @@ impl Reader {
         })
     }
 
+    /// For an inspection, which has a connection of its own and stops at its first error.
+    pub(crate) fn on(connection: Connection) -> Self {
+        Self {
+            dir: PathBuf::new(),
+            connection: Some(connection),
+            societies: HashMap::new(),
+            renamed: 0,
+            names: ThreadNames::default(),
+            health: Arc::default(),
+        }
+    }
+
     /// Runs a read. After an error the connection is not used again.
     fn guarded<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
         if self.connection.is_none() {

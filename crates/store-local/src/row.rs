@@ -135,8 +135,11 @@ impl<'row> StoredEvent<'row> {
     /// Verifies the row and decodes its event.
     pub(crate) fn decode(&self, society: &SocietyId, thread: Option<ThreadId>) -> Result<Recorded, LogError> {
         self.verify(society, thread.as_ref())?;
-        let event = decode_event(self.version(), self.body)
-            .map_err(|error| damaged(society, self.seq, &format!("it cannot be read: {error}")))?;
+        // The checksum fits, so what cannot be read was written so: by a polis that knows more than this one, if that is why.
+        let event = decode_event(self.version(), self.body).map_err(|error| match error.is_too_new() {
+            true => LogError::TooNew(format!("event {} of `{society}`: {error}", self.seq)),
+            false => damaged(society, self.seq, &format!("it cannot be read: {error}")),
+        })?;
         Ok(Recorded { seq: self.seq, at: self.at, thread, event })
     }
 
@@ -146,18 +149,23 @@ impl<'row> StoredEvent<'row> {
     }
 
     fn checksum(&self, society: &SocietyId, thread: Option<&ThreadId>) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        self.feed(society, thread, |bytes| hasher.update(bytes));
+        hasher.finalize()
+    }
+
+    /// Everything that makes up the event, in parts, for a checksum or a hash.
+    pub(crate) fn feed(&self, society: &SocietyId, thread: Option<&ThreadId>, mut take: impl FnMut(&[u8])) {
         let thread_bytes = thread.map_or(u64::MAX, |thread| thread.as_str().len() as u64);
         let mut head = [0; 28];
         head[..8].copy_from_slice(&self.seq.0.to_le_bytes());
         head[8..16].copy_from_slice(&self.at.0.to_le_bytes());
         head[16..24].copy_from_slice(&thread_bytes.to_le_bytes());
         head[24..].copy_from_slice(&self.version.to_le_bytes());
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&head);
-        hasher.update(thread.map_or("", ThreadId::as_str).as_bytes());
-        hasher.update(society.as_str().as_bytes());
-        hasher.update(self.body);
-        hasher.finalize()
+        take(&head);
+        take(thread.map_or("", ThreadId::as_str).as_bytes());
+        take(society.as_str().as_bytes());
+        take(self.body);
     }
 }
 
@@ -179,6 +187,18 @@ mod tests {
         assert!(matches!(sealed.verify(&society, None), Err(LogError::TooNew(_))));
         let flipped = event(newer, event(EVENT_VERSION, 0).checksum(&society, None));
         assert!(matches!(flipped.verify(&society, None), Err(LogError::Damaged(_))));
+    }
+
+    /// What a build wrote that did not raise the version: nothing is damaged, and nothing is left out.
+    #[test]
+    fn an_intact_event_with_an_unknown_kind_or_field_is_too_new_and_not_damaged() {
+        let society = SocietyId::from("main");
+        for body in [&br#"{"agentRenamed":{"agent":"root"}}"#[..], br#"{"turnRested":{"turn":7,"since":5}}"#] {
+            let event = |crc| StoredEvent { seq: Seq(1), at: Timestamp(1), version: EVENT_VERSION, crc, body };
+            let read = event(event(0).checksum(&society, None)).decode(&society, None);
+            assert!(matches!(&read, Err(LogError::TooNew(text)) if text.contains("Use the newest polis")), "{read:?}");
+            assert!(matches!(event(0).decode(&society, None), Err(LogError::Damaged(_))));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
 const UNFINISHED: &str = "polis.db.new";
 
-const TABLES_VERSION: u32 = 2;
+pub(crate) const TABLES_VERSION: u32 = 2;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
 
 const TABLES: &str = "
@@ -88,15 +88,19 @@ fn connect(dir: &Path) -> Result<Connection, LogError> {
 
 /// Refuses a database of a newer version by its first bytes, before SQLite touches any file.
 pub(crate) fn refuse_newer_file(dir: &Path) -> Result<(), LogError> {
+    user_version_of(&dir.join(FILE))?.map_or(Ok(()), refuse_newer)
+}
+
+/// The version in the first bytes of a database; none if there is no file or no database, which opening it will report.
+pub(crate) fn user_version_of(file: &Path) -> Result<Option<u32>, LogError> {
     let mut header = [0; 100];
-    match File::open(dir.join(FILE)).and_then(|mut file| file.read_exact(&mut header)) {
+    match File::open(file).and_then(|mut file| file.read_exact(&mut header)) {
         Ok(()) if header.starts_with(b"SQLite format 3\0") => {
             let [.., a, b, c, d] = *header.first_chunk::<64>().expect("64 is less than 100");
-            refuse_newer(u32::from_be_bytes([a, b, c, d]))
+            Ok(Some(u32::from_be_bytes([a, b, c, d])))
         }
-        // Whatever else it is, opening it will say so.
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => Ok(()),
+        Ok(()) => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => Ok(None),
         Err(error) => Err(from_io(error)),
     }
 }

@@ -27,6 +27,12 @@ use crate::snapshot::SnapshotRow;
 use crate::sums::{self, Sums};
 use crate::{lock, schema};
 
+/// How long a checkpoint may wait for readers so that the WAL starts anew.
+const RESTART_WAIT: Duration = Duration::from_millis(20);
+
+/// How long anything else waits for a lock on the database.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
 /// How many societies, and how many threads, are cached.
 const MAX_CACHED: usize = 64 * 1024;
 
@@ -225,8 +231,12 @@ impl Writer {
             return;
         }
         // A passive checkpoint never waits for readers, but a permanent reader can keep the WAL from starting anew.
-        let mode = if bytes < 4 * self.options.checkpoint_bytes { "PASSIVE" } else { "RESTART" };
-        if checkpoint(&store.connection, mode).is_err() {
+        let is_long = bytes >= 4 * self.options.checkpoint_bytes;
+        let mode = if is_long { "RESTART" } else { "PASSIVE" };
+        // A restart waits for readers. One that reads for long, such as a check of the whole file, must not hold commits up.
+        let wait = |limit| if is_long { store.connection.busy_timeout(limit).map_err(from_sqlite) } else { Ok(()) };
+        let done = wait(RESTART_WAIT).and_then(|()| checkpoint(&store.connection, mode));
+        if done.and(wait(BUSY_WAIT)).is_err() {
             // The WAL stays valid. A fresh connection tries again after the next commit.
             self.store = None;
         }

@@ -6,6 +6,7 @@ pub(crate) mod approvals;
 pub(crate) mod approve;
 pub(crate) mod artifacts;
 pub(crate) mod attach;
+pub(crate) mod backup;
 pub(crate) mod chat;
 #[cfg(feature = "authoring")]
 pub(crate) mod check;
@@ -33,3 +34,4 @@ pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod usage;
+pub(crate) mod verify;

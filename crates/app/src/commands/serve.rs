@@ -23,7 +23,7 @@ use crate::purpose::Purpose;
 use crate::signals::Interrupts;
 use crate::transport::{GRACE, Transport, open_log, owner_note};
 use crate::wiring::{OpenSociety, Store};
-use crate::{file_limit, out, roles, token, wiring};
+use crate::{backups, file_limit, out, roles, token, wiring};
 
 pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliError> {
     let interrupts = Interrupts::watch();
@@ -85,6 +85,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
     tokio::select! {
         () = listener.serve(societies.clone(), stop, GRACE) => {}
         () = roles::watch(first.society(), &config.trust, role_files) => {}
+        () = backups::keep_up(config) => {}
     }
     let opened: Vec<OpenSociety> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
     join_all(opened.iter().map(OpenSociety::flush_telemetry)).await;

@@ -78,6 +78,7 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         tools: section(&table, "tools")?,
         workflow: section(&table, "workflow")?,
         artifacts: section(&table, "artifacts")?,
+        backup: section(&table, "backup")?,
         memory: section(&table, "memory")?,
         embeddings: section(&table, "embeddings")?,
         server: section(&table, "server")?,

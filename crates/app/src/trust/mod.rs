@@ -209,6 +209,11 @@ impl Trust {
         Ok(())
     }
 
+    /// Makes a data directory that the user has just restored the user's own.
+    pub(crate) fn own_restored_data(&self) -> Result<(), CliError> {
+        self.0.store.as_ref().map_or(Ok(()), |store| self.0.data.accept(store))
+    }
+
     fn is_declined(&self) -> bool {
         let all = self.whole_digest();
         self.cache().folder.as_ref().is_some_and(|folder| folder.declined.as_ref() == Some(&all))

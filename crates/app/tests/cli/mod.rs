@@ -2,12 +2,14 @@
 
 mod artifacts;
 mod attempts;
+mod backup;
 mod bad_input;
 mod calls;
 mod chat;
 mod clients;
 mod company_network;
 mod conversations;
+mod corpus;
 mod disk_full;
 mod emulated;
 mod escapes;

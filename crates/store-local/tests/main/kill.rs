@@ -184,7 +184,7 @@ fn harm_each(start: &Files, sweep: Sweep) -> usize {
 }
 
 /// Whether children can be stopped at their calls here; says so if not.
-fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     let works = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
     let works = works.is_ok_and(|output| output.status.success());
     if !works {

@@ -2,6 +2,8 @@
 #![cfg(test)]
 
 mod artifacts;
+mod backup_kill;
+mod backups;
 mod contract;
 mod damage;
 mod disk_full;

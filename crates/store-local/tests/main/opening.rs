@@ -115,6 +115,21 @@ fn what_a_newer_version_wrote_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn texts_of_memories_of_a_newer_version_are_refused_with_their_directory() {
+    let dir = fresh_dir();
+    drop(LocalLog::open(dir.path()).unwrap());
+    let texts = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
+    texts.execute_batch("CREATE TABLE texts (id TEXT); PRAGMA user_version = 2;").unwrap();
+    drop(texts);
+    let before = files(dir.path());
+    match LocalLog::open(dir.path()) {
+        Err(LogError::TooNew(text)) => assert!(text.contains("memory.db") && text.contains("Use that polis"), "{text}"),
+        other => panic!("{:?}", other.map(|_| "opened")),
+    }
+    assert_eq!(files(dir.path()), before);
+}
+
+#[test]
 fn a_database_of_somebody_else_is_refused_and_left_as_it_is() {
     let dir = fresh_dir();
     let connection = rusqlite::Connection::open(dir.path().join("polis.db")).unwrap();

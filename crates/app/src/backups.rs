@@ -1,0 +1,103 @@
+//! Which file of a directory of backups is written next, which is the newest, and the copies that a server makes while it runs.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use polis_store_local::{BackupError, BackupReport, Inspection};
+use tokio::time::MissedTickBehavior;
+
+use crate::config::Config;
+use crate::error::CliError;
+use crate::out;
+
+impl From<BackupError> for CliError {
+    fn from(error: BackupError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// A backup in a directory, by its number.
+fn file(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("polis-{number}.backup"))
+}
+
+/// Whether this is meant as a directory of backups. A data directory is none.
+pub(crate) fn is_directory(path: &Path) -> bool {
+    path.is_dir() || path.to_str().is_some_and(|path| path.ends_with(std::path::is_separator))
+}
+
+/// The file that the next backup goes to: the first that is missing or unfinished, else the oldest.
+fn next(dir: &Path, keep: NonZeroU32) -> PathBuf {
+    let made_at = |number: &u32| Inspection::open(&file(dir, *number)).and_then(|found| found.made_at()).ok().flatten();
+    file(dir, (1..=keep.get()).min_by_key(made_at).unwrap_or(1))
+}
+
+/// The backup at a path: the file itself, or the newest one of a directory that is whole.
+pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| CliError::new("no_backup", format!("{}: {error}", path.display())))?;
+    let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "backup"));
+    let made = files.filter_map(|path| Some((Inspection::open(&path).ok()?.made_at().ok()??, path)));
+    let newest = made.max().map(|(_, path)| path);
+    newest.ok_or_else(|| CliError::new("no_backup", format!("there is no finished backup in `{}`", path.display())))
+}
+
+/// Makes a backup; returns the file that has it.
+pub(crate) async fn make(data: &Path, to: &Path, keep: NonZeroU32) -> Result<(PathBuf, BackupReport), CliError> {
+    let (data, to) = (data.to_owned(), to.to_owned());
+    let work = move || {
+        let file = if is_directory(&to) { next(&to, keep) } else { to };
+        polis_store_local::backup(&data, &file).map(|report| (file, report))
+    };
+    blocking(work).await?.map_err(CliError::from)
+}
+
+/// Runs work that blocks.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, CliError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| CliError::new("backup_failed", format!("it stopped early: {error}")))
+}
+
+/// Makes backups for as long as it is polled, if the settings say so. A failure is reported, and the next run tries again.
+pub(crate) async fn keep_up(config: &Config) {
+    let Some(to) = &config.backup.to else { return std::future::pending().await };
+    // A directory that does not exist yet is one all the same.
+    let to = to.join("");
+    let mut ticks = tokio::time::interval(config.backup.every());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failed = false;
+    loop {
+        ticks.tick().await;
+        match make(&config.data, &to, config.backup.keep()).await {
+            Ok((file, report)) => {
+                if failed {
+                    out::note(&format!("polis: backups work again: {}", file.display()));
+                }
+                failed = false;
+                for id in &report.damaged {
+                    out::note(&format!("polis: artifact {id} is damaged and not in the backup (artifact_damaged)"));
+                }
+                tracing::info!(file = %file.display(), events = report.events, bytes = report.bytes, "backed up");
+            }
+            // Said once, not every ten minutes.
+            Err(error) if !failed => {
+                failed = true;
+                out::report_error(&CliError { message: format!("no backup could be made: {}", error.message), ..error });
+            }
+            Err(error) => tracing::warn!(%error, "no backup could be made"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_that_is_there_or_ends_with_a_slash() {
+        assert!(is_directory(Path::new("/")) && is_directory(Path::new("not/there/")));
+        assert!(!is_directory(Path::new("not/there")));
+    }
+}

@@ -1,0 +1,132 @@
+//! `polis backup`, `restore` and `verify`: with the real program, also while it serves.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::model::{ModelServer, Reply};
+use super::support::{Done, Home, is_ending};
+
+fn json_of(done: Done) -> Value {
+    serde_json::from_str(&done.ok()).unwrap()
+}
+
+/// A society with an answered request, an artifact and a memory.
+fn begun() -> Home {
+    let home = Home::new();
+    let put = json!({ "name": "report.md", "content": "# Report\n" });
+    let model = ModelServer::start(vec![Reply::Call("put_artifact", put), Reply::Repeat]);
+    let mut command = home.command(&["run", "--conversation", "root", "write a report"]);
+    model.set(&mut command);
+    Done::from(command.output().unwrap()).ok();
+    home.polis(&["memory", "add", "Ann drinks green tea"]).ok();
+    home
+}
+
+fn chains(home: &Home, path: &str) -> Value {
+    json_of(home.polis(&["verify", path, "--json"]))["societies"].clone()
+}
+
+#[test]
+fn a_served_society_is_backed_up_restored_elsewhere_and_goes_on_there() {
+    let home = begun();
+    let served = home.serve(&[]);
+    let first = json_of(home.polis(&["backup", "copies/", "--json"]));
+    assert!(first["file"].as_str().unwrap().ends_with("polis-1.backup") && first["events"].as_u64().unwrap() > 5, "{first}");
+    served.post("/api/submit", &json!({ "text": "what is 2 + 3?", "conversation": "root" }));
+    served.until(|recorded| is_ending(recorded) && recorded.event.envelope().is_some_and(|it| it.payload.text.contains('5')));
+    let second = json_of(home.polis(&["backup", "copies", "--json"]));
+    let added = second["events"].as_u64().unwrap();
+    assert!(added > 0 && added < first["events"].as_u64().unwrap() && second["artifacts"] == 0, "{second}");
+    let sound = home.polis(&["verify"]).ok();
+    assert!(sound.contains("main: ") && sound.contains("1 artifact, 1 memory text") && sound.ends_with("is sound\n"), "{sound}");
+    assert_eq!(chains(&home, "copies"), chains(&home, ".polis"), "the same history");
+    home.polis(&["restore", "copies"]).fails(1, "data_not_empty");
+    served.kill();
+
+    let text = home.polis(&["restore", "copies", "--to", "again"]).ok();
+    assert!(text.contains("main: ") && text.contains("was restored to again"), "{text}");
+    let of = |args: &[&str]| home.polis(&[&["--data", "again"], args].concat()).ok();
+    assert!(of(&["memory"]).contains("green tea") && of(&["artifacts"]).contains("report.md"));
+    assert!(of(&["run", "--conversation", "root", "what is 6 * 7?"]).contains("42"));
+    assert!(of(&["show", "root"]).contains("2 + 3"));
+
+    // The usual place is the user's own again.
+    std::fs::remove_dir_all(home.data()).unwrap();
+    let mut restore = home.command(&["restore", "copies"]);
+    Done::from(restore.env_remove("POLIS_TRUST").output().unwrap()).ok();
+    let mut show = home.command(&["show", "root"]);
+    assert!(Done::from(show.env_remove("POLIS_TRUST").output().unwrap()).ok().contains("2 + 3"));
+}
+
+#[test]
+fn what_is_wrong_is_found_in_a_data_directory_and_in_a_backup() {
+    let home = begun();
+    home.polis(&["backup", "b"]).ok();
+    home.polis(&["backup", "b", "--json"]).ok();
+    let artifacts = home.data().join("artifacts");
+    let stored = walk(&artifacts).remove(0);
+    let bytes = std::fs::read(&stored).unwrap();
+    std::fs::write(&stored, b"something else").unwrap();
+    let found = home.polis(&["verify"]);
+    found.fails(1, "verify_failed");
+    assert!(found.stdout.contains("is not what was stored (artifact_damaged)"), "{}", found.stdout);
+    // The copy from before is intact, and a new one says what it lacks.
+    home.polis(&["verify", "b"]).ok();
+    home.polis(&["backup", "other"]).fails(1, "artifact_damaged");
+    let lacking = home.polis(&["verify", "other"]);
+    assert!(lacking.stdout.contains("refers to, is missing (unknown_artifact)"), "{}", lacking.stdout);
+    std::fs::write(&stored, bytes).unwrap();
+    std::fs::remove_file(home.data().join("memory.db")).unwrap();
+    let found = home.polis(&["verify", "--json"]);
+    let listed: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!((found.code, &listed["findings"][0]["code"]), (1, &json!("unknown_memory")), "{listed}");
+    let mut database = std::fs::read(home.data().join("polis.db")).unwrap();
+    let at = database.windows(14).rposition(|window| window == b"write a report").unwrap();
+    database[at] ^= 1;
+    std::fs::write(home.data().join("polis.db"), database).unwrap();
+    let found = home.polis(&["verify"]);
+    assert!(found.code == 1 && found.stdout.contains("its checksum does not match (data_damaged)"), "{}", found.stdout);
+    assert!(!home.data().join("DAMAGED").exists(), "looking changes nothing");
+    for (args, code) in [
+        (&["verify", "nothing"][..], "log_failed"),
+        (&["verify", "copies/"], "no_backup"),
+        (&["restore", "nothing", "--to", "x"], "log_failed"),
+        (&["restore", "sales.csv", "--to", "x"], "not_a_backup"),
+        (&["--data", "nowhere", "backup", "b"], "no_data"),
+    ] {
+        home.write("sales.csv", "a,b\n");
+        std::fs::create_dir_all(home.path().join("copies")).unwrap();
+        home.polis(args).fails(1, code);
+    }
+    home.polis(&["--url", "http://127.0.0.1:9", "backup", "b"]).fails(2, "bad_url");
+}
+
+#[test]
+fn a_server_keeps_copies_in_turn_and_says_when_it_cannot() {
+    let home = begun();
+    home.write("polis.toml", "[backup]\nto = \"copies\"\nevery = \"1s\"\nkeep = 2\n");
+    let served = home.serve(&[]);
+    let (one, two) = (home.path().join("copies/polis-1.backup"), home.path().join("copies/polis-2.backup"));
+    let begin = Instant::now();
+    let is_whole = |path: &Path| home.polis(&["verify", path.to_str().unwrap()]).code == 0;
+    while !(is_whole(&one) && is_whole(&two)) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no two copies");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    served.stop();
+    home.write("polis.toml", "[backup]\nto = \"sales.csv\"\n");
+    home.write("sales.csv", "a,b\n");
+    let mut served = home.serve(&[]);
+    let mut said = served.said();
+    assert!(said.any(|line| line.contains("no backup could be made")), "nothing was said");
+    assert_eq!(served.get("/api/health").0, 200, "it goes on");
+    home.write("polis.toml", "[backup]\nto = \"copies\"\nevery = \"soon\"\n");
+    home.polis(&["societies"]).fails(2, "bad_config");
+}
+
+fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}

@@ -1,0 +1,521 @@
+//! Backups: one SQLite file with everything that cannot be made again. A second run adds what is new.
+//!
+//! A backup is made of a data directory that may be in use. Nothing is locked for long:
+//!
+//! * Events never change, so they are copied in short reads up to positions that were noted before. Each is verified.
+//! * Artifacts never change either. One is complete before an event names it, so they are listed after the positions were noted.
+//! * Texts of memories can be erased. While the positions are noted and the texts are copied, `memory.db` is locked for writing:
+//!   a text is stored before the event that names it and removed after the event that erases it, so the two agree.
+//!
+//! What only grows is committed on the way, so that a run that was cut short is not begun anew. The last commit replaces the
+//! societies, the texts and the row in `point`, which says up to where the backup goes. Rows beyond that are no part of it. So a
+//! run that ends early leaves the backup of the run before it, or none.
+//!
+//! For each society the point has a hash chain: the SHA-256 over every event and the hash before it. It shows a change that was
+//! made with a matching checksum.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use polis_domain::{ArtifactId, EVENT_VERSION, Seq};
+use polis_ports::{Hasher, LogError};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::artifacts::stored_files;
+use crate::error::{from_io, from_sqlite};
+use crate::extent::Extent;
+use crate::inspect::{Chain, Head};
+use crate::keys::ThreadNames;
+use crate::local_log::{LocalLog, make_private};
+use crate::row::{self, StoredEvent};
+use crate::{damage, memory_texts, schema};
+
+/// Marks the file as a backup (`PRAGMA application_id`).
+const APPLICATION: i32 = 0x504f_4c42;
+
+/// The version of the tables of a backup; the versions of a data directory's tables and events follow it in `user_version`.
+const BACKUP_VERSION: u32 = 1;
+
+const VERSION: u32 = BACKUP_VERSION << 24 | schema::TABLES_VERSION << 16 | EVENT_VERSION;
+
+/// Small files of a data directory that belong into a backup. Tokens are stored as digests. What opens something by itself (the
+/// owner's token, logins at MCP servers, settings with keys) is left out, as is what can be made again.
+pub(crate) const SMALL_FILES: [&str; 1] = ["tokens.json"];
+
+/// How much is read from a data directory at a time.
+const CHUNK: i64 = 500;
+
+/// How much is copied between two commits.
+const COMMIT_BYTES: usize = 32 << 20;
+
+/// How an artifact is cut. SQLite stores at most a billion bytes in a row.
+const PART_BYTES: usize = 4 << 20;
+
+const TABLES: &str = "
+    CREATE TABLE societies (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seal TEXT, parent INTEGER, at INTEGER);
+    CREATE TABLE threads (key INTEGER PRIMARY KEY, society INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (society, name));
+    CREATE TABLE events (
+        id INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        thread INTEGER,
+        version INTEGER NOT NULL,
+        crc INTEGER NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE TABLE heads (society INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL);
+    CREATE TABLE texts (id TEXT PRIMARY KEY, text TEXT NOT NULL, model TEXT, vector BLOB) WITHOUT ROWID;
+    CREATE TABLE artifacts (id TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (id, part));
+    CREATE TABLE files (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
+    CREATE TABLE point (only INTEGER PRIMARY KEY CHECK (only = 1), at INTEGER NOT NULL, threads INTEGER NOT NULL);
+";
+
+/// Why a backup could not be made, read or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The data directory or a file cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The file is something else.
+    #[error("`{0}` is not a backup of polis; choose another file")]
+    NotABackup(String),
+    /// The first run into it was cut short.
+    #[error("`{0}` is the beginning of a backup that was not finished; make it again with `polis backup`, or use another one")]
+    Unfinished(String),
+    /// It has events that the data directory does not have.
+    #[error(
+        "the backup has {0}, which the data directory does not have: they are of different histories, or the directory is older. \
+         The backup was left as it is; back up to another file"
+    )]
+    OtherHistory(String),
+    /// Something in it is not what was written.
+    #[error("the backup is damaged: {0}. Use another one")]
+    Damaged(String),
+    /// The place to restore to is taken.
+    #[error("`{0}` is not empty; restore to a new directory, or move that one away first")]
+    NotEmpty(String),
+}
+
+impl BackupError {
+    /// A stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Log(error) => error.code(),
+            Self::NotABackup(_) => "not_a_backup",
+            Self::Unfinished(_) => "backup_unfinished",
+            Self::OtherHistory(_) => "backup_other_history",
+            Self::Damaged(_) => "backup_damaged",
+            Self::NotEmpty(_) => "data_not_empty",
+        }
+    }
+}
+
+/// What a run copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackupReport {
+    /// Events that were not there before.
+    pub events: u64,
+    /// Artifacts that were not there before.
+    pub artifacts: u64,
+    /// Bytes of these events and artifacts.
+    pub bytes: u64,
+    /// Artifacts whose files are not what their name says. They are not in the backup.
+    pub damaged: Vec<ArtifactId>,
+}
+
+/// Brings the backup in `file` up to date with a data directory, which another process may have open. Blocks.
+///
+/// # Errors
+///
+/// [`BackupError`]; the backup is then what it was before.
+pub fn backup(data: &Path, file: &Path) -> Result<BackupReport, BackupError> {
+    if !data.join(schema::FILE).exists() && !data.join(schema::WAL).exists() {
+        return Err(LogError::Failed(format!("there is no society in `{}`", data.display()).into()).into());
+    }
+    // Where no process has it open, an opening recovers what a kill left behind, and keeps other processes out.
+    let _open = match LocalLog::open(data) {
+        Ok(log) => Some(log),
+        Err(LogError::Locked(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let source = schema::connect_to_read(data)?;
+    let mut run = Run { source, target: open_to_write(file)?, names: ThreadNames::default(), report: BackupReport::default() };
+    run.check_history()?;
+    let extent = run.noted()?.extent;
+    run.copy_events(&extent)?;
+    run.copy_artifacts(data)?;
+    run.execute("BEGIN IMMEDIATE")?;
+    let noted = run.copy_texts(data)?;
+    run.copy_events(&noted.extent)?;
+    run.copy_artifacts(data)?;
+    run.finish(data, &noted)?;
+    run.execute("COMMIT")?;
+    drop(run.target);
+    sync_parent(file)?;
+    Ok(run.report)
+}
+
+/// A data directory at one moment.
+struct Noted {
+    extent: Extent,
+    societies: Vec<SocietyRow>,
+    threads: i64,
+}
+
+struct SocietyRow {
+    key: i64,
+    name: String,
+    seal: Option<String>,
+    parent: Option<i64>,
+    at: Option<i64>,
+}
+
+struct Run {
+    source: Connection,
+    target: Connection,
+    names: ThreadNames,
+    report: BackupReport,
+}
+
+impl Run {
+    fn execute(&self, sql: &str) -> Result<(), LogError> {
+        self.target.execute_batch(sql).map_err(from_sqlite)
+    }
+
+    /// Refuses a backup of another history before anything is added to it: the last event of each society must be the same.
+    fn check_history(&self) -> Result<(), BackupError> {
+        let sql = "SELECT max(id), crc FROM events GROUP BY id >> 40";
+        let mut last = self.target.prepare(sql).map_err(from_sqlite)?;
+        let rows = last.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?))).map_err(from_sqlite)?;
+        for row in rows {
+            let (id, crc) = row.map_err(from_sqlite)?;
+            let find = "SELECT crc FROM events WHERE id = ?1";
+            let found = self.source.query_row(find, [id], |row| row.get::<_, u32>(0)).optional().map_err(from_sqlite)?;
+            if found != Some(crc) {
+                let (society, seq) = row::parts(id);
+                return Err(BackupError::OtherHistory(format!("an event {seq} of society number {society}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes how far the source goes, as of one moment.
+    fn noted(&self) -> Result<Noted, LogError> {
+        self.source.execute_batch("BEGIN").map_err(from_sqlite)?;
+        let read = || {
+            let version = schema::version(&self.source)?;
+            let extent = Extent::of(&self.source, version)?;
+            let columns = if schema::has_forks(version) { "seal, parent, at" } else { "NULL, NULL, NULL" };
+            let sql = format!("SELECT key, name, {columns} FROM societies");
+            let mut statement = self.source.prepare(&sql).map_err(from_sqlite)?;
+            let rows = statement.query_map([], |row| {
+                Ok(SocietyRow { key: row.get(0)?, name: row.get(1)?, seal: row.get(2)?, parent: row.get(3)?, at: row.get(4)? })
+            });
+            let societies = rows.and_then(Iterator::collect).map_err(from_sqlite)?;
+            let last = "SELECT coalesce(max(key), 0) FROM threads";
+            let threads = self.source.query_row(last, [], |row| row.get(0)).map_err(from_sqlite)?;
+            Ok(Noted { extent, societies, threads })
+        };
+        let noted = read();
+        self.source.execute_batch("COMMIT").map_err(from_sqlite)?;
+        noted
+    }
+
+    /// Copies the events that are missing up to the noted heads. Outside of a transaction it commits on the way.
+    fn copy_events(&mut self, extent: &Extent) -> Result<(), BackupError> {
+        for (key, start) in &extent.societies {
+            let head = row::id(*key, extent.heads[key]);
+            let bounds = params![row::id(*key, Seq(0)), row::id(*key, Seq(u64::MAX))];
+            let last = "SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2";
+            let last: Option<i64> = self.target.query_row(last, bounds, |row| row.get(0)).map_err(from_sqlite)?;
+            let mut after = last.unwrap_or(row::id(*key, start.after));
+            while after < head {
+                after = self.within_transaction(|run| run.copy_some(&start.checksum_name, after, head))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies events until enough are there to commit. Returns the id of the last one.
+    fn copy_some(&mut self, society: &polis_domain::SocietyId, mut after: i64, head: i64) -> Result<i64, LogError> {
+        let mut bytes = 0;
+        while after < head && bytes < COMMIT_BYTES {
+            let sql = "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
+            let mut read = self.source.prepare_cached(sql).map_err(from_sqlite)?;
+            let mut rows = read.query(params![after, head, CHUNK]).map_err(from_sqlite)?;
+            let add = "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            let mut add = self.target.prepare_cached(add).map_err(from_sqlite)?;
+            let before = after;
+            while let Some(found) = rows.next().map_err(from_sqlite)? {
+                let (event, key, thread) = StoredEvent::of(found)?;
+                let (_, last) = row::parts(after);
+                if event.seq != last.next() {
+                    return Err(row::damaged(society, last.next(), "it is missing"));
+                }
+                let name = thread.map(|thread| self.names.get(&self.source, thread)).transpose()?;
+                event.verify(society, name.as_ref())?;
+                after = row::id(key, event.seq);
+                if let (Some(thread), Some(name)) = (thread, name) {
+                    let add = "INSERT OR IGNORE INTO threads (key, society, name) VALUES (?1, ?2, ?3)";
+                    let mut add = self.target.prepare_cached(add).map_err(from_sqlite)?;
+                    add.execute(params![thread, key, name.as_str()]).map_err(from_sqlite)?;
+                }
+                let values = params![after, event.at.0 as i64, thread, event.version, event.crc, event.body];
+                add.execute(values).map_err(from_sqlite)?;
+                bytes += event.body.len();
+                self.report.events += 1;
+                self.report.bytes += event.body.len() as u64;
+            }
+            if after == before {
+                return Err(row::damaged(society, row::parts(after).1.next(), "it is missing"));
+            }
+        }
+        Ok(after)
+    }
+
+    /// Runs a part of the copy in a transaction of its own, unless one is open.
+    fn within_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
+        if !self.target.is_autocommit() {
+            return work(self);
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        let done = work(self);
+        self.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        done
+    }
+
+    /// Copies the artifacts that are missing. One that the source does not have any more stays: it may have been lost there.
+    fn copy_artifacts(&mut self, data: &Path) -> Result<(), LogError> {
+        let mut missing = Vec::new();
+        for (id, path) in stored_files(data).map_err(from_io)? {
+            let find = "SELECT 1 FROM artifacts WHERE id = ?1 LIMIT 1";
+            let is_there = self.target.prepare_cached(find).and_then(|mut find| find.exists([id.to_string()]));
+            if !is_there.map_err(from_sqlite)? && !self.report.damaged.contains(&id) {
+                missing.push((id, path));
+            }
+        }
+        let mut missing = missing.into_iter().peekable();
+        while missing.peek().is_some() {
+            self.within_transaction(|run| {
+                let mut bytes = 0;
+                while bytes < COMMIT_BYTES
+                    && let Some((id, path)) = missing.next()
+                {
+                    bytes += run.copy_artifact(id, &path)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn copy_artifact(&mut self, id: ArtifactId, path: &Path) -> Result<usize, LogError> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            // It was swept, so nothing names it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(from_io(error)),
+        };
+        self.execute("SAVEPOINT artifact")?;
+        let (mut hasher, mut total) = (Hasher::default(), 0);
+        for part in 0.. {
+            let mut bytes = Vec::new();
+            file.by_ref().take(PART_BYTES as u64).read_to_end(&mut bytes).map_err(from_io)?;
+            if bytes.is_empty() && part > 0 {
+                break;
+            }
+            hasher.update(&bytes);
+            total += bytes.len();
+            let add = "INSERT INTO artifacts (id, part, bytes) VALUES (?1, ?2, ?3)";
+            let added = self.target.prepare_cached(add).and_then(|mut add| add.execute(params![id.to_string(), part, bytes]));
+            added.map_err(from_sqlite)?;
+        }
+        if hasher.id() == id {
+            self.report.artifacts += 1;
+            self.report.bytes += total as u64;
+        } else {
+            self.execute("ROLLBACK TO artifact")?;
+            self.report.damaged.push(id);
+        }
+        self.execute("RELEASE artifact")?;
+        Ok(total)
+    }
+
+    /// Makes the texts of memories those of the source, and notes how far its log goes at the same moment.
+    fn copy_texts(&mut self, data: &Path) -> Result<Noted, LogError> {
+        let file = data.join(memory_texts::FILE);
+        let texts = if file.exists() { Some(Connection::open(file).map_err(from_sqlite)?) } else { None };
+        if let Some(texts) = &texts {
+            texts.execute_batch("BEGIN IMMEDIATE").map_err(from_sqlite)?;
+        }
+        let noted = self.noted()?;
+        let mut there = HashSet::new();
+        if let Some(texts) = &texts {
+            let mut copy = || {
+                let add = "INSERT INTO texts (id, text, model, vector) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE \
+                           SET model = excluded.model, vector = excluded.vector WHERE model IS NOT excluded.model";
+                let mut add = self.target.prepare(add)?;
+                let mut read = texts.prepare("SELECT id, text, model, vector FROM texts")?;
+                let mut rows = read.query([])?;
+                while let Some(row) = rows.next()? {
+                    add.execute(params![value(row, 0)?, value(row, 1)?, value(row, 2)?, value(row, 3)?])?;
+                    there.insert(row.get::<_, String>(0)?);
+                }
+                Ok(())
+            };
+            copy().map_err(from_sqlite)?;
+        }
+        // What was erased there is erased here; `secure_delete` overwrites it.
+        let erase = || {
+            let mut read = self.target.prepare("SELECT id FROM texts")?;
+            let ids: Vec<String> = read.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let mut remove = self.target.prepare("DELETE FROM texts WHERE id = ?1")?;
+            for id in ids.iter().filter(|id| !there.contains(*id)) {
+                remove.execute([id])?;
+            }
+            Ok(())
+        };
+        erase().map_err(from_sqlite)?;
+        Ok(noted)
+    }
+
+    /// Writes what makes the copy a backup.
+    fn finish(&mut self, data: &Path, noted: &Noted) -> Result<(), BackupError> {
+        let chains = self.chains(&noted.extent)?;
+        let write = || {
+            self.target.execute_batch("DELETE FROM societies; DELETE FROM heads; DELETE FROM files;")?;
+            for SocietyRow { key, name, seal, parent, at } in &noted.societies {
+                let add = "INSERT INTO societies (key, name, seal, parent, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+                self.target.execute(add, params![key, name, seal, parent, at])?;
+            }
+            for (key, chain) in &chains {
+                let add = "INSERT INTO heads (society, seq, chain) VALUES (?1, ?2, ?3)";
+                self.target.execute(add, params![key, noted.extent.heads[key].0 as i64, chain.bytes()])?;
+            }
+            let add = "INSERT OR REPLACE INTO point (only, at, threads) VALUES (1, ?1, ?2)";
+            self.target.execute(add, params![unix_ms(), noted.threads])?;
+            self.target.pragma_update(None, "user_version", VERSION)
+        };
+        write().map_err(from_sqlite)?;
+        for name in SMALL_FILES {
+            match fs::read(data.join(name)) {
+                Ok(bytes) => {
+                    let add = "INSERT INTO files (name, bytes) VALUES (?1, ?2)";
+                    self.target.execute(add, params![name, bytes]).map_err(from_sqlite)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(from_io(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash chains of the copied events, continued from those of the last run.
+    fn chains(&self, extent: &Extent) -> Result<BTreeMap<i64, Chain>, BackupError> {
+        let before = Head::all(&self.target)?;
+        let mut chains = BTreeMap::new();
+        let mut names = ThreadNames::default();
+        for (key, start) in &extent.societies {
+            let (after, chain) = match before.get(key) {
+                Some(head) => (head.seq, head.chain),
+                None => (start.after, Chain::default()),
+            };
+            let checked = chain.extended(&self.target, &mut names, (*key, &start.checksum_name), (after, extent.heads[key]))?;
+            chains.insert(*key, checked);
+        }
+        Ok(chains)
+    }
+}
+
+/// A column as it is.
+pub(crate) fn value(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<rusqlite::types::Value> {
+    row.get(column)
+}
+
+/// Opens a backup to add to it; a new one is created, readable by its owner only.
+fn open_to_write(file: &Path) -> Result<Connection, BackupError> {
+    roll_back(file)?;
+    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+        make_private(parent).map_err(from_io)?;
+    }
+    let is_new = fs::metadata(file).map_or(true, |found| found.len() == 0);
+    if !is_new {
+        refuse_foreign(file)?;
+    }
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map_err(from_io)?;
+    let target = Connection::open(file).map_err(from_sqlite)?;
+    let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA cache_size = -16384;";
+    target.execute_batch(settings).map_err(from_sqlite)?;
+    if is_new {
+        let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION}; COMMIT;");
+        target.execute_batch(&create).map_err(from_sqlite)?;
+    }
+    Ok(target)
+}
+
+/// Opens a finished backup to read it.
+pub(crate) fn open_to_read(file: &Path) -> Result<Connection, BackupError> {
+    roll_back(file)?;
+    refuse_foreign(file)?;
+    let connection = Connection::open(file).map_err(from_sqlite)?;
+    connection.execute_batch("PRAGMA query_only = ON;").map_err(from_sqlite)?;
+    match made_at(&connection)? {
+        Some(_) => Ok(connection),
+        None => Err(BackupError::Unfinished(file.display().to_string())),
+    }
+}
+
+/// When a backup was finished last, in milliseconds since 1970; none if it never was.
+pub(crate) fn made_at(connection: &Connection) -> Result<Option<u64>, LogError> {
+    let at = connection.query_row("SELECT at FROM point", [], |row| row.get::<_, i64>(0)).optional();
+    Ok(at.map_err(from_sqlite)?.map(|at| at as u64))
+}
+
+/// Undoes what a killed run has not committed. SQLite does it at the first read; here it comes before the file is looked at.
+fn roll_back(file: &Path) -> Result<(), LogError> {
+    let mut journal = file.as_os_str().to_owned();
+    journal.push("-journal");
+    if !Path::new(&journal).exists() {
+        return Ok(());
+    }
+    let read = |connection: Connection| connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0));
+    Connection::open(file).and_then(read).map(|_| ()).map_err(from_sqlite)
+}
+
+/// Refuses a file that is no backup, or one of a newer version, by its first bytes.
+fn refuse_foreign(file: &Path) -> Result<(), BackupError> {
+    let not_ours = || BackupError::NotABackup(file.display().to_string());
+    let mut header = [0; 100];
+    match File::open(file).and_then(|mut file| file.read_exact(&mut header)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(not_ours()),
+        Err(error) => return Err(from_io(error).into()),
+    }
+    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    if !header.starts_with(b"SQLite format 3\0") || number(68) != APPLICATION as u32 {
+        return Err(not_ours());
+    }
+    let version = number(60);
+    let (backup, tables, events) = (version >> 24, version >> 16 & 0xff, version & 0xffff);
+    if backup > BACKUP_VERSION || tables > schema::TABLES_VERSION || events > EVENT_VERSION {
+        let message = format!("`{}` was made by a newer polis (events {events}); use that polis", file.display());
+        return Err(LogError::TooNew(message).into());
+    }
+    Ok(())
+}
+
+fn sync_parent(file: &Path) -> Result<(), LogError> {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    damage::sync_dir(parent).map_err(from_io)
+}
+
+#[expect(clippy::disallowed_methods, reason = "tells people and rotation when a backup was made; the log is not concerned")]
+fn unix_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
