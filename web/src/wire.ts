@@ -617,6 +617,8 @@ export type Effect = {
     aside?: boolean;
     /** The model; empty for the default. */
     model: string;
+    /** What the call is for, if its code has named it. A second run with another prompt is then the same call. */
+    purpose?: string;
     /** The digest of the request. */
     request: Digest;
     /** What is reserved for it in budgets. */
@@ -1903,6 +1905,8 @@ export type Recorded = {
 export type Reply = {
   /** The sources that the text cites. */
   citations?: Array<Citation>;
+  /** The tool of a call within which the reply was cut. The call is not made, because its arguments may be incomplete. */
+  cutCall?: string | null;
   /** Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only the vendor's own adapter reads it. */
   echo?: unknown;
   /** Why it stopped. */

@@ -453,7 +453,9 @@ fn open_to_write(file: &Path) -> Result<Connection, BackupError> {
     let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA cache_size = -16384;";
     target.execute_batch(settings).map_err(from_sqlite)?;
     if is_new {
-        let create = format!("BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION}; COMMIT;");
+        let create = format!(
+            "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION}; COMMIT;"
+        );
         target.execute_batch(&create).map_err(from_sqlite)?;
     }
     Ok(target)

@@ -44,7 +44,7 @@ fn browser(workspace: &Workspace, folder: &Path) -> Result<Done> {
     if !is_on_path("chromium") {
         return Ok(Done::Skipped(format!("{BROWSER_TEST}: there is no chromium; the servers without a browser were used")));
     }
-    super::show(workspace, BROWSER_TEST, (FOLDER, folder)).map(|()| Done::Passed)
+    super::show(workspace, BROWSER_TEST, (FOLDER, folder)).map(|_| Done::Passed)
 }
 
 fn install(folder: &Path) -> Result<(), String> {

@@ -16,7 +16,7 @@ impl Local {
         let envelopes = self.envelopes(task).await?;
         let matching = envelopes.iter().filter(|(_, envelope)| which.direction == Direction::All || envelope.to.is_user());
         let paging = Paging { after: which.after, limit: which.limit };
-        let (page, next) = paging.cut(matching.collect(), |(recorded, _)| numbered(recorded.seq.0));
+        let (page, next) = paging.cut(matching, |(recorded, _)| numbered(recorded.seq.0));
         Ok(Messages { messages: page.into_iter().map(|(recorded, envelope)| user_message(recorded, envelope)).collect(), next })
     }
 

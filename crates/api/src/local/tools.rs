@@ -11,7 +11,7 @@ impl Local {
     pub async fn tools(&self, paging: &Paging) -> Result<Tools, ApiError> {
         self.caller.needs(Scope::Read)?;
         let Tools { tools, servers, .. } = all_tools(&**self.society.toolbox(), &self.society.own_tools());
-        let (page, next) = paging.cut(tools.into_iter().enumerate().collect(), |(place, _)| numbered(*place as u64));
+        let (page, next) = paging.cut(tools.into_iter().enumerate(), |(place, _)| numbered(*place as u64));
         Ok(Tools { tools: page.into_iter().map(|(_, tool)| tool).collect(), servers, next })
     }
 }

@@ -144,6 +144,7 @@ impl From<&ModelRequest> for RecordedRequest {
             takes_effort: _,
             asker: _,
             aside: _,
+            purpose: _,
             effect: _,
         } = request;
         let mut settings = settings.clone();
