@@ -45,7 +45,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 #[cfg(feature = "authoring")]
-use crate::cli::Authoring;
+use crate::cli::{Authoring, Check};
 use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
     act, agents, approvals, approve, artifacts, attach, backup, chat, conversations, doctor, log, login, mcp, memory, models,
@@ -80,7 +80,7 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
     // These commands about sources and settings need no society.
     match &cli.command {
         #[cfg(feature = "authoring")]
-        Command::Authoring(Authoring::Check(args)) => return commands::check::check(args),
+        Command::Authoring(Authoring::Check(args)) if args.against.is_none() => return commands::check::check(args),
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::New(args)) => return commands::new::new(args),
         Command::Trust(options) => return trusting::trust(&cli, options),
@@ -139,6 +139,10 @@ async fn run_command(cli: Cli) -> Result<Exit, CliError> {
         Command::Replay(args) => replay::replay(&config, args.json).await,
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::Skills(args)) => commands::skills::skills(&config, args.json),
+        #[cfg(feature = "authoring")]
+        Command::Authoring(Authoring::Check(Check { against: Some(data), json, .. })) => {
+            commands::check_open::check_open(&config, &data, json).await
+        }
         #[cfg(feature = "authoring")]
         Command::Authoring(_) => Ok(Exit::Done),
         Command::Trust(_) => Ok(Exit::Done),

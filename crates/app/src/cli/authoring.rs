@@ -23,6 +23,10 @@ pub(crate) struct Check {
     /// The folder to check, including subfolders [default: the working directory]
     pub(crate) dir: Option<PathBuf>,
 
+    /// Check instead whether this polis can continue the open work of a data directory, also while another one runs it
+    #[arg(long, value_name = "DATA", conflicts_with = "dir")]
+    pub(crate) against: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

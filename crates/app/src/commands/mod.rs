@@ -10,6 +10,8 @@ pub(crate) mod backup;
 pub(crate) mod chat;
 #[cfg(feature = "authoring")]
 pub(crate) mod check;
+#[cfg(feature = "authoring")]
+pub(crate) mod check_open;
 pub(crate) mod conversations;
 pub(crate) mod doctor;
 pub(crate) mod log;

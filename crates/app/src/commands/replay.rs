@@ -1,9 +1,9 @@
 //! `polis replay`: every settled turn once more against the log, with models and tools forbidden.
 
 use polis_domain::Seq;
-use polis_engine::{ForkError, Replayed, replay as run};
+use polis_engine::{Divergence, ForkError, Replayed, replay as run};
 use polis_ports::{Log, LogError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::{CliError, Exit};
@@ -29,21 +29,28 @@ pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError
     Ok(if replayed.divergences.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// A divergence as JSON.
+pub(crate) fn as_json(it: &Divergence) -> Value {
+    json!({ "turn": it.turn, "agent": it.agent, "thread": it.thread, "effect": it.effect, "what": it.what })
+}
+
+/// A divergence as a line.
+pub(crate) fn describe(it: &Divergence) -> String {
+    let effect = it.effect.map(|id| format!(", effect {id}")).unwrap_or_default();
+    format!("turn {} of {} in {}{effect}: {}", it.turn, it.agent, it.thread, it.what)
+}
+
 fn print_result(json: bool, replayed: &Replayed) -> Result<(), CliError> {
     let Replayed { events, turns, effects, open, divergences } = replayed;
     if json {
-        let divergences: Vec<_> = divergences
-            .iter()
-            .map(|it| json!({ "turn": it.turn, "agent": it.agent, "thread": it.thread, "effect": it.effect, "what": it.what }))
-            .collect();
+        let divergences: Vec<_> = divergences.iter().map(as_json).collect();
         let told = json!({
             "events": events, "turns": turns, "effects": effects, "open": open, "calls": 0, "divergences": divergences,
         });
         return out::line(&told.to_string());
     }
     for it in divergences {
-        let effect = it.effect.map(|id| format!(", effect {id}")).unwrap_or_default();
-        out::line(&format!("turn {} of {} in {}{effect}: {}", it.turn, it.agent, it.thread, it.what))?;
+        out::line(&describe(it))?;
     }
     let open = if *open > 0 { format!(", {open} turns are open and were not run") } else { String::new() };
     out::line(&format!(

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use polis_domain::{Effect, Event};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -92,6 +93,27 @@ fn a_replay_asks_no_model_and_says_where_the_state_is_another() {
         (&json!(1), &json!(4), &json!(0), &json!([]))
     );
     assert_eq!(model.requests.lock().unwrap().len(), 2, "nobody was asked again");
+}
+
+#[test]
+fn before_an_upgrade_the_open_work_of_a_running_server_is_tried_with_the_new_program() {
+    let home = Home::new();
+    home.polis(&["check", "--against", "nowhere"]).fails(1, "no_data");
+    let call = Reply::Call("write_file", json!({ "path": "a.txt", "content": "hello" }));
+    let model = ModelServer::start(vec![call, Reply::Say(&["done"])]);
+    let served = home.serve_with(&[], |command| model.set(command));
+    served.post("/api/submit", &json!({ "text": "write a.txt" }));
+    let is_asking = |event: &Event| matches!(event, Event::EffectStarted { effect: Effect::Approval { .. }, .. });
+    served.until(|recorded| is_asking(&recorded.event));
+    let data = home.data().display().to_string();
+    let mut command = home.command(&["check", "--against", &data, "--json"]);
+    model.set(&mut command);
+    assert_eq!(said(Done::from(command.output().unwrap())), json!({ "open": 1, "divergences": [] }));
+    let mut command = home.command(&["check", "--against", &data]);
+    model.set(&mut command);
+    assert_eq!(Done::from(command.output().unwrap()).ok(), "1 open turn: this polis can continue all of them\n");
+    assert_eq!(served.get("/api/approvals").1["approvals"].as_array().unwrap().len(), 1, "the server goes on");
+    assert_eq!(model.requests.lock().unwrap().len(), 1, "nobody was asked again");
 }
 
 #[test]
