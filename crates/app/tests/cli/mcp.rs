@@ -48,6 +48,7 @@ fn an_agent_calls_a_tool_of_a_server_and_the_server_sees_no_key() {
 #[test]
 fn a_role_with_few_tools_is_offered_the_tool_of_a_server_with_its_schema() {
     let home = home();
+    std::fs::create_dir(home.path().join("roles")).unwrap();
     home.write("roles/root.md", "---\nname: Root\ntools: [shell__words]\n---\nSay the word.\n");
     let model = ModelServer::start(vec![Reply::Call("shell__words", json!({})), Reply::Say(&["done"])]);
     home.write("polis.toml", SETTINGS);
