@@ -116,6 +116,22 @@ async fn a_long_conversation_is_compressed_and_prompt_summaries_and_newest_messa
 }
 
 #[tokio::test(start_paused = true)]
+async fn by_default_fifty_messages_are_shown_and_the_newest_ten_stay_after_a_compression() {
+    let bed = Bed { context: ContextLimits::default(), ..bed() };
+    let society = bed.open().await;
+    for n in 0..25 {
+        say(&society, &format!("question {n}")).await;
+    }
+    assert_eq!((bed.summaries(), texts(&bed.last()).len()), (0, 50));
+    say(&society, "one more").await;
+    assert_eq!(bed.summaries(), 1, "51 messages are too many");
+    let shown = texts(&bed.last());
+    let newest: Vec<_> = shown.iter().filter(|text| text.starts_with("question")).collect();
+    assert_eq!((newest.first().unwrap().as_str(), shown.last().unwrap().as_str()), ("question 20", "one more"), "{shown:?}");
+    assert_eq!(newest.len(), 5, "each with its answer: ten messages");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_summary_that_is_not_shorter_is_refused_and_after_two_the_agent_is_only_warned() {
     let long = "These notes are much longer than everything that they stand for, which was short. ";
     let bed = Bed { summary: Box::leak(long.repeat(9).into_boxed_str()), ..bed() };

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::role::{COLLEAGUES, Founder, bed, sop};
 
 type Seen = Arc<Mutex<Vec<Value>>>;
+type Answers = Arc<Mutex<Vec<(ResponseStatus, Arc<str>)>>>;
 
 /// Notes what it is given, and answers with a text.
 struct Noting(Seen, &'static str);
@@ -127,7 +128,7 @@ async fn a_step_uses_a_tool_of_the_role_or_one_of_the_society_by_another_name() 
 /// A role that overrides all four hooks: tasks begin with `do`, answers are those of a certain agent, and so on.
 struct Strict {
     parts: RoleParts,
-    answers: Arc<Mutex<Vec<(ResponseStatus, Arc<str>)>>>,
+    answers: Answers,
 }
 
 impl AgentBaseRole for Strict {
@@ -175,7 +176,7 @@ impl AgentBaseRole for Strict {
 
 #[tokio::test(start_paused = true)]
 async fn a_role_overrides_each_hook_and_sees_the_status_of_each_answer() {
-    let answers = Arc::default();
+    let answers = Answers::default();
     let seen = Seen::default();
     let parts = RoleParts::new("strict").with_sops(Sops::default()).with_action("Twice", Noting(seen.clone(), "twice it is"));
     let bed = bed(Founder(Strict { parts, answers: Arc::clone(&answers) }, COLLEAGUES)).await;

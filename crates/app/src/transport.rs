@@ -319,3 +319,14 @@ fn token_for(config: &Config) -> Result<Option<polis_server::Token>, CliError> {
         None => token::read(&config.data),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The specification's number, which people set the timeouts of their service managers by (R205).
+    #[test]
+    fn a_stop_waits_thirty_seconds_at_most() {
+        assert_eq!(GRACE.as_millis(), 30_000);
+    }
+}

@@ -28,6 +28,7 @@ fn a_message_to_an_idle_agent_starts_its_turn_and_a_busy_one_gets_to_it_later() 
 #[test]
 fn nobody_orders_the_person_about() {
     check(vec![], submit("user", "hi"), Err(Refusal::ToUser));
+    assert!(Refusal::ToUser.to_string().starts_with("不能向用户端点发送消息"), "the words of the specification (R157)");
     let id = effect(8, 0);
     check(vec![submit("a", "go")], ask(id, "a", "user"), Ok(vec![under("a", refused(id, Refusal::ToUser))]));
 }

@@ -62,7 +62,7 @@ pub use society::{Imported, Sent, Society, UnfinishedWork};
 pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, SubThreadResult, SubThreads, Units};
 pub use tool::TurnTool;
 pub use turn::{
-    BatchUpdate, Context, NewMessage, OpenRequest, REUSED_NOTE, Recalled, Request, Requests, StepSink, SubThreadGroup, Turn,
-    take_fresh,
+    BatchUpdate, Context, NewMessage, OpenRequest, REUSED_NOTE, Recalled, Request, Requests, StepSink, SubThreadGroup,
+    ThreadPatch, Turn, take_fresh,
 };
 pub use watch::{Watch, WatchEvent};

@@ -186,8 +186,8 @@ pub use polis_engine::{
     Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,
     Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, OpenRequest, Operation, OperationWords,
     Options, Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
-    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, Turn, TurnTool, UnfinishedWork, Units, Watch,
-    WatchEvent, fork, free_name, is_society_name, replay,
+    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, ThreadPatch, Turn, TurnTool, UnfinishedWork,
+    Units, Watch, WatchEvent, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, ModelSettings, Tool, ToolSpec, Toolbox};

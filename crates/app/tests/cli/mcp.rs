@@ -37,6 +37,30 @@ fn an_agent_calls_a_tool_of_a_server_and_the_server_sees_no_key() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let log = home.polis(&["log", "--json"]).ok();
     assert!(log.contains("the word is oak unknown") && !log.contains(KEY), "{log}");
+    // What the model is offered: the server's tool by name, and the two tools that describe and call it.
+    let asked = model.requests.lock().unwrap()[0].1.clone();
+    let tools: Vec<_> = asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]).collect();
+    let described = tools.iter().find(|tool| tool["name"] == "find_tools").expect("there are many tools");
+    assert!(described["description"].as_str().unwrap().contains("shell__words"), "{described}");
+    assert!(tools.iter().any(|tool| tool["name"] == "use_tool"), "{tools:?}");
+}
+
+#[test]
+fn a_role_with_few_tools_is_offered_the_tool_of_a_server_with_its_schema() {
+    let home = home();
+    std::fs::create_dir(home.path().join("roles")).unwrap();
+    home.write("roles/root.md", "---\nname: Root\ntools: [shell__words]\n---\nSay the word.\n");
+    let model = ModelServer::start(vec![Reply::Call("shell__words", json!({})), Reply::Say(&["done"])]);
+    home.write("polis.toml", SETTINGS);
+    let mut command = home.command(&["run", "--approve", "all", "a word, please"]);
+    model.set(&mut command);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let asked = model.requests.lock().unwrap()[0].1.clone();
+    let offered = asked["tools"].as_array().unwrap().iter().find(|tool| tool["function"]["name"] == "shell__words");
+    let offered = offered.unwrap_or_else(|| panic!("{}", asked["tools"]));
+    assert_eq!(offered["function"]["parameters"]["type"], "object");
+    assert!(offered["function"]["description"].as_str().unwrap().contains("Says a word."), "{offered}");
 }
 
 #[test]

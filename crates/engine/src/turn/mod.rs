@@ -56,7 +56,7 @@ pub use request::{OpenRequest, Request, Requests};
 pub use reuse::{REUSED_NOTE, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
-pub use threads::{BatchUpdate, NewMessage};
+pub use threads::{BatchUpdate, NewMessage, ThreadPatch};
 
 /// Whether the names of this agent and of its role were chosen by an agent instead of a person.
 pub(crate) fn chosen(spine: &Spine, agent: &AgentId) -> Chosen {
@@ -105,6 +105,20 @@ pub(crate) fn settings(spine: &Spine, agent: &AgentId) -> Option<ConversationSet
 ///
 /// All effects take `&mut self`, so they happen one after another and get the same numbers in every run. What may run in
 /// parallel is requested with one call ([`Turn::call_tools`], [`Turn::run_units`], [`Turn::run_sub_threads`]).
+///
+/// A handler has no other way to threads, models and tools: the ports of the society are private (R019, R085).
+///
+/// ```
+/// fn names_its_agent(turn: &polis_engine::Turn) {
+///     let _ = turn.agent();
+/// }
+/// ```
+///
+/// ```compile_fail,E0616
+/// fn takes_the_ports(turn: &polis_engine::Turn) {
+///     let _ = &turn.start;
+/// }
+/// ```
 pub struct Turn {
     start: Box<TurnStart>,
     origin: Origin,

@@ -51,13 +51,22 @@ pub enum BatchUpdate {
         /// The text of the message.
         text: String,
     },
-    /// Replace a thread's settings.
+    /// Change fields of a sub-thread.
     UpdateSubThread {
         /// The address of the thread.
         path: SubThreadPath,
-        /// The new settings, complete.
-        settings: Settings,
+        /// The fields to change; the others stay.
+        updates: ThreadPatch,
     },
+}
+
+/// The fields of a thread that change. Its id and meta are fixed when it is opened.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ThreadPatch {
+    /// The new settings, complete.
+    pub settings: Option<Settings>,
+    /// All messages as they are to be. They can be added and changed, not removed or reordered.
+    pub messages: Option<Vec<Arc<Message>>>,
 }
 
 /// A message to add to a turn's own thread.
@@ -229,8 +238,13 @@ impl Turn {
                     let thread = self.resolve(&path).await?;
                     Act::AddMessage { thread, message: Arc::new(self.new_message(&path, sender, text)) }
                 }
-                BatchUpdate::UpdateSubThread { path, settings } => {
-                    Act::UpdateSettings { thread: self.resolve(&path).await?, settings }
+                BatchUpdate::UpdateSubThread { path, updates: ThreadPatch { settings, messages } } => {
+                    let thread = self.resolve(&path).await?;
+                    if let Some(messages) = messages {
+                        acts.extend(changes(&thread, &self.thread(&path).await?.messages, &messages)?);
+                    }
+                    acts.extend(settings.map(|settings| Act::UpdateSettings { thread, settings }));
+                    continue;
                 }
             });
         }
@@ -242,18 +256,7 @@ impl Turn {
     pub async fn save_thread(&mut self, path: &SubThreadPath, changed: &Thread) -> Result<(), Failure> {
         let thread = self.resolve(path).await?;
         let saved = self.thread(path).await?;
-        let is_same_order =
-            changed.messages.iter().zip(&saved.messages).all(|(new, old)| new.id == old.id && new.sender == old.sender);
-        if changed.messages.len() < saved.messages.len() || !is_same_order {
-            return Err(Failure::new("not_saved", "messages can be added and changed, not removed or reordered"));
-        }
-        let (same, added) = changed.messages.split_at(saved.messages.len());
-        let mut acts: Vec<_> = (0..)
-            .zip(same.iter().zip(&saved.messages))
-            .filter(|(_, (new, old))| new != old)
-            .map(|(index, (new, old))| Act::UpdateMessage { thread: thread.clone(), index, patch: difference(old, new) })
-            .collect();
-        acts.extend(added.iter().map(|message| Act::AddMessage { thread: thread.clone(), message: message.clone() }));
+        let mut acts = changes(&thread, &saved.messages, &changed.messages)?;
         if changed.settings != saved.settings {
             acts.push(Act::UpdateSettings { thread, settings: changed.settings.clone() });
         }
@@ -573,6 +576,20 @@ fn agrees(act: &Act, recorded: &Recorded) -> bool {
         (Act::Spawn { agent, role }, Event::AgentSpawned { agent: logged, role: its, .. }) => (agent, role) == (logged, its),
         _ => false,
     }
+}
+
+/// The acts that make messages of what a thread has saved into these.
+fn changes(thread: &ThreadId, saved: &[Arc<Message>], wanted: &[Arc<Message>]) -> Result<Vec<Act>, Failure> {
+    let is_same_order = wanted.iter().zip(saved).all(|(new, old)| new.id == old.id && new.sender == old.sender);
+    if wanted.len() < saved.len() || !is_same_order {
+        return Err(Failure::new("not_saved", "messages can be added and changed, not removed or reordered"));
+    }
+    let (same, added) = wanted.split_at(saved.len());
+    let changed = (0..).zip(same.iter().zip(saved)).filter(|(_, (new, old))| new != old);
+    let changed =
+        changed.map(|(index, (new, old))| Act::UpdateMessage { thread: thread.clone(), index, patch: difference(old, new) });
+    let added = added.iter().map(|message| Act::AddMessage { thread: thread.clone(), message: message.clone() });
+    Ok(changed.chain(added).collect())
 }
 
 /// The patch that turns one message into another.

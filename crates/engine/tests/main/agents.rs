@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use polis_domain::{Event, Failure, Finish, Phase, Response, Role, Sender, SubThreadPath, SubThreadRequest, Task};
 use polis_engine::{
     Agent, Cast, ExecuteSubThread, InteractionUnit, OpenError, Operation, Options, Phases, Ports, PrepareSubThread, Society,
-    StateHandler, SubThreads, Turn, Units,
+    StateHandler, SubThreadAgent, SubThreads, Turn, Units,
 };
 use polis_ports::{ModelRequest, ModelSettings};
 use polis_testkit::{MemoryLog, ScriptedModel, ScriptedReply, ask, open, society};
@@ -304,6 +304,48 @@ impl StateHandler for Sees {
         self.0.lock().unwrap().push(format!("{} {} {}", thread.id, thread.messages.len(), turn.path().is_main()));
         Ok(Response::new("seen"))
     }
+}
+
+/// The same from inside a sub-thread.
+struct SeesBoth(Arc<Mutex<Vec<String>>>);
+
+impl StateHandler for SeesBoth {
+    async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let (main, own) = (turn.thread(&SubThreadPath::main()).await?, turn.own_thread().await?);
+        let is_same = turn.thread(&turn.path()).await?.id == own.id;
+        let asked = &main.messages[0].text;
+        self.0.lock().unwrap().push(format!("{} {asked} {} {} {is_same}", main.id, turn.path(), own.id == main.id));
+        Ok(Response::new("seen from below"))
+    }
+}
+
+struct SeesBothUnit;
+impl InteractionUnit for SeesBothUnit {}
+
+struct SeesBothAgent(Arc<Mutex<Vec<String>>>);
+impl SubThreadAgent for SeesBothAgent {
+    fn units(&self) -> Units {
+        Units::new().on("initial_phase", SeesBothUnit).with_handler(SeesBoth(self.0.clone())).then("completed")
+    }
+}
+
+struct SendsBelow(Arc<Mutex<Vec<String>>>);
+impl StateHandler for SendsBelow {
+    fn sub_threads(&self) -> SubThreads {
+        SubThreads::new().with("below", SeesBothAgent(self.0.clone()))
+    }
+
+    async fn handle(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        Ok(turn.run_sub_thread(SubThreadRequest::new("below", "look")).await?.into())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_in_a_sub_thread_has_the_main_thread_and_its_own_by_path() {
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let society = society(Phases::new().on("initial_phase", SendsBelow(seen.clone())), silent_model()).await;
+    assert_eq!(ask(&society, "hello").await.unwrap(), "seen from below");
+    assert_eq!(*seen.lock().unwrap(), ["root hello messages[1].meta._thread false true"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use polis_domain::{
     Event, Failure, Message, MessagePatch, Meta, MetaPath, Phase, Response, Sender, Seq, Settings, SubThreadPath, Task,
     Timestamp,
 };
-use polis_engine::{Agent, BatchUpdate, Cast, NewMessage, Ports, Society, Turn};
+use polis_engine::{Agent, BatchUpdate, Cast, NewMessage, Ports, Society, ThreadPatch, Turn};
 use polis_ports::{Clock, Log};
 use serde_json::{Map, Value, json};
 
@@ -200,7 +200,7 @@ scene!(Batches, |turn| {
             patch: MessagePatch { text: Some("one".to_owned()), ..MessagePatch::default() },
         },
         BatchUpdate::AddMessage { path: sub.clone(), sender: Sender::User, text: "two".to_owned() },
-        BatchUpdate::UpdateSubThread { path: sub.clone(), settings },
+        BatchUpdate::UpdateSubThread { path: sub.clone(), updates: ThreadPatch { settings: Some(settings), messages: None } },
     ])
     .await?;
     let wrong = turn
@@ -225,6 +225,38 @@ async fn a_batch_is_one_append_or_none() {
     assert_eq!(sub["settings"]["note"], "n");
     let together = bed.events().into_iter().filter(|recorded| recorded.event.effect().is_some_and(|id| id.n == 2));
     assert_eq!(together.count(), 4, "three changes and the mark in the turn's own thread");
+}
+
+scene!(BatchOfSubThread, |turn| {
+    let main = turn.path();
+    let first = turn.say("first").await?;
+    let sub = turn.open_sub_thread(&main, &first.id).await?;
+    turn.add_message(&sub, Sender::Bot, "old").await?;
+    turn.suggest_phase_in(&sub, Phase::new("text_correction").unwrap()).await?;
+    let mut messages = turn.thread(&sub).await?.messages;
+    Arc::make_mut(&mut messages[0]).text = "new".to_owned();
+    let (id, timestamp) = (turn.new_id("sub_user").into(), turn.now());
+    let added = Message { id, sender: Sender::User, text: "more".to_owned(), timestamp, meta: Map::new().into() };
+    messages.push(added.into());
+    let update =
+        |messages| BatchUpdate::UpdateSubThread { path: sub.clone(), updates: ThreadPatch { messages, settings: None } };
+    turn.batch_update(vec![update(Some(messages))]).await?;
+    let removed = turn.batch_update(vec![update(Some(Vec::new()))]).await.unwrap_err();
+    Ok(Response::new(removed.code.to_string()))
+});
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_changes_any_field_of_a_sub_thread_and_leaves_the_others() {
+    let (_, society, told) = play(BatchOfSubThread).await;
+    assert_eq!(told.unwrap(), "not_saved");
+    let tree = tree(&society).await;
+    let sub = &tree["messages"][1]["meta"]["_thread"];
+    let texts: Vec<_> = sub["messages"].as_array().unwrap().iter().map(|message| message["text"].clone()).collect();
+    assert_eq!(texts, ["new", "more"]);
+    assert_eq!(
+        sub["settings"]["_phaseUpdateSuggestion"]["phase"], "text_correction",
+        "settings that were not named stay: {sub}"
+    );
 }
 
 scene!(Saves, |turn| {
