@@ -69,12 +69,7 @@ impl Turn {
     }
 
     /// Like [`Turn::once`], for a value whose content comes from places that policies care about.
-    pub async fn once_with_flow(
-        &mut self,
-        name: &str,
-        flow: Flow,
-        value: impl FnOnce() -> Option<String>,
-    ) -> Option<Arc<str>> {
+    pub async fn once_with_flow(&mut self, name: &str, flow: Flow, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let call = Call {
             flow,
             call_id: name.into(),
