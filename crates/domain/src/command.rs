@@ -239,6 +239,7 @@ pub enum Command {
 
 /// How a person ends a wait or a doubt.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a person's decision is passed on once and not stored in bulk")]
 pub enum Resolution {
     /// Take this as the result.
     Outcome(Outcome),

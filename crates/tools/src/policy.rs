@@ -24,8 +24,16 @@ const BEYOND: &[&str] = &["fetch_url"];
 const FILES: &[&str] = &["read_file", "write_file", "edit_file", "list_files", "search_files", "put_artifact"];
 
 /// Names that rules may have where nothing of that name is offered.
-const OPTIONAL: &[&str] =
-    &[COMMAND, "fetch_url", SAMPLING, "vendor:web_search", "vendor:web_fetch", "vendor:code_execution", "vendor:file_search"];
+const OPTIONAL: &[&str] = &[
+    COMMAND,
+    "fetch_url",
+    "start_workflow",
+    SAMPLING,
+    "vendor:web_search",
+    "vendor:web_fetch",
+    "vendor:code_execution",
+    "vendor:file_search",
+];
 
 /// The tool that runs commands.
 const COMMAND: &str = "run_command";
