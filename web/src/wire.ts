@@ -1416,6 +1416,8 @@ export type Matching = Record<string, Pattern>;
 
 /** The memories of the caller and of the society. */
 export type Memories = {
+  /** Whether agents remember for the caller: they neither store nor recall anything if not. */
+  enabled: boolean;
   /** The memories: newest first, or best first if words were searched. */
   memories: Array<MemoryRecord>;
   /** The `after` of the next page; none when there is no more. */
@@ -1465,6 +1467,13 @@ export type MemoryChange = {
   textsRemoved: {
     /** Keys under which the store had them. */
     texts: Array<MemoryTextId>;
+  };
+} | {
+  switched: {
+    /** Whether their agents remember from now on. */
+    enabled: boolean;
+    /** The person. */
+    person: PersonId;
   };
 } | {
   embedded: {
@@ -2215,6 +2224,12 @@ export type StreamedStep = {
 
 /** Where a sub-thread lies below a main thread, such as `messages[3].meta._thread`. */
 export type SubThreadPath = string;
+
+/** Switches memory on or off for the caller. What is stored stays. */
+export type SwitchMemory = {
+  /** Whether agents remember for the caller from now on. */
+  enabled: boolean;
+};
 
 /** What an agent is asked to do (R012-R014). The host utilities of the specification are methods of the turn. */
 export type Task = {
@@ -3048,6 +3063,15 @@ export interface Routes {
       text: string;
     };
     answer: ChangedMemory;
+  };
+  /** Switches memory on or off for the agents that work for the caller. What is stored stays. */
+  "POST /api/memories/enabled": {
+    query: undefined;
+    body: {
+      /** Whether agents remember for the caller from now on. */
+      enabled: boolean;
+    };
+    answer: SwitchMemory;
   };
   /** Gives a memory another text. The old text is erased. */
   "POST /api/memories/{id}": {

@@ -47,7 +47,7 @@ pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]
 pub use local::Local;
 pub use log::{LogPage, LogPaging};
-pub use memories::{ChangedMemory, EditMemory, EraseMemory, KeepMemory, Memories, MemoryFilter, MemoryRecord};
+pub use memories::{ChangedMemory, EditMemory, EraseMemory, KeepMemory, Memories, MemoryFilter, MemoryRecord, SwitchMemory};
 pub use messages::{Direction, MessagePaging, Messages, UserMessage, UserMessageKind};
 pub use models::{ModelVendor, Models, Spending, UsageReport};
 pub use operations::Api;

@@ -34,6 +34,9 @@ pub struct MemoryRecord {
 /// The memories of the caller and of the society.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub struct Memories {
+    /// Whether agents remember for the caller: they neither store nor recall anything if not.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
     /// The memories: newest first, or best first if words were searched.
     pub memories: Vec<MemoryRecord>,
     /// How many there are in all.
@@ -44,6 +47,18 @@ pub struct Memories {
     /// What is to be known about the search, such as an embedding model that could not be reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+fn enabled() -> bool {
+    true
+}
+
+/// Switches memory on or off for the caller. What is stored stays.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchMemory {
+    /// Whether agents remember for the caller from now on.
+    pub enabled: bool,
 }
 
 /// Which memories are wanted.

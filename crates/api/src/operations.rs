@@ -10,7 +10,7 @@ use crate::{
     Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, EditMemory, Fork, Health,
     ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories, MemoryFilter, MessagePaging, Messages,
     Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList, StartConversation, Submit,
-    TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport, Version,
+    SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport, Version,
 };
 
 /// The operations of a society.
@@ -120,6 +120,9 @@ pub trait Api: Sync {
 
     /// Erases a memory and its text.
     async fn erase_memory(&self, id: &MemoryId) -> Result<ChangedMemory, ApiError>;
+
+    /// Switches memory on or off for the caller.
+    async fn switch_memory(&self, request: SwitchMemory) -> Result<SwitchMemory, ApiError>;
 
     /// The available models.
     async fn models(&self) -> Result<Models, ApiError>;

@@ -190,6 +190,10 @@ impl Api for Client {
         self.post(&path("memories", id.as_str(), "/erase"), &EraseMemory {}).await
     }
 
+    async fn switch_memory(&self, request: SwitchMemory) -> Result<SwitchMemory, ApiError> {
+        self.post("/api/memories/enabled", &request).await
+    }
+
     async fn models(&self) -> Result<Models, ApiError> {
         self.get("/api/models").await
     }

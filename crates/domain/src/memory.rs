@@ -112,6 +112,13 @@ pub enum MemoryChange {
         /// Keys under which the store had them.
         texts: Vec<MemoryTextId>,
     },
+    /// A person switched memory on or off for the agents that work for them. What is stored stays.
+    Switched {
+        /// The person.
+        person: PersonId,
+        /// Whether their agents remember from now on.
+        enabled: bool,
+    },
     /// An embedding model was called for a search. The vectors are derived from texts and may be computed again, so only the
     /// cost is recorded.
     Embedded {
@@ -133,6 +140,7 @@ impl MemoryChange {
         match self {
             Self::Kept { memory } => memory.scope.person(),
             Self::Erased { scope, .. } => scope.person(),
+            Self::Switched { person, .. } => Some(person),
             Self::TextsRemoved { .. } => None,
             Self::Embedded { agent, .. } => spine.person(agent.as_ref()?),
         }
@@ -157,6 +165,11 @@ pub enum MemoryCommand {
     Erase {
         /// The memories.
         ids: Vec<MemoryId>,
+    },
+    /// Switch memory on or off for the agents that work for the person.
+    Switch {
+        /// Whether they remember from now on.
+        enabled: bool,
     },
     /// These texts have been removed from the store.
     ConfirmRemoved {
@@ -186,6 +199,8 @@ pub struct NewMemory {
 pub struct Memories {
     kept: BTreeMap<MemoryScope, BTreeMap<MemoryId, Memory>>,
     removing: BTreeSet<MemoryTextId>,
+    /// The persons who have switched memory off.
+    off: BTreeSet<PersonId>,
 }
 
 /// [`Memories`] in a snapshot.
@@ -193,11 +208,13 @@ pub struct Memories {
 struct StoredMemories {
     kept: Vec<Memory>,
     removing: BTreeSet<MemoryTextId>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    off: BTreeSet<PersonId>,
 }
 
 impl From<StoredMemories> for Memories {
     fn from(stored: StoredMemories) -> Self {
-        let mut memories = Self { kept: BTreeMap::new(), removing: stored.removing };
+        let mut memories = Self { kept: BTreeMap::new(), removing: stored.removing, off: stored.off };
         for memory in stored.kept {
             memories.kept.entry(memory.scope.clone()).or_default().insert(memory.id.clone(), memory);
         }
@@ -207,7 +224,8 @@ impl From<StoredMemories> for Memories {
 
 impl From<Memories> for StoredMemories {
     fn from(memories: Memories) -> Self {
-        Self { kept: memories.kept.into_values().flat_map(BTreeMap::into_values).collect(), removing: memories.removing }
+        let kept = memories.kept.into_values().flat_map(BTreeMap::into_values).collect();
+        Self { kept, removing: memories.removing, off: memories.off }
     }
 }
 
@@ -247,6 +265,11 @@ impl Memories {
         self.removing.iter()
     }
 
+    /// Whether agents remember for a person.
+    pub fn is_enabled(&self, person: &PersonId) -> bool {
+        !self.off.contains(person)
+    }
+
     pub(crate) fn change(&mut self, change: &MemoryChange) {
         match change {
             MemoryChange::Kept { memory } => {
@@ -261,6 +284,8 @@ impl Memories {
                 }
             }
             MemoryChange::TextsRemoved { texts } => self.removing.retain(|text| !texts.contains(text)),
+            MemoryChange::Switched { person, enabled: true } => drop(self.off.remove(person)),
+            MemoryChange::Switched { person, enabled: false } => drop(self.off.insert(person.clone())),
             MemoryChange::Embedded { .. } => {}
         }
     }
@@ -282,8 +307,12 @@ impl Spine {
         }
     }
 
-    /// The memories that an agent sees: those of its person, of its role for this person, and of the society.
+    /// The memories that an agent sees: those of its person, of its role for this person, and of the society. It sees none if its
+    /// person has switched memory off.
     pub fn memories_for(&self, agent: &AgentId) -> Vec<&Memory> {
+        if !self.memories.is_enabled(&self.remembering_person(agent)) {
+            return Vec::new();
+        }
         let kinds = [MemoryScopeKind::Person, MemoryScopeKind::Role, MemoryScopeKind::Society];
         let scopes: BTreeSet<_> = kinds.into_iter().map(|kind| self.memory_scope(agent, kind)).collect();
         scopes.iter().flat_map(|scope| self.memories.of(scope)).collect()

@@ -20,10 +20,11 @@ impl Chooser<'_> {
     }
 
     pub(crate) fn change_memories(&mut self) -> Command {
-        let change = match self.roll(7) {
+        let change = match self.roll(8) {
             0..3 => MemoryCommand::Keep(self.new_memory(&AgentId::root())),
             3 => MemoryCommand::Edit { id: self.memory_id(), text: format!("t{}", self.roll(1_000)).into(), bytes: 4 },
             4 => MemoryCommand::Erase { ids: vec![self.memory_id()] },
+            7 => MemoryCommand::Switch { enabled: self.roll(3) > 0 },
             5 => MemoryCommand::ConfirmRemoved { texts: self.spine.memories.removing().cloned().collect() },
             _ => {
                 let agent = Some(AgentId::root());

@@ -52,6 +52,7 @@ fn names(event: &Event) -> Vec<String> {
                 MemoryChange::Kept { .. } => "kept",
                 MemoryChange::Erased { .. } => "erased",
                 MemoryChange::TextsRemoved { .. } => "textsRemoved",
+                MemoryChange::Switched { .. } => "switched",
                 MemoryChange::Embedded { .. } => "embedded",
             };
             vec![name, kind.to_owned()]

@@ -67,11 +67,12 @@ pub(crate) fn shown(tools: &Arc<[ToolSpec]>, is_deferred: impl Fn(&str) -> bool)
 }
 
 fn spec(deferred: &[&ToolSpec]) -> ToolSpec {
-    let description = format!(
-        "Describes tools that are not listed here: {}. Search by words or names, then call what you found with {}.",
-        names(deferred),
-        ToolCall::USE_TOOL
-    );
+    let which = match deferred {
+        [] => "that a request does not list, where an agent has many".to_owned(),
+        deferred => format!("that are not listed here: {}", names(deferred)),
+    };
+    let description =
+        format!("Describes tools {which}. Search by words or names, then call what you found with {}.", ToolCall::USE_TOOL);
     ToolSpec {
         name: FindTools::NAME.into(),
         description,
@@ -197,6 +198,13 @@ mod tests {
         assert_eq!(shown_names(many.clone()), ["read", "find_tools", "use_tool"]);
         assert_eq!(shown_names(vec![many[0].clone(), many[2].clone()]), ["read", "git__log"], "nothing could find it");
         assert_eq!(shown_names(vec![tool("read", &long), spec(&[])]), ["read"], "there is nothing to find");
+    }
+
+    #[test]
+    fn without_deferred_tools_the_description_is_whole() {
+        assert!(
+            spec(&[]).description.starts_with("Describes tools that a request does not list, where an agent has many. Search")
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use polis_http::{Bytes, Method};
 use polis_ports::{Embedder, EmbeddingPurpose, Embeddings, ModelError, estimate_tokens};
 use serde_json::{Value, json};
 
+use crate::rate_limit::Limiter;
 use crate::remote_model::{Dialect, RemoteModel};
 use crate::vendors::OpenError;
 use crate::{Models, Price};
@@ -29,6 +30,7 @@ pub struct RemoteEmbedder {
     settings: EmbeddingSettings,
     price: Option<Price>,
     retries: u32,
+    limiter: Arc<Limiter>,
 }
 
 /// How an embedding model is called.
@@ -63,7 +65,8 @@ impl Models {
         let price = self.price_of(&full);
         let full = settings.dimensions.map_or(full.clone(), |dimensions| format!("{full}#{dimensions}"));
         let retries = self.retries_of(&vendor).unwrap_or(RETRIES);
-        Ok(RemoteEmbedder { remote, name: name.to_owned(), full: full.into(), settings, price, retries })
+        let limiter = self.limiter_of(&vendor);
+        Ok(RemoteEmbedder { remote, name: name.to_owned(), full: full.into(), settings, price, retries, limiter })
     }
 }
 
@@ -112,6 +115,8 @@ impl RemoteEmbedder {
     async fn once(&self, texts: &[Arc<str>], purpose: EmbeddingPurpose) -> Result<Embeddings, ModelError> {
         let path = path(self.remote.dialect(), &self.name).unwrap_or_default();
         let body = Bytes::from(self.body(texts, purpose).to_string());
+        let guess = texts.iter().map(|text| estimate_tokens(text)).sum();
+        self.limiter.wait(&self.full, guess).await;
         let answer = self.remote.ask(Method::POST, &path, body).await?;
         let vectors = vectors(&answer);
         if vectors.len() != texts.len() || vectors.iter().any(Vec::is_empty) {
@@ -121,7 +126,8 @@ impl RemoteEmbedder {
         // Gemini counts nothing.
         let counts = [&answer["usage"]["prompt_tokens"], &answer["usage"]["total_tokens"], &answer["prompt_eval_count"]];
         let counted = counts.into_iter().find_map(Value::as_u64);
-        let input_tokens = counted.unwrap_or_else(|| texts.iter().map(|text| estimate_tokens(text)).sum());
+        let input_tokens = counted.unwrap_or(guess);
+        self.limiter.correct(guess, input_tokens);
         let usage = Usage { input_tokens, ..Usage::default() };
         Ok(Embeddings { vectors, usage: Usage { cost_nanos: self.price.map_or(0, |price| price.nanos(&usage)), ..usage } })
     }
@@ -161,5 +167,19 @@ impl Embedder for RemoteEmbedder {
 
     fn batch(&self) -> usize {
         self.settings.batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vendors;
+
+    #[tokio::test]
+    async fn embeddings_and_chat_share_the_limits_of_a_key() {
+        let lookup = |name: &str| (name == "OLLAMA_BASE_URL").then(|| "http://127.0.0.1:9".to_owned());
+        let models = vendors::open(Some("offline"), &lookup).await.unwrap();
+        let embedder = models.embedder("ollama/nomic-embed-text", EmbeddingSettings::default()).unwrap();
+        assert!(Arc::ptr_eq(&embedder.limiter, &models.limiter_of("ollama")));
     }
 }

@@ -21,13 +21,17 @@ pub struct GuardedModel {
 impl GuardedModel {
     /// Guards everything that is asked of a vendor under one key.
     pub fn new(vendor: &str, model: Arc<dyn Model>, rate: Rate) -> Self {
-        Self { model, circuit: Arc::new(CircuitBreaker::new(vendor)), limiter: Arc::new(Limiter::new(rate)) }
+        Self::limited(vendor, model, Arc::new(Limiter::new(rate)))
+    }
+
+    fn limited(vendor: &str, model: Arc<dyn Model>, limiter: Arc<Limiter>) -> Self {
+        Self { model, circuit: Arc::new(CircuitBreaker::new(vendor)), limiter }
     }
 }
 
 /// A vendor's models as they are asked for: guarded, and with tools in words where a model refuses them.
-pub(crate) fn guarded(vendor: &str, model: Arc<dyn Model>, rate: Rate) -> Arc<dyn Model> {
-    Arc::new(EmulatedTools::where_refused(Arc::new(GuardedModel::new(vendor, model, rate))))
+pub(crate) fn guarded(vendor: &str, model: Arc<dyn Model>, limiter: Arc<Limiter>) -> Arc<dyn Model> {
+    Arc::new(EmulatedTools::where_refused(Arc::new(GuardedModel::limited(vendor, model, limiter))))
 }
 
 #[async_trait]

@@ -105,7 +105,12 @@ impl ModelTable {
 
     /// Keeps what a vendor says about a model.
     pub(crate) fn note(&self, model: String, capabilities: Capabilities) {
-        self.listed.write().unwrap_or_else(PoisonError::into_inner).insert(model, capabilities);
+        let mut listed = self.listed.write().unwrap_or_else(PoisonError::into_inner);
+        // Ollama lists `x:latest`, which people call `x`.
+        if let Some(short) = model.strip_suffix(":latest") {
+            listed.insert(short.to_owned(), capabilities.clone());
+        }
+        listed.insert(model, capabilities);
     }
 }
 
@@ -135,6 +140,16 @@ mod tests {
         assert!(BUILT_IN.len() > 100);
         assert!(BUILT_IN.values().all(|line| line.capabilities.window.is_none_or(|window| window >= 4096)));
         assert!(built_in_prices().values().all(|price| price.input >= 0.0 && price.output >= 0.0));
+    }
+
+    #[test]
+    fn a_model_of_ollama_is_known_without_its_usual_tag() {
+        let table = ModelTable::default();
+        table.note("ollama/x:latest".to_owned(), Capabilities { window: Some(7), ..Capabilities::default() });
+        assert_eq!(
+            ["ollama/x", "ollama/x:latest", "ollama/y"].map(|name| table.capabilities(name).window),
+            [Some(7), Some(7), None]
+        );
     }
 
     #[test]

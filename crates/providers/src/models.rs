@@ -20,6 +20,7 @@ use crate::guarded_model::guarded;
 use crate::model_list::VendorModel;
 use crate::model_table::{ModelTable, known_effort};
 use crate::names::EndpointNames;
+use crate::rate_limit::{Limiter, Rate};
 use crate::request_parts::thinking_budget;
 use crate::vendor_tools::MAX_USES;
 use crate::vendors::{self, OpenError};
@@ -39,6 +40,8 @@ pub struct Models {
     remotes: BTreeMap<Arc<str>, Arc<RemoteModel>>,
     /// How often a failed call is repeated, where a configuration says so.
     retries: BTreeMap<Arc<str>, u32>,
+    /// The limits of each endpoint's key, which all its models share.
+    limiters: BTreeMap<Arc<str>, Arc<Limiter>>,
     /// The vendors that endpoints with names of their own are like.
     like: BTreeMap<Arc<str>, &'static str>,
     prices: Arc<Prices>,
@@ -72,9 +75,9 @@ pub struct ModelCheck {
 impl Models {
     /// No models yet. `default` answers the requests that name none.
     pub(crate) fn new(default: Arc<str>, names: EndpointNames) -> Self {
-        let (vendors, remotes, retries, like) = Default::default();
+        let (vendors, remotes, retries, limiters, like) = Default::default();
         let (prices, table) = (Arc::default(), Arc::default());
-        Self { default, names, vendors, remotes, retries, like, prices, table, choice: None }
+        Self { default, names, vendors, remotes, retries, limiters, like, prices, table, choice: None }
     }
 
     /// Adds an endpoint: opened, or the reason why it is not.
@@ -87,7 +90,9 @@ impl Models {
             self.remotes.insert(name.clone(), remote.clone());
         }
         self.retries.extend(endpoint.retries.map(|retries| (name.clone(), retries)));
-        let guarded = |remote: Arc<RemoteModel>| guarded(&name, remote, endpoint.rate);
+        let limiter = Arc::new(Limiter::new(endpoint.rate));
+        self.limiters.insert(name.clone(), limiter.clone());
+        let guarded = |remote: Arc<RemoteModel>| guarded(&name, remote, limiter);
         let opened = opened.map(guarded);
         self.vendors.insert(name, opened);
     }
@@ -100,6 +105,11 @@ impl Models {
     /// An endpoint that can be asked.
     pub(crate) fn remote(&self, vendor: &str) -> Option<Arc<RemoteModel>> {
         self.remotes.get(vendor).cloned()
+    }
+
+    /// The limits of an endpoint's key, for calls that are no chat.
+    pub(crate) fn limiter_of(&self, vendor: &str) -> Arc<Limiter> {
+        self.limiters.get(vendor).cloned().unwrap_or_else(|| Arc::new(Limiter::new(Rate::default())))
     }
 
     /// How often a failed call of an endpoint is repeated, where a configuration says so.

@@ -24,8 +24,14 @@ pub struct Price {
     pub cached: Option<f64>,
     /// Input that is put into the cache; as other input if not given.
     pub cache_write: Option<f64>,
-    /// Output, reasoning included.
+    /// Output, reasoning included. Only the price of an embedding model may lack it.
+    #[serde(default = "not_given")]
     pub output: f64,
+}
+
+/// What is no price: the table refuses it.
+fn not_given() -> f64 {
+    f64::NAN
 }
 
 /// A table of prices that cannot be read.
@@ -58,12 +64,21 @@ impl Prices {
             toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
         let mut prices = Self::default();
         for (name, price) in table {
-            let Price { input, cached, cache_write, output } = *price.get_ref();
+            let mut row = *price.get_ref();
+            if row.output.is_nan() {
+                if !name.get_ref().contains("embed") {
+                    let what =
+                        "missing field `output`; only the price of an embedding model, with `embed` in its name, may lack it";
+                    return Err(bad(price.span().start, what.to_owned()));
+                }
+                row.output = 0.0;
+            }
+            let Price { input, cached, cache_write, output } = row;
             let is_price = |price: f64| price.is_finite() && (0.0..=MAX_PRICE).contains(&price);
             if ![Some(input), cached, cache_write, Some(output)].into_iter().flatten().all(is_price) {
                 return Err(bad(price.span().start, format!("a price is a number from 0 to {MAX_PRICE}")));
             }
-            prices.table.insert(name.into_inner(), price.into_inner());
+            prices.table.insert(name.into_inner(), row);
         }
         Ok(prices)
     }
@@ -123,6 +138,14 @@ mod tests {
         assert_eq!(output("ollama/qwen3:4b"), Some(0.0));
         assert_eq!(output("offline"), Some(0.0));
         assert_eq!(output("openai-compatible/m"), None);
+    }
+
+    #[test]
+    fn only_an_embedding_model_needs_no_price_of_output() {
+        let prices = Prices::read("\"openai/text-embedding-3-small\" = { input = 0.02 }").unwrap();
+        assert_eq!(prices.of("openai/text-embedding-3-small").map(|price| (price.input, price.output)), Some((0.02, 0.0)));
+        let error = Prices::read("\"openai/gpt-5\" = { input = 1 }").unwrap_err();
+        assert!(error.what.contains("missing field `output`"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The routes of memories.
 
 use axum::Json as Answer;
-use polis_api::{ChangedMemory, EditMemory, EraseMemory, KeepMemory, Memories, MemoryFilter};
+use polis_api::{ChangedMemory, EditMemory, EraseMemory, KeepMemory, Memories, MemoryFilter, SwitchMemory};
 
 use crate::body::Json;
 use crate::extract::{CallerApi, PathParam, QueryParams};
@@ -29,4 +29,8 @@ pub(crate) async fn erase(
     Json(EraseMemory {}): Json<EraseMemory>,
 ) -> JsonResult<ChangedMemory> {
     Ok(Answer(api.erase_memory(&id.into()).await?))
+}
+
+pub(crate) async fn switch(CallerApi(api): CallerApi, Json(request): Json<SwitchMemory>) -> JsonResult<SwitchMemory> {
+    Ok(Answer(api.switch_memory(request).await?))
 }

@@ -100,23 +100,11 @@ const CONVERSE: Problems = &[
     (409, "name_taken"),
 ];
 const MEMORIES: Problems = &[(503, "memory_failed"), (503, "memory_off")];
-const KEEP_MEMORY: Problems = &[
-    (400, "empty_text"),
-    (409, "policy_denied"),
-    (409, "too_many_memories"),
-    (413, "text_too_long"),
-    (503, "memory_failed"),
-    (503, "memory_off"),
-];
-const EDIT_MEMORY: Problems = &[
-    (400, "empty_text"),
-    (404, "unknown_memory"),
-    (409, "policy_denied"),
-    (413, "text_too_long"),
-    (503, "memory_failed"),
-    (503, "memory_off"),
-];
-const ERASE_MEMORY: Problems = &[(404, "unknown_memory"), (409, "policy_denied"), (503, "memory_failed"), (503, "memory_off")];
+const KEEP_MEMORY: Problems =
+    &[(400, "empty_text"), (409, "too_many_memories"), (413, "text_too_long"), (503, "memory_failed"), (503, "memory_off")];
+const EDIT_MEMORY: Problems =
+    &[(400, "empty_text"), (404, "unknown_memory"), (413, "text_too_long"), (503, "memory_failed"), (503, "memory_off")];
+const ERASE_MEMORY: Problems = &[(404, "unknown_memory"), (503, "memory_failed"), (503, "memory_off")];
 const CANCEL: Problems = &[(404, "unknown_task"), (409, "turn_not_open")];
 const RETRY: Problems = &[
     (400, "bad_name"),
@@ -220,6 +208,8 @@ const ROUTES: &[Route] = &[
             doc: RouteDoc::new("What agents remember for the caller and for the society: newest first, or best first if words are searched.").asks::<polis_api::MemoryFilter>().gives::<polis_api::Memories>().fails(MEMORIES) },
     Route { method: Method::POST, path: "/api/memories", gate: SEND, handler: || post(memories::keep),
             doc: RouteDoc::new("Stores a memory for the caller, or for the society.").takes::<polis_api::KeepMemory>().gives::<polis_api::ChangedMemory>().once().fails(KEEP_MEMORY) },
+    Route { method: Method::POST, path: "/api/memories/enabled", gate: SEND, handler: || post(memories::switch),
+            doc: RouteDoc::new("Switches memory on or off for the agents that work for the caller. What is stored stays.").takes::<polis_api::SwitchMemory>().gives::<polis_api::SwitchMemory>().once().fails(MEMORIES) },
     Route { method: Method::POST, path: "/api/memories/{id}", gate: SEND, handler: || post(memories::edit),
             doc: RouteDoc::new("Gives a memory another text. The old text is erased.").takes::<polis_api::EditMemory>().gives::<polis_api::ChangedMemory>().once().fails(EDIT_MEMORY) },
     Route { method: Method::POST, path: "/api/memories/{id}/erase", gate: SEND, handler: || post(memories::erase),

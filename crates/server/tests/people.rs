@@ -227,6 +227,7 @@ impl Anns {
             ("GET", "/api/conversations") => with(&["", "?search=secret", "?archived=true"]),
             ("GET", "/api/memories") => with(&["", "?search=secret", "?search=remembered"]),
             ("POST", "/api/memories") => bodies(vec![json!({ "text": BOBS }), json!({ "text": BOBS, "forSociety": true })]),
+            ("POST", "/api/memories/enabled") => bodies(vec![json!({ "enabled": false }), json!({ "enabled": true })]),
             ("POST", "/api/memories/{id}") => at(&self.memories, json!({ "text": BOBS })),
             ("POST", "/api/memories/{id}/erase") => at(&self.memories, json!({})),
             ("GET", "/api/log") => with(&["?after=0", "?after=3&limit=1"]),
@@ -590,4 +591,18 @@ async fn what_changes_the_whole_society_needs_the_scope_everyone() {
         assert_eq!(refused, (403, "missing_scope".to_owned()), "{target}");
     }
     assert_eq!(bob.ask("GET", "/metrics", Value::Null).await.problem(), (403, "missing_scope".to_owned()));
+}
+
+#[tokio::test]
+async fn memories_of_the_society_need_the_scope_everyone_and_each_person_has_a_switch() {
+    let house = House::new().await;
+    let (ann, bob) = (house.person(1), house.person(2));
+    let kept = ann.ask("POST", "/api/memories", json!({ "text": "for all", "forSociety": true })).await;
+    assert_eq!(kept.problem(), (403, "missing_scope".to_owned()));
+    let id = house.rig.society.keep_memory(true, "the office is in Rome").await.unwrap();
+    let erased = ann.ask("POST", &format!("/api/memories/{id}/erase"), json!({})).await;
+    assert_eq!(erased.problem(), (403, "missing_scope".to_owned()));
+    assert_eq!(ann.post("/api/memories/enabled", json!({ "enabled": false })).await, json!({ "enabled": false }));
+    assert_eq!(ann.get("/api/memories").await["enabled"], json!(false));
+    assert_eq!(bob.get("/api/memories").await["enabled"], json!(true));
 }

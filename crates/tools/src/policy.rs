@@ -28,6 +28,7 @@ const OPTIONAL: &[&str] = &[
     COMMAND,
     "fetch_url",
     "web_search",
+    "start_workflow",
     SAMPLING,
     "vendor:web_search",
     "vendor:web_fetch",

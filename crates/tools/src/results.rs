@@ -90,13 +90,31 @@ impl HeadTail {
         // Characters that were cut in two.
         let (head, tail) = (String::from_utf8_lossy(&self.head), self.tail.make_contiguous());
         let (head, tail) = (head.trim_end_matches('\u{fffd}'), String::from_utf8_lossy(tail));
-        format!("{head}\n[cut: {left_out} bytes are left out here{note}]\n{}", tail.trim_start_matches('\u{fffd}'))
+        let tail = tail.trim_start_matches('\u{fffd}');
+        let (short_head, short_tail) = whole_lines(head, tail);
+        let left_out = left_out + (head.len() - short_head.len() + tail.len() - short_tail.len()) as u64;
+        let end = if short_head.ends_with('\n') { "" } else { "\n" };
+        format!("{short_head}{end}[cut: {left_out} bytes are left out here{note}]\n{short_tail}")
     }
+}
+
+/// The whole lines of a beginning and an end: part of a line would be read as another one. Where lines are long, most of them stays.
+fn whole_lines<'a>(head: &'a str, tail: &'a str) -> (&'a str, &'a str) {
+    let last = head.rfind('\n').filter(|end| *end >= head.len() / 2);
+    let first = tail.find('\n').filter(|end| *end < tail.len() / 2);
+    (last.map_or(head, |end| &head[..=end]), first.map_or(tail, |end| &tail[end + 1..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_cut_between_lines() {
+        let mut kept = HeadTail::new(20);
+        kept.push(b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n");
+        assert_eq!(kept.text(), "one\ntwo\n[cut: 20 bytes are left out here]\nseven\n");
+    }
 
     #[test]
     fn the_beginning_and_the_end_are_kept_however_it_comes() {

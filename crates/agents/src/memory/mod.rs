@@ -4,8 +4,8 @@ mod forget;
 mod recall;
 mod remember;
 
-use polis_domain::PersonId;
-use polis_engine::Cast;
+use polis_domain::{Flow, PersonId};
+use polis_engine::{Cast, Turn};
 
 pub use forget::Forget;
 pub use recall::Recall;
@@ -14,6 +14,17 @@ pub use remember::Remember;
 /// The name under which it is tracked what outside content the memories of a person may repeat.
 fn tracked(person: &PersonId) -> std::sync::Arc<str> {
     format!("memories of {person}").into()
+}
+
+/// Where the content of what a turn remembers comes from and goes to.
+pub(crate) async fn recall_flow(turn: &Turn) -> Flow {
+    let agent = turn.agent().clone();
+    let person = turn.look(move |spine| spine.remembering_person(&agent)).await.unwrap_or_else(PersonId::owner);
+    flow_of(&person)
+}
+
+fn flow_of(person: &PersonId) -> Flow {
+    Flow { recalls: true, private: true, file: Some(tracked(person)), ..Flow::default() }
 }
 
 /// The same cast with the tools for memory.

@@ -6,7 +6,7 @@ use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tracked;
+use super::flow_of;
 use crate::society::{arguments, spec, to_call_result};
 
 /// Memories of one result, unless the model asks for another number.
@@ -41,7 +41,7 @@ impl TurnTool for Recall {
     }
 
     fn flow(&self) -> Option<fn(&PersonId, &str) -> Flow> {
-        Some(|person, _| Flow { recalls: true, private: true, file: Some(tracked(person)), ..Flow::default() })
+        Some(|person, _| flow_of(person))
     }
 
     async fn call(&self, turn: &mut Turn, given: &str) -> CallResult {

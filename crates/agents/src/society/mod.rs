@@ -85,10 +85,14 @@ async fn with_names(turn: &Turn, failure: Failure) -> Failure {
         (agents.join(", "), roles.join(", "))
     });
     let (agents, roles) = names.await.unwrap_or_default();
-    let hint = match failure.code {
-        FailureCode::UnknownAgent if !agents.is_empty() => format!("; there are: {agents}"),
-        FailureCode::UnknownRole if !roles.is_empty() => format!("; there are: {roles}"),
-        _ => String::new(),
+    // The rest of the message names commands and pages for people.
+    let what = failure.message.split(';').next().unwrap_or_default();
+    let message = match failure.code {
+        FailureCode::UnknownAgent if agents.is_empty() => format!("{what} that you can reach; list_agents lists those"),
+        FailureCode::UnknownAgent => format!("{what} that you can reach; there are: {agents}"),
+        FailureCode::UnknownRole if !roles.is_empty() => format!("{what}; there are: {roles}"),
+        _ if &*failure.code == "name_taken" => format!("{what}, perhaps in another conversation; choose another name"),
+        _ => failure.message.clone(),
     };
-    Failure { message: failure.message + &hint, ..failure }
+    Failure { message, ..failure }
 }

@@ -150,6 +150,10 @@ impl Api for Local {
         Local::erase_memory(self, id).await
     }
 
+    async fn switch_memory(&self, request: SwitchMemory) -> Result<SwitchMemory, ApiError> {
+        Local::switch_memory(self, request).await
+    }
+
     async fn models(&self) -> Result<Models, ApiError> {
         Local::models(self).await
     }

@@ -57,4 +57,8 @@ pub(crate) enum MemoryCommand {
     },
     /// Print all as JSON, with their texts
     Export,
+    /// Let agents remember for you again
+    On,
+    /// Let agents neither store nor recall anything for you; what is stored stays
+    Off,
 }

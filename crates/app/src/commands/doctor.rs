@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use polis_agents::INSTRUCTIONS_FILE;
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
 use polis_http::{HttpClient, Trust};
@@ -45,6 +46,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
         findings.push(Finding { what: "prompts", found });
     }
     findings.extend(sops(config));
+    findings.extend(skills(config));
     findings.extend(network(config).await);
     findings.extend(models(config, args.call).await);
     findings.push(Finding { what: "memory", found: memory(config, args.call).await });
@@ -69,6 +71,27 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
         out::line(&format!("{:#}", json!({ "ok": is_well, "findings": all })))?;
     }
     Ok(if is_well { Exit::Done } else { Exit::Failed })
+}
+
+/// The instructions and skills that agents are told of, and why others are not used.
+fn skills(config: &Config) -> Vec<Finding> {
+    let file = config.workspace.join(INSTRUCTIONS_FILE);
+    let instructions = std::fs::read(&file).ok().map(|bytes| match config.trust.admits(&file, &bytes) {
+        true => Ok(format!("{INSTRUCTIONS_FILE} is told to all agents")),
+        false => {
+            Err(format!("{INSTRUCTIONS_FILE} is not trusted, so agents are not told of it; look at it and type polis trust"))
+        }
+    });
+    let found = crate::skills::find(config);
+    let used = found.iter().filter(|skill| skill.problems.is_empty()).count();
+    let bad: Vec<_> = found.iter().flat_map(|skill| skill.problems.iter().cloned()).collect();
+    let skills = match (found.is_empty(), bad.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(Ok(format!("{used} in use"))),
+        (false, false) => Some(Err(format!("{used} in use; not used: {}", bad.join("; ")))),
+    };
+    let finding = |what, found: Option<_>| found.map(|found| Finding { what, found });
+    [finding("AGENTS.md", instructions), finding("skills", skills)].into_iter().flatten().collect()
 }
 
 async fn store(config: &Config) -> Result<String, String> {

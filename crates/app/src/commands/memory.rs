@@ -1,6 +1,6 @@
 //! `polis memory`: what agents remember for the person.
 
-use polis_api::{Api, EditMemory, KeepMemory, MemoryFilter, MemoryRecord};
+use polis_api::{Api, EditMemory, KeepMemory, MemoryFilter, MemoryRecord, SwitchMemory};
 use polis_domain::{MemoryId, MemoryScopeKind};
 use serde_json::json;
 
@@ -36,11 +36,26 @@ pub(crate) async fn memory(config: &Config, args: &Memory) -> Result<Exit, CliEr
             transport.close(false).await;
             done(args.json, "edited", &edited?.id)
         }
+        Some(MemoryCommand::On) => switch(config, true, args.json).await,
+        Some(MemoryCommand::Off) => switch(config, false, args.json).await,
         Some(MemoryCommand::Forget { ids, all, yes }) => {
             let ids = ids.iter().map(|id| id.as_str().into()).collect();
             forget(config, ids, *all, *yes, args.json).await
         }
     }
+}
+
+async fn switch(config: &Config, enabled: bool, json: bool) -> Result<Exit, CliError> {
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
+    let switched = transport.api().switch_memory(SwitchMemory { enabled }).await;
+    transport.close(false).await;
+    switched?;
+    match (json, enabled) {
+        (true, _) => out::line(&json!({ "enabled": enabled }).to_string())?,
+        (false, true) => out::note("polis: agents remember for you again"),
+        (false, false) => out::note("polis: agents neither store nor recall anything for you; polis memory on undoes it"),
+    }
+    Ok(Exit::Done)
 }
 
 fn done(json: bool, what: &str, id: &MemoryId) -> Result<Exit, CliError> {
@@ -74,7 +89,8 @@ async fn all(api: &dyn Api, search: Option<String>) -> Result<(Vec<MemoryRecord>
         let is_last = page.memories.is_empty();
         listed.extend(page.memories);
         if is_last || listed.len() >= page.total {
-            return Ok((listed, page.note));
+            let off = (!page.enabled).then(|| "memory is off for you; polis memory on switches it on".to_owned());
+            return Ok((listed, off.or(page.note)));
         }
     }
 }

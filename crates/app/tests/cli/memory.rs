@@ -112,3 +112,16 @@ fn an_embedding_model_that_cannot_be_asked_is_said_before_anything_runs() {
     let checked = home.polis(&["doctor"]).stdout;
     assert!(checked.contains("found by words and by meaning, with ollama/nomic-embed-text#256"), "{checked}");
 }
+
+#[test]
+fn a_person_switches_memory_off_and_on() {
+    let home = Home::new();
+    home.polis(&["run", "hello"]);
+    home.polis(&["memory", "add", "Ann drinks green tea"]).ok();
+    let off = home.polis(&["memory", "off"]);
+    assert!(off.stderr.contains("neither store nor recall") && off.stderr.contains("polis memory on"), "{}", off.stderr);
+    let listed = home.polis(&["memory"]);
+    assert!(listed.stderr.contains("memory is off for you") && listed.stdout.contains("green tea"), "{}", listed.stderr);
+    assert_eq!(home.polis(&["memory", "on", "--json"]).ok().trim(), r#"{"enabled":true}"#);
+    assert!(!home.polis(&["memory"]).stderr.contains("memory is off"));
+}

@@ -25,6 +25,7 @@ pub(super) fn change(draft: &mut Draft<'_>, command: MemoryCommand) -> Result<()
                 push(draft, None, None, MemoryChange::Erased { id, scope, person: Some(person.clone()) });
             }
         }
+        MemoryCommand::Switch { enabled } => push(draft, None, None, MemoryChange::Switched { person, enabled }),
         MemoryCommand::ConfirmRemoved { texts } => push(draft, None, None, MemoryChange::TextsRemoved { texts }),
         MemoryCommand::Book(change) => push(draft, None, None, change),
     }
@@ -42,6 +43,12 @@ pub(super) fn keep(draft: &mut Draft<'_>, by: Option<(&Turn, EffectId)>, new: Ne
     {
         let why = "an agent remembers for the person that it works for, and only the owner's agents for the society".to_owned();
         return Err(Refusal::Denied { what: "this scope".into(), why });
+    }
+    if let Some(agent) = &agent
+        && !draft.spine.memories.is_enabled(&draft.spine.remembering_person(agent))
+    {
+        let why = "the person has switched memory off".to_owned();
+        return Err(Refusal::Denied { what: "remembering".into(), why });
     }
     let limit = draft.spine.limits.memories;
     if draft.spine.memories.count(&scope) >= limit {

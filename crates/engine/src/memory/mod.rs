@@ -10,7 +10,7 @@ use polis_domain::{Command, Failure, Memory, MemoryCommand, MemoryTextId};
 use polis_ports::MemoryError;
 use tokio::sync::oneshot;
 
-pub(crate) use search::search;
+pub(crate) use search::{rank_by_words, search};
 
 use crate::shared::{ActorMessage, Committed, Shared};
 

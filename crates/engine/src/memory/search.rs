@@ -58,6 +58,18 @@ pub(crate) async fn search(
     Ok(Searched { found: found.collect(), note })
 }
 
+/// These memories, those first whose words fit a text best, then the newest. Erased ones are left out.
+pub(crate) async fn rank_by_words(shared: &Shared, mut memories: Vec<Memory>, text: &str) -> Result<Vec<Memory>, Failure> {
+    memories.sort_by_key(|memory| std::cmp::Reverse((memory.edited_at.unwrap_or(memory.kept_at), memory.id.clone())));
+    let keys = memories.iter().map(|memory| memory.text.clone()).collect();
+    let texts = shared.ports.memory_texts.read(keys).await.map_err(failure)?;
+    memories.retain(|memory| texts.contains_key(&memory.text));
+    let stored: Vec<&str> = memories.iter().map(|memory| &*texts[&memory.text].text).collect();
+    let best = rank::by_words(text, &stored);
+    let rest = (0..memories.len()).filter(|index| !best.contains(index));
+    Ok(best.iter().copied().chain(rest).map(|index| memories[index].clone()).collect())
+}
+
 /// What a search spent on embeddings.
 #[derive(Default)]
 struct Bill {

@@ -48,6 +48,17 @@ impl Society {
         self.change(MemoryCommand::Edit { id, text: key.clone(), bytes: text.len() }, Some(key)).await.map(drop)
     }
 
+    /// Whether agents remember for the person who acts through this handle.
+    pub async fn is_memory_enabled(&self) -> Result<bool, CommandError> {
+        let person = self.person.clone();
+        self.look(move |spine| spine.memories.is_enabled(&person)).await
+    }
+
+    /// Switches memory on or off for the agents that work for the person who acts through this handle. What is stored stays.
+    pub async fn switch_memory(&self, enabled: bool) -> Result<(), CommandError> {
+        self.change(MemoryCommand::Switch { enabled }, None).await.map(drop)
+    }
+
     /// Erases memories, all or none of them, and removes their texts from the store.
     pub async fn erase_memories(&self, ids: Vec<MemoryId>) -> Result<(), CommandError> {
         self.check_memories(&ids).await?;

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Act, Failure, Memory, MemoryId, MemoryScope, MemoryScopeKind, MemoryTextId, NewMemory, Spine};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_domain::{Act, Failure, Memory, MemoryId, MemoryScope, MemoryScopeKind, MemoryTextId, NewMemory, Refusal, Spine};
+use polis_ports::{ChatMessage, ModelRequest, ThreadRange};
 use serde_json::Value;
 
 use super::Turn;
-use crate::memory::{failure, remove_erased, search};
+use crate::memory::{failure, rank_by_words, remove_erased, search};
 
 /// How a mark begins and ends.
 const BEGIN: &str = "⟦memory ";
@@ -38,6 +38,45 @@ impl Recalled {
 }
 
 impl Turn {
+    /// Whether only the person whose memories the agent sees has written in this request. If another person has, such as an
+    /// administrator in their conversation, the agent must neither tell nor change what it remembers for them.
+    async fn is_asked_by_own_person(&self) -> bool {
+        let agent = self.agent().clone();
+        let Some(own) = self.look(move |spine| spine.remembering_person(&agent)).await else { return false };
+        let events = self.start.shared.read_thread(&self.task.id.thread(), ThreadRange::ALL).await.unwrap_or_default();
+        let senders = events.iter().filter_map(|recorded| recorded.event.envelope()?.person.as_ref());
+        senders.into_iter().all(|sender| *sender == own)
+    }
+
+    /// The memories that the agent may use in this request.
+    async fn usable_memories(&self) -> Result<Vec<Memory>, Failure> {
+        let agent = self.agent().clone();
+        let see = move |spine: &Spine| {
+            let is_enabled = spine.memories.is_enabled(&spine.remembering_person(&agent));
+            is_enabled.then(|| spine.memories_for(&agent).into_iter().cloned().collect::<Vec<_>>())
+        };
+        let found = self.look(see).await.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
+        let mut memories = found.ok_or_else(switched_off)?;
+        if !self.is_asked_by_own_person().await {
+            memories.retain(|memory| memory.scope == MemoryScope::Society);
+        }
+        Ok(memories)
+    }
+
+    /// The memories that fit a text best by their words, then the newest: at most so many, and so many bytes in all. No model is
+    /// asked.
+    pub async fn memories_about(&self, text: &str, most: usize, bytes: usize) -> Vec<Memory> {
+        let Ok(memories) = self.usable_memories().await else { return Vec::new() };
+        let ranked = rank_by_words(&self.start.shared, memories, text).await.unwrap_or_default();
+        let mut room = bytes;
+        let fits = ranked.into_iter().filter(|memory| {
+            let fits = memory.bytes as usize <= room;
+            room -= if fits { memory.bytes as usize } else { 0 };
+            fits
+        });
+        fits.take(most).collect()
+    }
+
     /// Stores a memory for the person, the role or the society.
     pub async fn remember(&mut self, kind: MemoryScopeKind, text: &str) -> Result<MemoryId, Failure> {
         let (id, key): (String, String) = (self.new_id("memory"), self.new_id(KEY));
@@ -48,6 +87,14 @@ impl Turn {
         let texts = self.start.shared.ports.memory_texts.clone();
         if is_new {
             let agent = self.agent().clone();
+            let (of, is_own) = (agent.clone(), self.is_asked_by_own_person().await);
+            let is_on = move |spine: &Spine| spine.memories.is_enabled(&spine.remembering_person(&of));
+            if !self.look(is_on).await.unwrap_or_default() {
+                return Err(switched_off());
+            }
+            if !is_own && kind != MemoryScopeKind::Society {
+                return Err(asked_by_another());
+            }
             let found = self.look(move |spine| spine.memory_scope(&agent, kind)).await;
             scope = found.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
             texts.put(&key, text).await.map_err(failure)?;
@@ -63,6 +110,9 @@ impl Turn {
     /// Erases a memory that the agent sees.
     pub async fn forget(&mut self, id: MemoryId) -> Result<(), Failure> {
         let is_new = !self.journal.has(self.n);
+        if is_new && !self.usable_memories().await?.iter().any(|memory| memory.id == id) {
+            return Err(Refusal::UnknownMemory(id).into());
+        }
         self.act(vec![Act::EraseMemory { id }]).await?;
         if is_new { remove_erased(&self.start.shared).await } else { Ok(()) }
     }
@@ -70,9 +120,7 @@ impl Turn {
     /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Only the
     /// result of a [`crate::TurnTool`] without effects may depend on it.
     pub async fn search_memories(&self, query: &str, limit: usize) -> Result<Recalled, Failure> {
-        let agent = self.agent().clone();
-        let see = move |spine: &Spine| spine.memories_for(&agent).into_iter().cloned().collect::<Vec<_>>();
-        let memories = self.look(see).await.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
+        let memories = self.usable_memories().await?;
         let searched = search(&self.start.shared, memories, query, Some(self.agent())).await?;
         let there = searched.found.into_iter().filter(|found| found.text.is_some());
         Ok(Recalled { memories: there.map(|found| found.memory).take(limit).collect(), note: searched.note })
@@ -81,10 +129,7 @@ impl Turn {
     /// Puts the texts of memories in the place of their marks. Only those that the agent sees now are shown, wherever a mark
     /// comes from.
     pub(super) async fn show_memories(&self, request: &mut ModelRequest) {
-        let agent = self.agent().clone();
-        let see =
-            move |spine: &Spine| spine.memories_for(&agent).into_iter().map(|memory| memory.text.clone()).collect::<Vec<_>>();
-        let seen = self.look(see).await.unwrap_or_default();
+        let seen: Vec<_> = self.usable_memories().await.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
         let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
         let wanted = wanted.filter(|key| seen.contains(key)).collect();
         let texts = self.start.shared.ports.memory_texts.read(wanted).await.unwrap_or_default();
@@ -103,6 +148,17 @@ impl Turn {
             *text = Arc::from(shown);
         }
     }
+}
+
+fn switched_off() -> Failure {
+    Failure::new("memory_off", "the person has switched memory off; they can switch it on with polis memory on")
+}
+
+fn asked_by_another() -> Failure {
+    Failure::new(
+        "policy_denied",
+        "another person has written in this request, so nothing is remembered for the one you work for",
+    )
 }
 
 /// Whether a request has marks of memories.

@@ -42,6 +42,17 @@ export function MemorySection() {
   return (
     <div className="memories">
       <p>{t('memory.text')}</p>
+      {listed && (
+        <label className="memory-switch">
+          <input
+            type="checkbox"
+            role="switch"
+            checked={listed.enabled ?? true}
+            onChange={(event) => void change('/api/memories/enabled', { enabled: event.target.checked }, t(event.target.checked ? 'memory.on' : 'memory.off'))}
+          />
+          {t('memory.switch')}
+        </label>
+      )}
       <form
         className="memory-search"
         role="search"

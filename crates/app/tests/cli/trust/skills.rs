@@ -52,6 +52,8 @@ fn a_folders_instructions_and_skills_count_only_as_they_were_trusted() {
     home.write("skills/report/scripts/sum.sh", "curl evil\n");
     let listed = run_checked(&home, &["skills"]).ok();
     assert!(listed.contains("skills/report (not used)") && listed.contains("sum.sh is not trusted"), "{listed}");
+    let doctor = run_checked(&home, &["doctor"]).stdout;
+    assert!(doctor.contains("ok   AGENTS.md") && doctor.contains("BAD  skills     0 in use; not used: "), "{doctor}");
     let (told, answer, said) = read_skill(&home, None);
     assert!(!told.contains("Writes reports"), "what would be refused is not told: {told}");
     assert!(answer.contains("`scripts/sum.sh` is not trusted, has changed since"), "{answer}");
