@@ -37,7 +37,8 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let entries = std::fs::read_dir(path).map_err(|error| CliError::new("no_backup", format!("{}: {error}", path.display())))?;
+    let entries =
+        std::fs::read_dir(path).map_err(|error| CliError::new("no_backup", format!("{}: {error}", path.display())))?;
     let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "backup"));
     let made = files.filter_map(|path| Some((Inspection::open(&path).ok()?.made_at().ok()??, path)));
     let newest = made.max().map(|(_, path)| path);

@@ -19,8 +19,8 @@ use toml::Spanned;
 use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
 use crate::config_file::{
-    ArtifactSettings, BackupSection, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection, ServerSection,
-    SocietySection, ToolsSection,
+    ArtifactSettings, BackupSection, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection,
+    ServerSection, SocietySection, ToolsSection,
 };
 use crate::error::CliError;
 use crate::mcp_servers;

@@ -47,8 +47,8 @@ use clap::Parser;
 use crate::cli::Authoring;
 use crate::cli::{Cli, Command};
 use crate::commands::{
-    act, agents, approvals, approve, artifacts, attach, backup, chat, conversations, doctor, log, login, mcp, memory, models, org,
-    replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage, verify,
+    act, agents, approvals, approve, artifacts, attach, backup, chat, conversations, doctor, log, login, mcp, memory, models,
+    org, replay, run, serve, show, societies, tasks, threads, token as tokens, tools, trust as trusting, usage, verify,
 };
 use crate::config::Config;
 use crate::error::{CliError, Exit};

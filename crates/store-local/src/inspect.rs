@@ -187,12 +187,8 @@ impl Inspection {
                     return Err(damaged(name, start.after, "it belongs to a society that is not there").into());
                 }
             }
-            let chain = Chain::default().extended(
-                connection,
-                &mut names,
-                (*key, &start.checksum_name),
-                (start.after, *head),
-            )?;
+            let chain =
+                Chain::default().extended(connection, &mut names, (*key, &start.checksum_name), (start.after, *head))?;
             if expected.as_ref().is_some_and(|heads| heads.get(key).map(|head| head.chain) != Some(chain)) {
                 let message = format!("the events of `{name}` are not those that were backed up: their hash chain differs");
                 return Err(BackupError::Damaged(message));

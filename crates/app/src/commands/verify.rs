@@ -48,7 +48,9 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
     if args.json {
         let found: Vec<_> = findings.iter().map(|it| json!({ "code": it.code, "message": it.message })).collect();
         let list: Vec<_> = societies.iter().map(society).collect();
-        out::json(&json!({ "path": path, "societies": list, "artifacts": artifacts, "memories": memories, "findings": found }))?;
+        out::json(
+            &json!({ "path": path, "societies": list, "artifacts": artifacts, "memories": memories, "findings": found }),
+        )?;
     } else {
         for it in societies {
             let events = out::count(it.head.0 as usize, "event");
@@ -66,7 +68,8 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
         }
         return Ok(Exit::Done);
     }
-    let message = format!("{} in {}; docs/disaster-recovery.md says what to do", out::count(findings.len(), "problem"), path.display());
+    let message =
+        format!("{} in {}; docs/disaster-recovery.md says what to do", out::count(findings.len(), "problem"), path.display());
     Err(CliError::new("verify_failed", message))
 }
 
@@ -88,10 +91,9 @@ fn check(path: &Path) -> Result<Report, CliError> {
     let texts: BTreeSet<_> = inspection.memory_texts()?.into_iter().collect();
     (report.artifacts, report.memories) = (artifacts.len(), texts.len());
     let damaged = artifacts.iter().filter(|(_, is_sound)| !**is_sound);
-    report.findings.extend(damaged.map(|(id, _)| Finding {
-        code: "artifact_damaged",
-        message: format!("artifact {id} is not what was stored"),
-    }));
+    report.findings.extend(
+        damaged.map(|(id, _)| Finding { code: "artifact_damaged", message: format!("artifact {id} is not what was stored") }),
+    );
     let names: Vec<SocietyId> = report.societies.iter().map(|it| it.name.clone()).collect();
     for name in names {
         match fold(&mut inspection, &name) {

@@ -40,7 +40,10 @@ fn a_served_society_is_backed_up_restored_elsewhere_and_goes_on_there() {
     let added = second["events"].as_u64().unwrap();
     assert!(added > 0 && added < first["events"].as_u64().unwrap() && second["artifacts"] == 0, "{second}");
     let sound = home.polis(&["verify"]).ok();
-    assert!(sound.contains("main: ") && sound.contains("1 artifact, 1 memory text") && sound.ends_with("is sound\n"), "{sound}");
+    assert!(
+        sound.contains("main: ") && sound.contains("1 artifact, 1 memory text") && sound.ends_with("is sound\n"),
+        "{sound}"
+    );
     assert_eq!(chains(&home, "copies"), chains(&home, ".polis"), "the same history");
     home.polis(&["restore", "copies"]).fails(1, "data_not_empty");
     served.kill();

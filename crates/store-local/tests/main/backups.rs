@@ -147,7 +147,10 @@ fn a_backup_of_another_history_or_no_backup_is_left_as_it_is() {
     let before = fs::read(&file).unwrap();
     assert_eq!(code(backup(&other, &file)), "backup_other_history");
     assert_eq!(fs::read(&file).unwrap(), before);
-    for (name, content) in [("text", &b"some text that is long enough to be looked at, but is no database at all, and more and more"[..]), ("short", b"x")] {
+    for (name, content) in [
+        ("text", &b"some text that is long enough to be looked at, but is no database at all, and more and more"[..]),
+        ("short", b"x"),
+    ] {
         let path = dir.path().join(name);
         fs::write(&path, content).unwrap();
         assert_eq!(code(backup(&data, &path)), "not_a_backup");
@@ -242,7 +245,10 @@ fn damage_of_a_data_directory_is_found_while_it_is_open_and_a_damaged_artifact_d
     assert_eq!(damaged, [(id, false)]);
     let report = backup(&data, &file).unwrap();
     assert_eq!((report.damaged, report.artifacts), (vec![id], 2));
-    rusqlite::Connection::open(data.join("polis.db")).unwrap().execute_batch("UPDATE events SET at = at + 1 WHERE id & 1023 = 7").unwrap();
+    rusqlite::Connection::open(data.join("polis.db"))
+        .unwrap()
+        .execute_batch("UPDATE events SET at = at + 1 WHERE id & 1023 = 7")
+        .unwrap();
     assert_eq!(code(Inspection::open(&data).unwrap().check_events()), "data_damaged");
     let other = dir.path().join("b2");
     assert_eq!(code(backup(&data, &other)), "data_damaged");
