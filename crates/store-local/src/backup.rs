@@ -140,10 +140,11 @@ pub fn backup(data: &Path, file: &Path) -> Result<BackupReport, BackupError> {
         Err(LogError::Locked(_)) => None,
         Err(error) => return Err(error.into()),
     };
+    memory_texts::refuse_newer(data)?;
     let source = schema::connect_to_read(data)?;
     let mut run = Run { source, target: open_to_write(file)?, names: ThreadNames::default(), report: BackupReport::default() };
-    run.check_history()?;
     let extent = run.noted()?.extent;
+    run.check_history(&extent)?;
     run.copy_events(&extent)?;
     run.copy_artifacts(data)?;
     run.execute("BEGIN IMMEDIATE")?;
@@ -184,18 +185,30 @@ impl Run {
         self.target.execute_batch(sql).map_err(from_sqlite)
     }
 
-    /// Refuses a backup of another history before anything is added to it: the last event of each society must be the same.
-    fn check_history(&self) -> Result<(), BackupError> {
-        let sql = "SELECT max(id), crc FROM events GROUP BY id >> 40";
-        let mut last = self.target.prepare(sql).map_err(from_sqlite)?;
-        let rows = last.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?))).map_err(from_sqlite)?;
-        for row in rows {
-            let (id, crc) = row.map_err(from_sqlite)?;
+    /// Refuses a backup of another history before anything is added to it: the last event that it has of each society must be in
+    /// the source.
+    fn check_history(&self, extent: &Extent) -> Result<(), BackupError> {
+        let other = |id: i64| {
+            let (society, seq) = row::parts(id);
+            Err(BackupError::OtherHistory(format!("an event {seq} of society number {society}")))
+        };
+        let last_of = |key: i64| {
+            let bounds = params![row::id(key, Seq(0)), row::id(key, Seq(u64::MAX))];
+            let sql = "SELECT id, crc FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1";
+            let found = self.target.query_row(sql, bounds, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)));
+            found.optional().map_err(from_sqlite)
+        };
+        let newest = "SELECT coalesce(max(id), 0) FROM events";
+        let newest: i64 = self.target.query_row(newest, [], |row| row.get(0)).map_err(from_sqlite)?;
+        for key in 1..=row::parts(newest).0 {
+            let Some((id, crc)) = last_of(key)? else { continue };
+            if !extent.societies.contains_key(&key) {
+                return other(id);
+            }
             let find = "SELECT crc FROM events WHERE id = ?1";
             let found = self.source.query_row(find, [id], |row| row.get::<_, u32>(0)).optional().map_err(from_sqlite)?;
             if found != Some(crc) {
-                let (society, seq) = row::parts(id);
-                return Err(BackupError::OtherHistory(format!("an event {seq} of society number {society}")));
+                return other(id);
             }
         }
         Ok(())

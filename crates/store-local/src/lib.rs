@@ -31,6 +31,9 @@
 //! checked at opening, its indexes before the first read by thread, and its events in the background. Once damage is found,
 //! nothing more is written.
 //!
+//! [`backup`] copies a directory that may be in use into one file, [`restore`] makes a directory of it, and [`Inspection`] looks
+//! through either.
+//!
 //! Never put the directory on a network file system: neither its locks nor its fsync can be relied upon there.
 
 mod artifacts;

@@ -44,9 +44,10 @@ fn a_served_society_is_backed_up_restored_elsewhere_and_goes_on_there() {
         sound.contains("main: ") && sound.contains("1 artifact, 1 memory text") && sound.ends_with("is sound\n"),
         "{sound}"
     );
-    assert_eq!(chains(&home, "copies"), chains(&home, ".polis"), "the same history");
     home.polis(&["restore", "copies"]).fails(1, "data_not_empty");
     served.kill();
+    home.polis(&["backup", "copies"]).ok();
+    assert_eq!(chains(&home, "copies"), chains(&home, ".polis"), "the same history");
 
     let text = home.polis(&["restore", "copies", "--to", "again"]).ok();
     assert!(text.contains("main: ") && text.contains("was restored to again"), "{text}");
