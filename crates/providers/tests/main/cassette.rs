@@ -37,6 +37,7 @@ fn full() -> ModelRequest {
     ModelRequest {
         model: "v/m".into(),
         system: "Be brief.\nBe kind.".into(),
+        purpose: "".into(),
         messages: vec![
             ChatMessage::User {
                 text: "what is this?".into(),
