@@ -141,8 +141,8 @@ impl Agent for Lead {
         let ask =
             |to: AgentId| Request { to, text: "your part".into(), patience: Duration::from_secs(600), meta: Map::new().into() };
         let mut requests = Requests::default();
-        for refused in turn.request(&mut requests, below.into_iter().map(ask).collect()).await {
-            refused?;
+        for sent in turn.request(below.into_iter().map(ask).collect()).await {
+            requests.push(sent?);
         }
         let mut said = turn.generate("how is it done?").await?;
         while let Some((_, answer)) = turn.next_answer(&mut requests).await {
