@@ -654,7 +654,7 @@ mod tests {
         let there = "[polis] The same result as that of the call c0 of look above. It is not repeated here.";
         assert_eq!(shown(&[good(&long), good("y"), good(&long)]), [&*long, "y", there]);
         assert_eq!(shown(&[good(&short), good(&short)]), [&*short, &*short], "too short to be worth it");
-        let failed = CallResult::failed(&*long);
+        let failed = CallResult::failed(long.as_str());
         assert_eq!(shown(&[failed.clone(), failed]), [&*long, &*long], "what went wrong is told each time");
     }
 
