@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use polis_ports::LogError;
 use polis_store_local::{BackupError, BackupReport, Inspection};
 use tokio::time::MissedTickBehavior;
 
@@ -34,6 +35,9 @@ fn next(dir: &Path, keep: NonZeroU32) -> PathBuf {
 
 /// The backup at a path: the file itself, or the newest one of a directory that is whole.
 pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
+    if !path.exists() {
+        return Err(missing(path));
+    }
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -45,14 +49,49 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
     newest.ok_or_else(|| CliError::new("no_backup", format!("there is no finished backup in `{}`", path.display())))
 }
 
+/// There is nothing at a path.
+pub(crate) fn missing(path: &Path) -> CliError {
+    CliError::new("no_backup", format!("there is nothing at `{}`; check the path", path.display()))
+}
+
+/// An error with the path that it is about. A backup that SQLite cannot read is damaged, not the log.
+pub(crate) fn about(path: &Path, error: BackupError) -> CliError {
+    let is_file = path.is_file();
+    match error {
+        BackupError::Log(LogError::Damaged(what)) if is_file => {
+            CliError::from(BackupError::Damaged(format!("`{}`: {what}", path.display())))
+        }
+        BackupError::Log(error) => CliError::new(error.code(), format!("`{}`: {error}", path.display())),
+        error => error.into(),
+    }
+}
+
+/// Refuses a place that would be lost together with the data.
+fn refuse_inside(data: &Path, file: &Path) -> Result<(), CliError> {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What does not exist yet is below something that does.
+    let real = parent.ancestors().find_map(|above| above.canonicalize().ok());
+    if let (Some(real), Ok(data)) = (real, data.canonicalize())
+        && real.starts_with(&data)
+    {
+        let message = format!("`{}` is in the data directory and would be lost with it; choose another disk", file.display());
+        return Err(CliError::usage("backup_inside_data", message));
+    }
+    Ok(())
+}
+
 /// Makes a backup; returns the file that has it.
 pub(crate) async fn make(data: &Path, to: &Path, keep: NonZeroU32) -> Result<(PathBuf, BackupReport), CliError> {
     let (data, to) = (data.to_owned(), to.to_owned());
     let work = move || {
         let file = if is_directory(&to) { next(&to, keep) } else { to };
-        polis_store_local::backup(&data, &file).map(|report| (file, report))
+        refuse_inside(&data, &file)?;
+        match polis_store_local::backup(&data, &file) {
+            Ok(report) => Ok((file, report)),
+            Err(error) => Err(about(&file, error)),
+        }
     };
-    blocking(work).await?.map_err(CliError::from)
+    blocking(work).await?
 }
 
 /// Runs work that blocks.

@@ -76,14 +76,14 @@ impl<'a> Conversation<'a> {
         });
         let (at, asked) = user_texts.next().unwrap_or_default();
         let earlier = user_texts.map(|(_, text)| text).collect();
-        let results = results(request.messages.get(at + 1..).unwrap_or_default());
+        let results = results(&request.messages, at + 1);
         let language = language::of(asked);
         Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
     }
 
     /// The same for a task that stands in what the model was told first; every call so far was made for it.
     pub(super) fn about(request: &'a ModelRequest, asked: &'a str, earlier: Vec<&'a str>) -> Self {
-        let results = results(&request.messages);
+        let results = results(&request.messages, 0);
         let asked = without_notes(asked);
         let language = language::of(asked);
         Self { request, asked, earlier, language, results, plan: Vec::new(), thoughts: Vec::new() }
@@ -173,11 +173,13 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Each call with what came of it; one that nothing came of has failed.
-fn results(messages: &[ChatMessage]) -> Vec<(&str, Value, ToolReply<'_>)> {
+/// Each call from a message on with its result; one without a result has failed.
+fn results(all: &[ChatMessage], from: usize) -> Vec<(&str, Value, ToolReply<'_>)> {
+    let messages = all.get(from..).unwrap_or_default();
     let reply = |id: &str| {
         messages.iter().find_map(|message| match message {
             ChatMessage::Tool { call_id, content, is_error, .. } if **call_id == *id => {
+                let content = ChatMessage::whole_result(all, content);
                 // The flag may be lost on the way.
                 Some(ToolReply { content, is_error: *is_error || content.starts_with("error:") })
             }

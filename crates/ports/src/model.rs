@@ -184,18 +184,33 @@ impl ChatMessage {
     /// says where it is.
     pub fn push_result(conversation: &mut Vec<Self>, call: &ToolCall, result: &CallResult) {
         let mut message = Self::result(call, result);
-        if let Self::Tool { name, content, is_error: false, media, .. } = &mut message
+        if let Self::Tool { call_id: own, name, content, is_error: false, media } = &mut message
             && content.len() > MAX_REPEATED_BYTES
             && media.is_empty()
         {
-            let is_same = |earlier: &&Self| matches!(earlier, Self::Tool { name: of, content: text, .. } if of == name && text == content);
-            if let Some(Self::Tool { call_id, .. }) = conversation.iter().rev().find(is_same) {
-                let told =
-                    format!("[polis] The same result as that of the call {call_id} of {name} above. It is not repeated here.");
-                *content = told.into();
+            // Some models number the calls of each reply anew, so an id may not tell which one is meant.
+            let has_it = |earlier: &Self| match earlier {
+                Self::Tool { call_id, name: of, content: text, .. } if of == name && text == content => Some(call_id.clone()),
+                _ => None,
+            };
+            if let Some(id) = conversation.iter().rev().find_map(has_it).filter(|id| id != own) {
+                let (before, after) = SAME_RESULT;
+                *content = format!("{before}{id} of {name}{after}").into();
             }
         }
         conversation.push(message);
+    }
+
+    /// The whole of a result: an earlier one, if its message only says which.
+    pub fn whole_result<'a>(conversation: &'a [Self], content: &'a str) -> &'a str {
+        let (before, after) = SAME_RESULT;
+        let named = content.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)?.split_once(" of "));
+        let Some((id, _)) = named else { return content };
+        let is_it = |message: &'a Self| match message {
+            Self::Tool { call_id, content, .. } if **call_id == *id => Some(&**content),
+            _ => None,
+        };
+        conversation.iter().find_map(is_it).unwrap_or(content)
     }
 
     /// Adds the results of a reply's calls to a conversation, and one more message if there is anything to say about them. That is
@@ -215,6 +230,9 @@ impl ChatMessage {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
+
+/// What a message says instead of a result that is shown already, before and after the call that has it.
+const SAME_RESULT: (&str, &str) = ("[polis] The same result as that of the call ", " above. It is not repeated here.");
 
 /// Results up to this length are repeated: what would stand in their place is hardly shorter.
 const MAX_REPEATED_BYTES: usize = 400;
@@ -654,6 +672,13 @@ mod tests {
         let there = "[polis] The same result as that of the call c0 of look above. It is not repeated here.";
         assert_eq!(shown(&[good(&long), good("y"), good(&long)]), [&*long, "y", there]);
         assert_eq!(shown(&[good(&short), good(&short)]), [&*short, &*short], "too short to be worth it");
+        let mut twice = Vec::new();
+        ChatMessage::push_result(&mut twice, &call("c0"), &good(&long));
+        ChatMessage::push_result(&mut twice, &call("c0"), &good(&long));
+        assert_eq!(twice[0], twice[1], "an id that is used twice names none of them");
+        ChatMessage::push_result(&mut twice, &call("c1"), &good(&long));
+        assert_eq!(ChatMessage::whole_result(&twice, there), long);
+        assert_eq!(ChatMessage::whole_result(&twice, "y"), "y");
         let failed = CallResult::failed(long.as_str());
         assert_eq!(shown(&[failed.clone(), failed]), [&*long, &*long], "what went wrong is told each time");
     }

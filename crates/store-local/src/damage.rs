@@ -60,8 +60,9 @@ fn explain(dir: &Path, folder: &str, what: &str) -> String {
 Nothing was deleted. The files are as they were found, in `{folder}`. Polis does not start on half a history, so it will
 not start here until you decide:
 
-* To restore a backup, put its `polis.db` here (with its `polis.db-wal` if it has one, but without `witness`), then
-  delete this file, `{MARKER}`.
+* To restore a backup of `polis backup`, move this directory away and run `polis restore FILE`.
+* To restore a copy of the directory, put its `polis.db` here (with its `polis.db-wal` if it has one, but without
+  `witness`), then delete this file, `{MARKER}`.
 * To begin anew with an empty history, delete this file.
 
 If you had put an older `polis.db` here on purpose, take it back from `{folder}` in the same way.

@@ -11,9 +11,9 @@ pub(crate) struct Backup {
     #[arg(value_name = "FILE|DIR")]
     pub(crate) to: PathBuf,
 
-    /// For a directory: use this many backups in turn, the oldest first
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) keep: NonZeroU32,
+    /// The path is a directory, made if there is none: use this many backups in it in turn, the oldest first
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: Option<NonZeroU32>,
 
     /// Print JSON
     #[arg(long)]

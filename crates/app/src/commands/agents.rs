@@ -15,11 +15,11 @@ pub(crate) async fn agents(config: &Config, json: bool) -> Result<Exit, CliError
         return out::json(&listed).map(|()| Exit::Done);
     }
     for agent in listed.agents {
-        let Agent { id, role_name, status, parent_agent_id, pending, .. } = agent;
-        let status = out::name_of(&status);
+        let Agent { id, role_name, activity, parent_agent_id, pending, .. } = agent;
+        let activity = out::name_of(&activity);
         let parent = parent_agent_id.map(|parent| format!("  below {parent}")).unwrap_or_default();
         let waits = if pending > 0 { format!("  {pending} waiting") } else { String::new() };
-        out::line(&format!("{:<16}  {status:<8}  {role_name}{parent}{waits}", id.as_str()))?;
+        out::line(&format!("{:<16}  {activity:<8}  {role_name}{parent}{waits}", id.as_str()))?;
     }
     Ok(Exit::Done)
 }

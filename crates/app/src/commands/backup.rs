@@ -1,5 +1,7 @@
 //! `polis backup` and `polis restore`.
 
+use std::num::NonZeroU32;
+
 use polis_store_local::{BackupReport, InspectedSociety};
 use serde_json::json;
 
@@ -15,7 +17,8 @@ pub(crate) async fn backup(config: &Config, args: &Backup) -> Result<Exit, CliEr
         let message = format!("there is no society in `{}`; choose a data directory with --data", config.data.display());
         return Err(CliError::new("no_data", message));
     }
-    let (file, report) = backups::make(&config.data, &args.to, args.keep).await?;
+    let to = if args.keep.is_some() { args.to.join("") } else { args.to.clone() };
+    let (file, report) = backups::make(&config.data, &to, args.keep.unwrap_or(NonZeroU32::MIN)).await?;
     let BackupReport { events, artifacts, bytes, damaged } = &report;
     if args.json {
         let damaged: Vec<_> = damaged.iter().map(ToString::to_string).collect();
@@ -40,7 +43,7 @@ pub(crate) async fn restore(config: &Config, args: &Restore) -> Result<Exit, Cli
     let (from, target) = (args.from.clone(), to.clone());
     let restored = backups::blocking(move || {
         let file = backups::newest(&from)?;
-        let societies = polis_store_local::restore(&file, &target)?;
+        let societies = polis_store_local::restore(&file, &target).map_err(|error| backups::about(&file, error))?;
         Ok::<_, CliError>((file, societies))
     });
     let (file, societies) = restored.await??;

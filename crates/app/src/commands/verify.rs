@@ -35,6 +35,9 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
     refuse_url(config)?;
     let path = args.path.clone().unwrap_or_else(|| config.data.clone());
     let (path, report) = backups::blocking(move || {
+        if !path.exists() {
+            return Err(backups::missing(&path));
+        }
         // A directory without a log is one of backups.
         let path = match path.is_dir() && !path.join("polis.db").exists() && !path.join("DAMAGED").exists() {
             true => backups::newest(&path)?,
@@ -74,7 +77,7 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
 }
 
 fn check(path: &Path) -> Result<Report, CliError> {
-    let mut inspection = Inspection::open(path)?;
+    let mut inspection = Inspection::open(path).map_err(|error| backups::about(path, error))?;
     let mut report = Report::default();
     let finding = |error: &BackupError| Finding { code: error.code(), message: error.to_string() };
     report.societies = match inspection.check_events() {

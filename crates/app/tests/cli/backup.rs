@@ -29,6 +29,34 @@ fn chains(home: &Home, path: &str) -> Value {
 }
 
 #[test]
+fn a_bad_place_or_a_damaged_backup_is_named() {
+    let home = begun();
+    let kept = json_of(home.polis(&["backup", "turns", "--keep", "2", "--json"]));
+    assert!(kept["file"].as_str().unwrap().ends_with("turns/polis-1.backup"), "{kept}");
+    home.polis(&["backup", "turns", "--keep", "2"]).ok();
+    assert!(home.path().join("turns/polis-2.backup").exists());
+    for inside in [".polis/", ".polis/new/deep/x.backup"] {
+        home.polis(&["backup", inside]).fails(2, "backup_inside_data");
+    }
+    for args in [&["verify", "nowhere"][..], &["restore", "nowhere", "--to", "new"]] {
+        let missing = home.polis(args);
+        missing.fails(1, "no_backup");
+        assert!(missing.stderr.contains("`nowhere`"), "{}", missing.stderr);
+    }
+    let whole = std::fs::read(home.path().join("turns/polis-1.backup")).unwrap();
+    std::fs::write(home.path().join("cut.backup"), &whole[..whole.len() / 2]).unwrap();
+    for args in [&["verify", "cut.backup"][..], &["restore", "cut.backup", "--to", "new"], &["backup", "cut.backup"]] {
+        let damaged = home.polis(args);
+        damaged.fails(1, "backup_damaged");
+        assert!(damaged.stderr.contains("`cut.backup`"), "{}", damaged.stderr);
+    }
+    assert!(!home.path().join("new").exists());
+    std::fs::write(home.path().join("a-file"), "x").unwrap();
+    let odd = home.polis(&["backup", "a-file/x.backup"]);
+    assert!(odd.code == 1 && odd.stderr.contains("a-file/x.backup"), "{}", odd.stderr);
+}
+
+#[test]
 fn a_served_society_is_backed_up_restored_elsewhere_and_goes_on_there() {
     let home = begun();
     let served = home.serve(&[]);

@@ -72,7 +72,7 @@ fn root_founds_an_organisation_over_the_wire() {
         requests[n].1["tools"].as_array().map(|tools| tools.iter().map(named).collect()).unwrap_or_default()
     };
     assert!(tools_of(0).contains(&"find_tools".to_owned()) && tools_of(0).len() > 10, "{:?}", tools_of(0));
-    assert_eq!(tools_of(3), ["read_file"]);
+    assert_eq!(tools_of(3), ["read_file", "reject_request"], "it may reject what another agent asks for");
     let system = requests[3].1["messages"][0]["content"].as_str().unwrap();
     assert!(system.contains("You hold the role Writer") && system.contains("Your name here is `w1`"), "{system}");
     let org: Value = serde_json::from_str(&home.polis(&["org", "--json"]).ok()).unwrap();
