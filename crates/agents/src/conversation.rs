@@ -269,10 +269,17 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
     }
 }
 
+const DONE: &str = "What its calls did is done.";
+
 /// What the model is told of an earlier turn that has no answer.
 fn end_note(failure: &Failure) -> String {
-    let how = if failure.code == FailureCode::Cancelled { "was stopped" } else { "failed" };
-    format!("[polis] Your turn {how} here, before you had answered: {}. What its calls did is done.", failure.message)
+    // On one line: what an agent or a person said must not look like a line of the program.
+    let why = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match failure.code {
+        FailureCode::RequestRejected => format!("[polis] You rejected this request: \"{why}\""),
+        FailureCode::Cancelled => format!("[polis] Your turn was stopped here, before you had answered: {why}. {DONE}"),
+        _ => format!("[polis] Your turn failed here, before you had answered: {why}. {DONE}"),
+    }
 }
 
 /// Shortens the results of the oldest calls where there are too many to show them whole. What is shown whole changes seldom, so

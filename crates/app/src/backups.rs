@@ -28,9 +28,19 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 }
 
 /// The file that the next backup goes to: the first that is missing or unfinished, else the oldest.
+/// One that cannot be read is left alone, so that it does not stop the others.
 fn next(dir: &Path, keep: NonZeroU32) -> PathBuf {
-    let made_at = |number: &u32| Inspection::open(&file(dir, *number)).and_then(|found| found.made_at()).ok().flatten();
-    file(dir, (1..=keep.get()).min_by_key(made_at).unwrap_or(1))
+    let made_at = |path: &Path| match Inspection::open(path).and_then(|found| found.made_at()) {
+        Ok(at) => Some(at),
+        Err(BackupError::Unfinished(_)) => Some(None),
+        Err(_) if !path.exists() => Some(None),
+        Err(error) => {
+            out::note(&format!("polis: `{}` is left alone: {error} ({})", path.display(), error.code()));
+            None
+        }
+    };
+    let files = (1..=keep.get()).map(|number| file(dir, number)).filter_map(|path| Some((made_at(&path)?, path)));
+    files.min().map_or_else(|| file(dir, 1), |(_, path)| path)
 }
 
 /// The backup at a path: the file itself, or the newest one of a directory that is whole.
@@ -38,6 +48,7 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
     if !path.exists() {
         return Err(missing(path));
     }
+    refuse_odd(path)?;
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -66,11 +77,19 @@ pub(crate) fn about(path: &Path, error: BackupError) -> CliError {
     }
 }
 
+/// Refuses what is neither a file nor a directory, such as a pipe, which would be read for ever.
+pub(crate) fn refuse_odd(path: &Path) -> Result<(), CliError> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => Err(BackupError::NotABackup(path.display().to_string()).into()),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a place that would be lost together with the data.
 fn refuse_inside(data: &Path, file: &Path) -> Result<(), CliError> {
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // What does not exist yet is below something that does.
-    let real = parent.ancestors().find_map(|above| above.canonicalize().ok());
+    let absolute = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let real = absolute.ancestors().find_map(|above| above.canonicalize().ok());
     if let (Some(real), Ok(data)) = (real, data.canonicalize())
         && real.starts_with(&data)
     {
@@ -86,6 +105,7 @@ pub(crate) async fn make(data: &Path, to: &Path, keep: NonZeroU32) -> Result<(Pa
     let work = move || {
         let file = if is_directory(&to) { next(&to, keep) } else { to };
         refuse_inside(&data, &file)?;
+        refuse_odd(&file)?;
         match polis_store_local::backup(&data, &file) {
             Ok(report) => Ok((file, report)),
             Err(error) => Err(about(&file, error)),

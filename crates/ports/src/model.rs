@@ -184,18 +184,17 @@ impl ChatMessage {
     /// says where it is.
     pub fn push_result(conversation: &mut Vec<Self>, call: &ToolCall, result: &CallResult) {
         let mut message = Self::result(call, result);
-        if let Self::Tool { call_id: own, name, content, is_error: false, media } = &mut message
+        if let Self::Tool { name, content, is_error: false, media, .. } = &mut message
             && content.len() > MAX_REPEATED_BYTES
             && media.is_empty()
         {
-            // Some models number the calls of each reply anew, so an id may not tell which one is meant.
-            let has_it = |earlier: &Self| match earlier {
-                Self::Tool { call_id, name: of, content: text, .. } if of == name && text == content => Some(call_id.clone()),
-                _ => None,
+            let has_it = |(earlier, text): &(&ToolCall, &str)| {
+                earlier.name == *name && *text == &**content && earlier.arguments.len() <= MAX_NAMED_BYTES
             };
-            if let Some(id) = conversation.iter().rev().find_map(has_it).filter(|id| id != own) {
+            let earlier = results(conversation).into_iter().rev().find(has_it).map(|(earlier, _)| earlier.arguments.clone());
+            if let Some(arguments) = earlier {
                 let (before, after) = SAME_RESULT;
-                *content = format!("{before}{id} of {name}{after}").into();
+                *content = format!("{before}{name} with {arguments}{after}").into();
             }
         }
         conversation.push(message);
@@ -204,13 +203,12 @@ impl ChatMessage {
     /// The whole of a result: an earlier one, if its message only says which.
     pub fn whole_result<'a>(conversation: &'a [Self], content: &'a str) -> &'a str {
         let (before, after) = SAME_RESULT;
-        let named = content.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)?.split_once(" of "));
-        let Some((id, _)) = named else { return content };
-        let is_it = |message: &'a Self| match message {
-            Self::Tool { call_id, content, .. } if **call_id == *id => Some(&**content),
-            _ => None,
+        let named = content.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)?.split_once(" with "));
+        let Some((tool, arguments)) = named else { return content };
+        let is_it = |(call, text): &(&ToolCall, &str)| {
+            &*call.name == tool && &*call.arguments == arguments && !text.starts_with(before)
         };
-        conversation.iter().find_map(is_it).unwrap_or(content)
+        results(conversation).into_iter().rev().find(is_it).map_or(content, |(_, text)| text)
     }
 
     /// Adds the results of a reply's calls to a conversation, and one more message if there is anything to say about them. That is
@@ -231,8 +229,25 @@ impl ChatMessage {
     }
 }
 
+/// The calls of a conversation with their results, oldest first. The results of a reply stand in the order of its calls; their ids
+/// do not tell them apart, because some models number the calls of each reply anew.
+fn results(conversation: &[ChatMessage]) -> Vec<(&ToolCall, &str)> {
+    let (mut found, mut open) = (Vec::new(), [].iter());
+    for message in conversation {
+        match message {
+            ChatMessage::Assistant { tool_calls, .. } => open = tool_calls.iter(),
+            ChatMessage::Tool { content, .. } => found.extend(open.next().map(|call| (call, &**content))),
+            ChatMessage::User { .. } => {}
+        }
+    }
+    found
+}
+
 /// What a message says instead of a result that is shown already, before and after the call that has it.
-const SAME_RESULT: (&str, &str) = ("[polis] The same result as that of the call ", " above. It is not repeated here.");
+const SAME_RESULT: (&str, &str) = ("[polis] The same result as that of ", " above. It is not repeated here.");
+
+/// Longest arguments by which such a message names a call.
+const MAX_NAMED_BYTES: usize = 200;
 
 /// Results up to this length are repeated: what would stand in their place is hardly shorter.
 const MAX_REPEATED_BYTES: usize = 400;
@@ -656,31 +671,37 @@ mod tests {
 
     #[test]
     fn a_long_result_that_is_shown_already_is_not_repeated() {
-        let call = |id: &str| ToolCall { id: id.into(), name: "look".into(), arguments: "{}".into() };
-        let (long, short) = ("x".repeat(MAX_REPEATED_BYTES + 1), "x".repeat(MAX_REPEATED_BYTES));
-        let shown = |results: &[CallResult]| -> Vec<String> {
+        let (long, other) = ("x".repeat(MAX_REPEATED_BYTES + 1), "y".repeat(MAX_REPEATED_BYTES + 1));
+        let short = "x".repeat(MAX_REPEATED_BYTES);
+        // Each reply has one call, and all of them have the same id.
+        let shown = |results: &[(&str, CallResult)]| -> Vec<ChatMessage> {
             let mut conversation = Vec::new();
-            let calls: Vec<_> = (0..results.len()).map(|n| call(&format!("c{n}"))).collect();
-            ChatMessage::push_results(&mut conversation, &calls, results);
-            let content = |message: &ChatMessage| match message {
-                ChatMessage::Tool { content, .. } => content.to_string(),
-                _ => unreachable!(),
-            };
-            conversation.iter().map(content).collect()
+            for (arguments, result) in results {
+                let call = ToolCall { id: "c".into(), name: "look".into(), arguments: (*arguments).into() };
+                let reply = Reply { tool_calls: vec![call.clone()], ..Reply::default() };
+                conversation.push(ChatMessage::said(&reply));
+                ChatMessage::push_results(&mut conversation, &[call], std::slice::from_ref(result));
+            }
+            conversation
+        };
+        let texts = |conversation: &[ChatMessage]| -> Vec<String> {
+            results(conversation).into_iter().map(|(_, text)| text.to_owned()).collect()
         };
         let good = |text: &str| CallResult::good(text);
-        let there = "[polis] The same result as that of the call c0 of look above. It is not repeated here.";
-        assert_eq!(shown(&[good(&long), good("y"), good(&long)]), [&*long, "y", there]);
-        assert_eq!(shown(&[good(&short), good(&short)]), [&*short, &*short], "too short to be worth it");
-        let mut twice = Vec::new();
-        ChatMessage::push_result(&mut twice, &call("c0"), &good(&long));
-        ChatMessage::push_result(&mut twice, &call("c0"), &good(&long));
-        assert_eq!(twice[0], twice[1], "an id that is used twice names none of them");
-        ChatMessage::push_result(&mut twice, &call("c1"), &good(&long));
-        assert_eq!(ChatMessage::whole_result(&twice, there), long);
-        assert_eq!(ChatMessage::whole_result(&twice, "y"), "y");
+        let there = "[polis] The same result as that of look with {\"at\":1} above. It is not repeated here.";
+        let (first, second) = ("{\"at\":1}", "{\"at\":2}");
+        let said = shown(&[(first, good(&long)), (second, good(&other)), (first, good(&long)), (first, good(&long))]);
+        assert_eq!(texts(&said), [&*long, &*other, there, there]);
+        assert_eq!(ChatMessage::whole_result(&said, there), long);
+        assert_eq!(ChatMessage::whole_result(&said, "y"), "y");
+        let said = shown(&[(first, good(&short)), (first, good(&short))]);
+        assert_eq!(texts(&said), [&*short, &*short], "too short to be worth it");
         let failed = CallResult::failed(long.as_str());
-        assert_eq!(shown(&[failed.clone(), failed]), [&*long, &*long], "what went wrong is told each time");
+        let said = shown(&[(first, failed.clone()), (first, failed)]);
+        assert_eq!(texts(&said), [&*long, &*long], "what went wrong is told each time");
+        let wide = "z".repeat(MAX_NAMED_BYTES + 1);
+        let said = shown(&[(&wide, good(&long)), (&wide, good(&long))]);
+        assert_eq!(texts(&said), [&*long, &*long], "a call that cannot be named in a few words");
     }
 
     #[test]

@@ -461,7 +461,10 @@ fn open_to_write(file: &Path) -> Result<Connection, BackupError> {
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map_err(from_io)?;
+    let _made = options.open(file).map_err(from_io)?;
+    // One that was there may have been readable by others.
+    #[cfg(unix)]
+    _made.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(from_io)?;
     let target = Connection::open(file).map_err(from_sqlite)?;
     let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA cache_size = -16384;";
     target.execute_batch(settings).map_err(from_sqlite)?;

@@ -206,7 +206,9 @@ impl AgentWorkflowEngine {
             unfinished: None,
         };
         let given = format!("{}\n{}", run.request, run.options.environment);
-        run.evidence = Evidence::about(&given, run.tools().iter().map(|tool| tool.name.to_string()));
+        let tools = run.tools();
+        let readers = tools.iter().filter(|tool| tool.class == EffectClass::Read).map(|tool| tool.name.to_string());
+        run.evidence = Evidence::about(&given, tools.iter().map(|tool| tool.name.to_string())).with_readers(readers);
         let answer = run.answer().await?;
         let Run { plan, cited: evidence, usage, cycles, unfinished, .. } = run;
         let duration_ms = backend.now().0.saturating_sub(began.0);

@@ -14,6 +14,8 @@ pub struct Evidence {
     pub(super) request: String,
     /// The names of the tools that executors may use.
     pub(super) tools: Vec<String>,
+    /// Those of them that change nothing.
+    readers: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(super) struct Item {
     bytes: usize,
     pub(super) is_call: bool,
     pub(super) is_failure: bool,
+    /// It is a call that changed nothing, whatever it said.
+    pub(super) is_read: bool,
     /// The verifier has looked this up itself.
     pub(super) is_look: bool,
     /// It belongs to an attempt that was not accepted, so it proves nothing any more.
@@ -56,6 +60,12 @@ impl Evidence {
     /// The evidence of a run about this request, whose executors may use these tools.
     pub fn about(request: &str, tools: impl IntoIterator<Item = String>) -> Self {
         Self { request: request.to_owned(), tools: tools.into_iter().collect(), ..Self::default() }
+    }
+
+    /// The same, where calls of these tools change nothing.
+    #[must_use]
+    pub fn with_readers(self, readers: impl IntoIterator<Item = String>) -> Self {
+        Self { readers: readers.into_iter().collect(), ..self }
     }
 
     /// Notes a call of a tool and what came of it. Returns its name: `c1`, `c2` …
@@ -86,8 +96,9 @@ impl Evidence {
         let arguments = head(arguments, arguments.len(), ARGUMENTS_BYTES, "");
         let what = format!("({todo}) {} {}{note}", one_line(tool), one_line(&arguments));
         self.add(&name, source, Some(todo), what, word, text);
+        let is_read = self.readers.iter().any(|reader| reader == tool);
         if let Some(item) = self.items.last_mut() {
-            (item.is_call, item.is_failure) = (true, result.is_err());
+            (item.is_call, item.is_failure, item.is_read) = (true, result.is_err(), is_read);
         }
         name
     }
@@ -144,6 +155,7 @@ impl Evidence {
             bytes: text.len(),
             is_call: false,
             is_failure: false,
+            is_read: false,
             is_look: false,
             is_refused: false,
         });

@@ -79,7 +79,10 @@ fn unproved(task: &TaskJudgement, todo: &Todo, plan: &Plan, evidence: &Evidence)
     }
     let is_own = |item: &&Item| item.todo.as_ref() == Some(id) || item.is_look;
     let calls: Vec<&Item> = evidence.of(id).filter(|item| item.is_call && !item.is_refused).collect();
-    let shows = |item: &&Item| item.is_call && !item.is_failure && (is_own(item) || comes_before(item, todo, plan));
+    // A change is shown by the call that made it, or by what the verifier has read since.
+    let can_show = |item: &Item| todo.writes != Some(true) || !item.is_read || item.is_look;
+    let shows =
+        |item: &&Item| item.is_call && !item.is_failure && can_show(item) && (is_own(item) || comes_before(item, todo, plan));
     if known.iter().all(|item| item.is_failure) {
         problems.push(format!("tasks: \"{id}\" cites only calls that failed; they do not show that it is done"));
     } else if evidence.of(id).next().is_some() && !known.iter().any(is_own) {
@@ -91,8 +94,9 @@ fn unproved(task: &TaskJudgement, todo: &Todo, plan: &Plan, evidence: &Evidence)
         problems.push(format!("tasks: every call of \"{id}\" failed; what the executor says does not show that it is done"));
     } else if let Some(what) = beyond_words(todo, plan, evidence).filter(|_| !known.iter().any(shows)) {
         problems.push(format!(
-            "tasks: \"{id}\" {what}, and words alone do not show that it is done; cite a call of this attempt that succeeded, or \
-             set completed to false and say in improvements what has to be looked up or done"
+            "tasks: \"{id}\" {what}, and words alone do not show that it is done{}; cite a call of this attempt that succeeded, or \
+             set completed to false and say in improvements what has to be looked up or done",
+            if todo.writes == Some(true) { ", nor does a call that only reads" } else { "" }
         ));
     }
     problems
@@ -253,6 +257,25 @@ mod tests {
         let invented = response("It is 42.", &[("s", true, &["m9"])]);
         let why = told(&invented, &evidence()).unwrap().problems.join("; ");
         assert_eq!(why, "tasks: \"s\" cites \"m9\", which does not exist");
+    }
+
+    #[test]
+    fn a_change_is_not_shown_by_a_call_that_only_reads() {
+        let todo = Todo { id: "a".into(), description: "x".into(), priority: 1, writes: Some(true), ..Todo::default() };
+        let mut plan = Plan::new(vec![todo]).unwrap();
+        plan.settle("a", TodoStatus::Completed, "");
+        let judged = |evidence: &Evidence, cited: &[&str]| {
+            check_proof(&response("The report is written.", &[("a", true, cited)]), &plan, evidence).is_ok()
+        };
+        let mut evidence = Evidence::about("write report.md", ["read_file".to_owned()]).with_readers(["read_file".to_owned()]);
+        evidence.call("1", "a", "read_file", "{}", Ok("3 apples"));
+        evidence.message("2", "a", "I wrote report.md.");
+        assert!(!judged(&evidence, &["c1", "m1"]), "a read and words");
+        let mut looked = evidence.clone();
+        looked.look("3", "read_file", "{}", Ok("apples: 3"));
+        assert!(judged(&looked, &["v1"]), "the verifier has read it");
+        evidence.call("3", "a", "write_file", "{}", Ok("written"));
+        assert!(judged(&evidence, &["c1", "c2"]));
     }
 
     #[test]

@@ -55,7 +55,8 @@ async fn words_alone_prove_nothing_where_a_todo_is_about_files_tools_figures_or_
                 verifier: Arc::new(move |_| verified(result, &[("a", if has_called { &["c1"] } else { &["m1"] })])),
             };
             let bed = open(&one, engine()).await;
-            assert_eq!(is_verified(&bed, "do it").await, proved || has_called, "{description} {has_called}");
+            // `look` changes nothing.
+            assert_eq!(is_verified(&bed, "do it").await, proved || (has_called && !writes), "{description} {has_called}");
             if !proved && !has_called {
                 let told = &bed.heard("verifier")[1].last;
                 assert!(told.contains("words alone do not show that it is done"), "{description}: {told}");

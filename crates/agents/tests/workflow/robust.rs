@@ -231,7 +231,7 @@ async fn a_plan_that_may_write_is_asked_about() {
         };
         let bed = open(&writer, asking(PlanApproval::ASK)).await;
         let (answer, _) = answered(&bed, vec![Verdict::yes(); asked]).await;
-        assert_eq!((&*answer, bed.count(asks)), ("a is 1.", asked));
+        assert_eq!((answer.starts_with("a is 1."), bed.count(asks)), (true, asked));
     }
 }
 

@@ -161,6 +161,11 @@ impl SettingsFile {
             (None, false) if !Path::new(FILE).exists() && in_data.exists() => (in_data, true),
             (None, false) => (PathBuf::from(FILE), true),
         };
+        // A folder's link could lead to the user's own settings, and a pipe is read for ever.
+        if is_folders && fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            let message = format!("{} is a link or no plain file, so it is left alone; write it yourself", path.display());
+            return Err(CliError::usage("bad_config", message));
+        }
         match fs::read_to_string(&path) {
             Ok(text) => {
                 config_file::parse(&text, &path)?;

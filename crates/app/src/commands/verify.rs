@@ -38,6 +38,7 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
         if !path.exists() {
             return Err(backups::missing(&path));
         }
+        backups::refuse_odd(&path)?;
         // A directory without a log is one of backups.
         let path = match path.is_dir() && !path.join("polis.db").exists() && !path.join("DAMAGED").exists() {
             true => backups::newest(&path)?,

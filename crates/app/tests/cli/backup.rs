@@ -35,15 +35,21 @@ fn a_bad_place_or_a_damaged_backup_is_named() {
     assert!(kept["file"].as_str().unwrap().ends_with("turns/polis-1.backup"), "{kept}");
     home.polis(&["backup", "turns", "--keep", "2"]).ok();
     assert!(home.path().join("turns/polis-2.backup").exists());
-    for inside in [".polis/", ".polis/new/deep/x.backup"] {
+    std::os::unix::fs::symlink(home.data(), home.path().join("way")).unwrap();
+    for inside in [".polis/", ".polis/memory.db", ".polis/new/deep/x.backup", "way/x.backup"] {
         home.polis(&["backup", inside]).fails(2, "backup_inside_data");
     }
+    home.polis(&["verify"]).ok();
+    // A file that is no backup does not stop the rotation.
+    std::fs::write(home.path().join("turns/polis-1.backup"), "x").unwrap();
+    let other = json_of(home.polis(&["backup", "turns", "--keep", "2", "--json"]));
+    assert!(other["file"].as_str().unwrap().ends_with("turns/polis-2.backup"), "{other}");
     for args in [&["verify", "nowhere"][..], &["restore", "nowhere", "--to", "new"]] {
         let missing = home.polis(args);
         missing.fails(1, "no_backup");
         assert!(missing.stderr.contains("`nowhere`"), "{}", missing.stderr);
     }
-    let whole = std::fs::read(home.path().join("turns/polis-1.backup")).unwrap();
+    let whole = std::fs::read(home.path().join("turns/polis-2.backup")).unwrap();
     std::fs::write(home.path().join("cut.backup"), &whole[..whole.len() / 2]).unwrap();
     for args in [&["verify", "cut.backup"][..], &["restore", "cut.backup", "--to", "new"], &["backup", "cut.backup"]] {
         let damaged = home.polis(args);
@@ -122,9 +128,9 @@ fn what_is_wrong_is_found_in_a_data_directory_and_in_a_backup() {
     assert!(found.code == 1 && found.stdout.contains("its checksum does not match (data_damaged)"), "{}", found.stdout);
     assert!(!home.data().join("DAMAGED").exists(), "looking changes nothing");
     for (args, code) in [
-        (&["verify", "nothing"][..], "log_failed"),
+        (&["verify", "nothing"][..], "no_backup"),
         (&["verify", "copies/"], "no_backup"),
-        (&["restore", "nothing", "--to", "x"], "log_failed"),
+        (&["restore", "nothing", "--to", "x"], "no_backup"),
         (&["restore", "sales.csv", "--to", "x"], "not_a_backup"),
         (&["--data", "nowhere", "backup", "b"], "no_data"),
     ] {

@@ -16,6 +16,15 @@ fn settings(home: &Home) -> String {
 }
 
 #[test]
+fn a_link_of_a_folder_does_not_lead_to_other_settings() {
+    let home = Home::new();
+    home.write("elsewhere.toml", "# mine\n");
+    std::os::unix::fs::symlink("elsewhere.toml", home.path().join("polis.toml")).unwrap();
+    home.polis(&["tools", "add", "time"]).fails(2, "bad_config");
+    assert_eq!(std::fs::read_to_string(home.path().join("elsewhere.toml")).unwrap(), "# mine\n");
+}
+
+#[test]
 fn a_server_is_added_below_what_is_there_and_removed_again() {
     let home = Home::new();
     home.write("polis.toml", MINE);

@@ -21,6 +21,9 @@ const KEY: &str = "memory-text";
 /// What stands in the place of a text that is gone, or that the agent may not see.
 const ERASED: &str = "(erased)";
 
+/// What stands there while the person has switched memory off.
+const SWITCHED_OFF: &str = "(not shown: memory is switched off)";
+
 /// Memories that an agent found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
@@ -129,7 +132,9 @@ impl Turn {
     /// Puts the texts of memories in the place of their marks. Only those that the agent sees now are shown, wherever a mark
     /// comes from.
     pub(super) async fn show_memories(&self, request: &mut ModelRequest) {
-        let seen: Vec<_> = self.usable_memories().await.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
+        let usable = self.usable_memories().await;
+        let gone = if usable.is_ok() { ERASED } else { SWITCHED_OFF };
+        let seen: Vec<_> = usable.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
         let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
         let wanted = wanted.filter(|key| seen.contains(key)).collect();
         let texts = self.start.shared.ports.memory_texts.read(wanted).await.unwrap_or_default();
@@ -140,7 +145,7 @@ impl Turn {
             }
             let mut shown = text.to_string();
             for key in marks(text) {
-                let found = texts.get(&MemoryTextId::from(key)).map_or(ERASED, |stored| &stored.text);
+                let found = texts.get(&MemoryTextId::from(key)).map_or(gone, |stored| &stored.text);
                 // Marks stand inside JSON.
                 let quoted = Value::from(found).to_string();
                 shown = shown.replace(&format!("{BEGIN}{key}{END}"), &quoted[1..quoted.len() - 1]);
