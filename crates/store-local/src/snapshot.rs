@@ -91,9 +91,21 @@ impl SnapshotRow {
     }
 }
 
-/// Removes bodies without a row.
+/// Whether a file has a name that only bodies have.
+fn is_body(name: &str) -> bool {
+    let is_hex = |part: &str| part.len() == 8 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(name.split('-').collect::<Vec<_>>()[..], [society, seq, crc] if is_hex(society) && is_number(seq) && is_hex(crc))
+}
+
+/// Removes bodies without a row. The directory may be a stranger's: a link in place of the folder would lead to files
+/// that are none of ours, so it is not followed, and no other file is touched.
 pub(crate) fn sweep(dir: &Path, connection: &Connection) -> Result<(), LogError> {
-    let Ok(bodies) = fs::read_dir(dir.join(FOLDER)) else { return Ok(()) };
+    let folder = dir.join(FOLDER);
+    if !fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    let Ok(bodies) = fs::read_dir(folder) else { return Ok(()) };
     let mut statement = connection.prepare("SELECT society, seq, crc FROM snapshots").map_err(from_sqlite)?;
     let names = statement.query_map([], |row| {
         let society = SocietyId::from(row.get::<_, String>(0)?);
@@ -102,7 +114,7 @@ pub(crate) fn sweep(dir: &Path, connection: &Connection) -> Result<(), LogError>
     });
     let kept: HashSet<String> = names.and_then(Iterator::collect).map_err(from_sqlite)?;
     for body in bodies.flatten() {
-        if !body.file_name().to_str().is_some_and(|name| kept.contains(name)) {
+        if body.file_name().to_str().is_some_and(|name| is_body(name) && !kept.contains(name)) {
             let _ = fs::remove_file(body.path());
         }
     }

@@ -248,7 +248,7 @@ fn a_damaged_or_missing_snapshot_is_no_snapshot() {
         harm(&bodies[0]);
         assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), None);
     }
-    fs::write(dir.path().join("snapshots/left-behind"), b"by a crash").unwrap();
+    fs::write(dir.path().join("snapshots/0123abcd-7-0123abcd"), b"by a crash").unwrap();
     drop(log);
     drop(LocalLog::open(dir.path()).unwrap());
     assert_eq!(body_of(dir.path()), Vec::<std::path::PathBuf>::new());
@@ -395,4 +395,24 @@ fn a_database_over_64_mib_is_not_trusted_because_it_was_closed_well() {
         fs::write(dir.path().join("witness"), &witness).unwrap();
     }
     assert_eq!(noticed, 11, "all of it is text of events");
+}
+
+#[test]
+fn a_link_in_place_of_the_snapshots_leads_nowhere() {
+    let dir = fresh_dir();
+    drop(LocalLog::open(dir.path()).unwrap());
+    let elsewhere = fresh_dir();
+    for name in ["hosts", "0123abcd-7-0123abcd"] {
+        fs::write(elsewhere.path().join(name), b"not ours").unwrap();
+    }
+    let folder = dir.path().join("snapshots");
+    let _ = fs::remove_dir_all(&folder);
+    std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+    drop(LocalLog::open(dir.path()).unwrap());
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 2);
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("notes.txt"), b"a person's").unwrap();
+    drop(LocalLog::open(dir.path()).unwrap());
+    assert!(folder.join("notes.txt").exists(), "only bodies of snapshots are removed");
 }
