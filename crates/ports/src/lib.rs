@@ -8,6 +8,7 @@
 
 mod artifacts;
 mod capabilities;
+mod chat_message;
 mod clock;
 mod guard;
 mod host;
@@ -21,6 +22,7 @@ mod toolbox;
 
 pub use artifacts::{ArtifactError, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, Window};
 pub use capabilities::{Capabilities, ModelDescription};
+pub use chat_message::ChatMessage;
 pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;
@@ -29,7 +31,7 @@ pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRa
 pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
 pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText};
 pub use model::{
-    ChatMessage, Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
+    Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
 };
 pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
