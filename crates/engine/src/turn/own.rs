@@ -65,7 +65,7 @@ impl Turn {
 
     /// The version of a piece of code that this turn follows, so that a handler can change shape while turns are open:
     ///
-    /// ```ignore
+    /// ```text
     /// if turn.version("outline", 1..=2).await >= 2 {
     ///     turn.generate("check the outline").await?;
     /// }
