@@ -5,6 +5,7 @@ mod clients;
 mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
+mod packages;
 mod page;
 mod page_checks;
 mod peers;

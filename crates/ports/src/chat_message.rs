@@ -15,7 +15,7 @@ use crate::Media;
 pub enum ChatMessage {
     /// A user message.
     User {
-        /// The text.
+        /// What the person or the program says.
         text: Arc<str>,
         /// The pictures, PDFs and audio of the message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -23,7 +23,7 @@ pub enum ChatMessage {
     },
     /// An assistant message.
     Assistant {
-        /// The text.
+        /// What the model says beside its calls.
         text: Arc<str>,
         /// The reasoning, if the vendor provides it.
         #[serde(default, skip_serializing_if = "str::is_empty")]

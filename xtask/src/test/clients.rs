@@ -3,12 +3,10 @@
 //! step says so.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
-use super::mcp_servers::ran;
-use super::{Done, mcp_conformance};
+use super::{Done, mcp_conformance, packages};
 use crate::workspace::Workspace;
 
 /// The clients, on npm. The older client of AG-UI is the one that CopilotKit brings along.
@@ -39,7 +37,5 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
 /// Leaves the packages for Python in the folder.
 fn install_python(folder: &Path) -> Result<(), String> {
     println!("installing {} into a temporary folder", PYPI.join(", "));
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
-    ran(pip.args(["--retries", "1", "--target"]).arg(folder.join("python")).args(PYPI))
+    packages::pip(&folder.join("python"), PYPI, &[])
 }

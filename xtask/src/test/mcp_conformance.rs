@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::Done;
-use super::mcp_servers::ran;
+use super::packages::{npm, ran};
 use crate::workspace::Workspace;
 
 /// The suite, on npm.
@@ -49,9 +49,7 @@ pub(super) fn install(folder: &Path, packages: &[&str], oldest_node: u32) -> Res
     let own = there.is_none().then(|| format!("{name}@{NODE}"));
     let packages: Vec<String> = packages.iter().map(|package| (*package).to_owned()).chain(own).collect();
     println!("installing {} into a temporary folder", packages.join(", "));
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(folder).args(packages);
-    ran(&mut npm)?;
+    npm(folder, &packages)?;
     let node = there.unwrap_or_else(|| folder.join("node_modules").join(name).join("bin/node"));
     std::os::unix::fs::symlink(node, folder.join("node")).map_err(|error| error.to_string())?;
     ran(Command::new(folder.join("node")).arg("--version"))

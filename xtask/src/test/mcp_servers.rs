@@ -2,12 +2,12 @@
 //! had, the step says so.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Result;
 
-use super::Done;
 use super::tools::is_on_path;
+use super::{Done, packages};
 use crate::workspace::Workspace;
 
 /// The servers on npm, which also need a `node`.
@@ -49,23 +49,7 @@ fn browser(workspace: &Workspace, folder: &Path) -> Result<Done> {
 
 fn install(folder: &Path) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    ran(Command::new("node").arg("--version"))?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]).arg(folder).args(NPM);
-    ran(&mut npm)?;
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
-    ran(pip.args(["--retries", "1", "--target"]).arg(folder.join("python")).args(PYPI))
-}
-
-/// Runs a program; otherwise says which, and the last thing that it said.
-pub(super) fn ran(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let last = complaint.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it failed");
-    Err(format!("{program}: {}", last.trim()))
+    packages::ran(Command::new("node").arg("--version"))?;
+    packages::npm(folder, NPM)?;
+    packages::pip(&folder.join("python"), PYPI, &[])
 }

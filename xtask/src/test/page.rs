@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::mcp_servers::ran;
+use super::packages::npm;
 use super::tools::{apt_install, is_on_path};
 use super::{Done, page_checks};
 use crate::workspace::Workspace;
@@ -80,7 +80,7 @@ fn install(web: &Path, folder: &Path) -> Result<(), String> {
         copy(&web.join(name), &folder.join(name)).map_err(|error| format!("cannot copy web/{name}: {error}"))?;
     }
     println!("installing the page's packages into a temporary folder");
-    ran(Command::new("npm").args(["install", "--no-audit", "--no-fund"]).current_dir(folder))
+    npm(folder, &[""; 0])
 }
 
 fn is_new_enough(version: &str) -> bool {

@@ -2,20 +2,15 @@
 //! servers and the official A2A client. They go into the folder of the suite; where they cannot be had, the step says so.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Result;
 
-use super::Done;
 use super::mcp_conformance::installed;
-use super::mcp_servers::ran;
+use super::{Done, packages};
 use crate::workspace::Workspace;
 
 /// What is installed beside the suite, on npm.
 const PACKAGES: &[&str] = &["@modelcontextprotocol/inspector@2.12.0", "@a2a-js/sdk@1.3.0"];
-
-/// The longest that npm may take before the step is skipped, in seconds.
-const PATIENCE: &str = "100";
 
 /// Names the folder to the test.
 const FOLDER: &str = "POLIS_TEST_PEERS";
@@ -32,8 +27,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
 fn install(workspace: &Workspace) -> Result<PathBuf, String> {
     let folder = installed(workspace)?;
     println!("installing {} into a temporary folder", PACKAGES.join(", "));
-    let mut npm = Command::new("timeout");
-    npm.args([PATIENCE, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]);
-    ran(npm.arg(&folder).args(PACKAGES))?;
+    packages::npm(&folder, PACKAGES)?;
     Ok(folder)
 }

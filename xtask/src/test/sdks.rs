@@ -1,12 +1,9 @@
 //! The step that checks the bodies which vendors are sent against the types of the vendors' own SDKs. They go into a temporary
 //! folder and away again; where they cannot be had, the step says so.
 
-use std::process::Command;
-
 use anyhow::Result;
 
-use super::Done;
-use super::mcp_servers::ran;
+use super::{Done, packages};
 use crate::workspace::Workspace;
 
 /// The SDKs, on PyPI.
@@ -30,9 +27,7 @@ const TEST: &str = "golden::the_official_sdks_take_the_bodies";
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = workspace.temp_dir().join("sdks");
     println!("installing {} into a temporary folder", PYPI.join(", "));
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--only-binary", ":all:"]);
-    let done = match ran(pip.args(["--retries", "1", "--target"]).arg(&folder).args(PYPI)) {
+    let done = match packages::pip(&folder, PYPI, &[]) {
         Ok(()) => super::show(workspace, TEST, (FOLDER, &folder)).map(|_| Done::Passed),
         Err(why) => Ok(Done::Skipped(why)),
     };

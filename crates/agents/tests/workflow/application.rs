@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::bed::{Asked, Heard, Team, engine, given_up, plan, role, team, unsatisfied};
 
 /// An application: it asks its own model, calls its own servers and keeps messages by conversation.
-struct Desk {
+struct OwnBackend {
     model: ScriptedModel,
     chat: String,
     kept: Vec<(String, AiMessage)>,
@@ -23,7 +23,7 @@ struct Desk {
     listeners: Listeners,
 }
 
-impl AgentBackend for Desk {
+impl AgentBackend for OwnBackend {
     async fn chat_completion(&mut self, options: ChatOptions) -> Result<Reply, Failure> {
         use polis_ports::{Collector, Model, ModelRequest};
         self.options.push(options.clone());
@@ -87,9 +87,9 @@ fn servers() -> Vec<McpServerInfo> {
     serde_json::from_value(servers).unwrap()
 }
 
-fn desk(team: &Team, asked: &Asked) -> Desk {
+fn own_backend(team: &Team, asked: &Asked) -> OwnBackend {
     let (chat, kept, called, options) = (String::new(), Vec::new(), Vec::new(), Vec::new());
-    Desk { model: team.model(asked), chat, kept, called, options, listeners: Listeners::default() }
+    OwnBackend { model: team.model(asked), chat, kept, called, options, listeners: Listeners::default() }
 }
 
 /// Notes what it is told.
@@ -141,11 +141,11 @@ fn the_tools_of_servers_that_are_enabled_and_connected_can_be_used() {
 #[tokio::test(start_paused = true)]
 async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_step() {
     let (asked, told) = (Asked::default(), Told::default());
-    let mut desk = desk(&team(), &asked);
-    let result = run_agent_workflow(&engine(), &mut desk, options(), Box::new(told.clone())).await.unwrap();
+    let mut own = own_backend(&team(), &asked);
+    let result = run_agent_workflow(&engine(), &mut own, options(), Box::new(told.clone())).await.unwrap();
     assert_eq!(result.answer.summary, "a is 1 and b is 2.");
-    assert_eq!(desk.called, ["eyes.look {\"at\":\"a\"} for \"r1\"", "eyes.look {\"at\":\"b\"} for \"r1\""]);
-    assert!(desk.kept.iter().all(|(chat, _)| chat == "chat-7"));
+    assert_eq!(own.called, ["eyes.look {\"at\":\"a\"} for \"r1\"", "eyes.look {\"at\":\"b\"} for \"r1\""]);
+    assert!(own.kept.iter().all(|(chat, _)| chat == "chat-7"));
 
     let asked = asked.lock().unwrap();
     for request in asked.iter() {
@@ -160,7 +160,7 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
 
     let notes = told.0.lock().unwrap();
     assert_eq!(notes.counts, [1, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9], "the plan is one message, however often it changes");
-    let kept: Vec<_> = desk.kept.iter().map(|(_, message)| &*message.content).collect();
+    let kept: Vec<_> = own.kept.iter().map(|(_, message)| &*message.content).collect();
     assert!(notes.last.iter().all(|message| kept.contains(&&*message.content)), "they hear of what is kept");
     let lines = ["plan 1", "planner: My plan.", "todo a: completed", "todo b: completed", "verifier: a is 1 and b is 2."];
     assert_eq!((notes.lines.as_slice(), notes.failures.len()), (lines.map(str::to_owned).as_slice(), 0));
@@ -168,9 +168,9 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
 
 #[tokio::test(start_paused = true)]
 async fn a_backend_is_given_all_that_a_model_is_to_be_asked() {
-    let mut desk = desk(&team(), &Asked::default());
-    run_agent_workflow(&engine(), &mut desk, options(), Box::new(Told::default())).await.unwrap();
-    let given = desk.options.iter().map(|options| {
+    let mut own = own_backend(&team(), &Asked::default());
+    run_agent_workflow(&engine(), &mut own, options(), Box::new(Told::default())).await.unwrap();
+    let given = own.options.iter().map(|options| {
         let tools: Vec<_> = options.tools.iter().map(|tool| &*tool.name).collect();
         let role = options.event_id.split('-').next().unwrap();
         assert!(options.system.contains(&format!("\"{role}-response\"")), "{}", options.event_id);
@@ -191,15 +191,15 @@ async fn a_backend_is_given_all_that_a_model_is_to_be_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_arguments_cannot_be_read_or_whose_tool_is_unknown_has_one_error_result() {
-    let mut desk = desk(&team(), &Asked::default());
+    let mut own = own_backend(&team(), &Asked::default());
     let call = |name: &str, arguments: &str| ToolCall { id: "c".into(), name: name.into(), arguments: arguments.into() };
     let scope = ToolScope { servers: [("look".to_owned(), "eyes".to_owned())].into(), context: options().context };
     let calls = vec![call("look", "{\"at\""), call("look", "[1]"), call("smell", ""), call("look", "")];
-    let results = desk.execute_tools(calls, &scope).await;
+    let results = own.execute_tools(calls, &scope).await;
     assert_eq!(results.iter().map(|result| result.is_error).collect::<Vec<_>>(), [true, true, true, false]);
     assert!(results[0].content.starts_with("look was not called: its arguments are no JSON"), "{}", results[0].content);
     assert_eq!(&*results[2].content, "there is no tool `smell`");
-    assert_eq!(desk.called, ["eyes.look {} for \"r1\""]);
+    assert_eq!(own.called, ["eyes.look {} for \"r1\""]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +209,7 @@ async fn variables_of_an_applications_own_templates_are_filled_by_the_run_or_the
     engine.prompts.set_core_template(AgentType::PLANNER, template).unwrap();
     let asked = Asked::default();
     let options = RunOptions { places: [("city".to_owned(), "Kiel".to_owned())].into(), ..options() };
-    run_agent_workflow(&engine, &mut desk(&team(), &asked), options, Box::new(Told::default())).await.unwrap();
+    run_agent_workflow(&engine, &mut own_backend(&team(), &asked), options, Box::new(Told::default())).await.unwrap();
     let planner = asked.lock().unwrap()[0].system.to_string();
     assert!(planner.contains("It is winter in Kiel."), "{planner}");
 }
@@ -222,13 +222,13 @@ async fn it_hears_of_what_goes_wrong_and_of_what_ends_the_run() {
         verifier: Arc::new(|_| unsatisfied("do it", &[("a", false, &[]), ("b", false, &[])])),
     };
     let told = Told::default();
-    let mut first = desk(&stumbling, &Asked::default());
+    let mut first = own_backend(&stumbling, &Asked::default());
     run_agent_workflow(&engine(), &mut first, "a and b?".into(), Box::new(told.clone())).await.unwrap();
     assert_eq!(told.0.lock().unwrap().failures, ["unreadable_reply"; 3], "one a plan; giving up is no failure of the machine");
 
     let told = Told::default();
     let hopeless = Team { planner: Arc::new(|_| ScriptedReply::text("")), ..team() };
-    let mut second = desk(&hopeless, &Asked::default());
+    let mut second = own_backend(&hopeless, &Asked::default());
     run_agent_workflow(&engine(), &mut second, "a?".into(), Box::new(told.clone())).await.unwrap_err();
     assert_eq!(told.0.lock().unwrap().failures, ["unreadable_reply", "no_reply", "unreadable_reply"]);
     assert!(

@@ -132,6 +132,10 @@ impl Turn {
     /// Puts the texts of memories in the place of their marks. Only those that the agent sees now are shown, wherever a mark
     /// comes from.
     pub(super) async fn show_memories(&self, request: &mut ModelRequest) {
+        // Most requests have none, and what the agent may see is asked of the society.
+        if !request.messages.iter().filter_map(text_of).any(|text| text.contains(BEGIN)) {
+            return;
+        }
         let usable = self.usable_memories().await;
         let gone = if usable.is_ok() { ERASED } else { SWITCHED_OFF };
         let seen: Vec<_> = usable.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
