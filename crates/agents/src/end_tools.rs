@@ -63,7 +63,6 @@ fn reject_request() -> ToolSpec {
             "type": "object",
             "properties": { "reason": { "type": "string", "description": "For the agent that asked" } },
             "required": ["reason"],
-            "additionalProperties": false,
         }),
         class: EffectClass::Read,
         volatile: true,

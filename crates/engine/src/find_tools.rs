@@ -13,7 +13,7 @@ use crate::offer::brief_description;
 use crate::{Turn, TurnTool};
 
 /// Tools are deferred where their descriptions have more characters than this.
-const DEFER_ABOVE: usize = 6_000;
+const DEFER_ABOVE: usize = 5_000;
 
 /// How many characters the names of the deferred tools take. A server with more tools is named alone.
 const NAMES_CHARS: usize = 1_200;
@@ -79,7 +79,6 @@ fn spec(deferred: &[&ToolSpec]) -> ToolSpec {
         parameters: json!({
             "type": "object",
             "properties": { "query": { "type": "string", "description": "Words or tool names; all names if left out" } },
-            "additionalProperties": false,
         }),
         class: EffectClass::Read,
         // Servers come and go.

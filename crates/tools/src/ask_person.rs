@@ -68,7 +68,6 @@ impl Tool for AskPerson {
                     },
                 },
                 "required": ["question"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

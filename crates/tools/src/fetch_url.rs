@@ -69,7 +69,6 @@ impl Tool for FetchUrl {
                     "url": { "type": "string", "description": "An http or https URL, for example https://example.com/page" },
                 },
                 "required": ["url"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

@@ -67,7 +67,6 @@ impl Tool for ListFiles {
                     "counts": { "type": "boolean" },
                     "offset": { "type": "integer", "minimum": 0 },
                 },
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: false,

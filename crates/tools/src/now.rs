@@ -50,7 +50,6 @@ impl Tool for Now {
                         "description": "Such as Asia/Tokyo, Tokyo or UTC+8; the machine's if left out",
                     },
                 },
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

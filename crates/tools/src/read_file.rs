@@ -49,7 +49,6 @@ impl Tool for ReadFile {
                     "end_line": { "type": "integer", "minimum": 1 },
                 },
                 "required": ["path"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: false,

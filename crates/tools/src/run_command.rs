@@ -147,7 +147,6 @@ impl Tool for RunCommand {
                 "timeout_seconds": { "type": "integer", "minimum": 1, "maximum": most, "description": format!("After how many seconds it is ended; {most} if left out") },
             },
             "required": ["command"],
-            "additionalProperties": false,
         });
         if self.commands.network {
             parameters["properties"]["network"] =

@@ -81,7 +81,6 @@ impl Tool for SearchFiles {
                     "ignored": { "type": "boolean" },
                 },
                 "required": ["text"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: false,

@@ -246,7 +246,6 @@ impl Tool for WebSearch {
                     "count": { "type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": format!("How many results; {DEFAULT_RESULTS} if left out") },
                 },
                 "required": ["query"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

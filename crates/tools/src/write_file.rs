@@ -52,7 +52,6 @@ impl Tool for WriteFile {
                     "content": { "type": "string" },
                 },
                 "required": ["path", "content"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Write,
             volatile: false,

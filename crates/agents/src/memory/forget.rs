@@ -37,6 +37,12 @@ impl TurnTool for Forget {
 
 async fn forget(turn: &mut Turn, given: &str) -> Result<Value, Failure> {
     let Arguments { memory_id } = arguments(given)?;
-    turn.forget(memory_id.as_str().into()).await?;
+    turn.forget(memory_id.as_str().into()).await.map_err(|failure| match &*failure.code {
+        "unknown_memory" => {
+            let message = format!("there is no memory {memory_id} that you can see; recall shows them with their ids");
+            Failure::new(failure.code, message)
+        }
+        _ => failure,
+    })?;
     Ok(json!({ "erased": memory_id }))
 }

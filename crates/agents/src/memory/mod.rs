@@ -4,7 +4,7 @@ mod forget;
 mod recall;
 mod remember;
 
-use polis_domain::{Flow, PersonId};
+use polis_domain::{Flow, Memory, PersonId, iso};
 use polis_engine::{Cast, Turn};
 
 pub use forget::Forget;
@@ -25,6 +25,13 @@ pub(crate) async fn recall_flow(turn: &Turn) -> Flow {
 
 fn flow_of(person: &PersonId) -> Flow {
     Flow { recalls: true, private: true, file: Some(tracked(person)), ..Flow::default() }
+}
+
+/// The day on which a memory was written.
+pub(crate) fn memory_date(memory: &Memory) -> String {
+    let mut date = iso::write(memory.edited_at.unwrap_or(memory.kept_at));
+    date.truncate(10);
+    date
 }
 
 /// The same cast with the tools for memory.

@@ -1,12 +1,12 @@
 //! `recall`: what was remembered in earlier conversations.
 
-use polis_domain::{CallResult, EffectClass, Failure, Flow, Memory, PersonId, iso};
+use polis_domain::{CallResult, EffectClass, Failure, Flow, Memory, PersonId};
 use polis_engine::{Recalled, Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::flow_of;
+use super::{flow_of, memory_date};
 use crate::society::{arguments, spec, to_call_result};
 
 /// Memories of one result, unless the model asks for another number.
@@ -60,6 +60,6 @@ async fn recall(turn: &Turn, given: &str) -> Result<Value, Failure> {
 }
 
 fn shown(memory: &Memory) -> Value {
-    let at = iso::write(memory.edited_at.unwrap_or(memory.kept_at));
-    json!({ "memoryId": memory.id, "text": Recalled::mark(memory), "scope": memory.scope.kind(), "date": at.get(..10) })
+    let date = memory_date(memory);
+    json!({ "memoryId": memory.id, "text": Recalled::mark(memory), "scope": memory.scope.kind(), "date": date })
 }

@@ -23,7 +23,6 @@ pub(crate) fn spec() -> ToolSpec {
             "type": "object",
             "properties": { "reason": { "type": "string", "description": "For the person" } },
             "required": ["reason"],
-            "additionalProperties": false,
         }),
         class: EffectClass::Read,
         volatile: true,

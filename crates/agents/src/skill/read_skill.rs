@@ -48,7 +48,6 @@ impl TurnTool for ReadSkill {
                     "file": { "type": "string", "description": "A file of its folder, such as references/forms.md" },
                 },
                 "required": ["name"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

@@ -77,7 +77,6 @@ impl TurnTool for CreateRole {
                     "rounds": count("Rounds of tool use in one go"),
                     "contextMessages": count("Messages of a conversation before it is compressed"),
                 },
-                "additionalProperties": false,
             },
         });
         spec("create_role", description, properties, &["name", "rolePrompt"], EffectClass::Idempotent)

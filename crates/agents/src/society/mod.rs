@@ -46,7 +46,6 @@ pub(crate) fn spec(name: &str, description: &str, properties: Value, required: &
             "type": "object",
             "properties": properties,
             "required": required,
-            "additionalProperties": false,
         }),
         class,
         // The society changes by itself.

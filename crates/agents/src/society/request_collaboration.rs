@@ -56,7 +56,6 @@ impl TurnTool for RequestCollaboration {
                         },
                     },
                     "required": ["to", "text"],
-                    "additionalProperties": false,
                 },
             },
             "timeoutSeconds": {

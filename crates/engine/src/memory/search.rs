@@ -1,5 +1,6 @@
 //! One search: the texts are read, those without a vector of the present model are embedded, and both rankings are merged.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use polis_domain::{AgentId, Failure, Memory, MemoryChange, MemoryCommand, MemoryTextId, Spent, Usage};
@@ -58,12 +59,14 @@ pub(crate) async fn search(
     Ok(Searched { found: found.collect(), note })
 }
 
-/// These memories, those first whose words fit a text best, then the newest. Erased ones are left out.
+/// These memories, those first whose words fit a text best, then the newest. Erased ones are left out, and of equal texts all but
+/// the newest.
 pub(crate) async fn rank_by_words(shared: &Shared, mut memories: Vec<Memory>, text: &str) -> Result<Vec<Memory>, Failure> {
     memories.sort_by_key(|memory| std::cmp::Reverse((memory.edited_at.unwrap_or(memory.kept_at), memory.id.clone())));
     let keys = memories.iter().map(|memory| memory.text.clone()).collect();
     let texts = shared.ports.memory_texts.read(keys).await.map_err(failure)?;
-    memories.retain(|memory| texts.contains_key(&memory.text));
+    let mut distinct = HashSet::new();
+    memories.retain(|memory| texts.get(&memory.text).is_some_and(|stored| distinct.insert(stored.text.clone())));
     let stored: Vec<&str> = memories.iter().map(|memory| &*texts[&memory.text].text).collect();
     let best = rank::by_words(text, &stored);
     let rest = (0..memories.len()).filter(|index| !best.contains(index));

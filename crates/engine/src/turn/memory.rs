@@ -2,6 +2,7 @@
 //! shown is a mark in the place of the text, and the text is put there when a request is sent to a model. So a text that is
 //! erased later cannot be read in the log, and a replay needs no text.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use polis_domain::{Act, Failure, Memory, MemoryId, MemoryScope, MemoryScopeKind, MemoryTextId, NewMemory, Refusal, Spine};
@@ -120,12 +121,14 @@ impl Turn {
         if is_new { remove_erased(&self.start.shared).await } else { Ok(()) }
     }
 
-    /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Only the
+    /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Of equal
+    /// texts one is found. Only the
     /// result of a [`crate::TurnTool`] without effects may depend on it.
     pub async fn search_memories(&self, query: &str, limit: usize) -> Result<Recalled, Failure> {
         let memories = self.usable_memories().await?;
         let searched = search(&self.start.shared, memories, query, Some(self.agent())).await?;
-        let there = searched.found.into_iter().filter(|found| found.text.is_some());
+        let mut texts = HashSet::new();
+        let there = searched.found.into_iter().filter(|found| found.text.clone().is_some_and(|text| texts.insert(text)));
         Ok(Recalled { memories: there.map(|found| found.memory).take(limit).collect(), note: searched.note })
     }
 

@@ -42,7 +42,6 @@ impl Tool for GetArtifact {
                     "limit": { "type": "integer", "minimum": 1, "maximum": MAX_RESULT_BYTES, "description": format!("How many bytes; {USUAL_BYTES} if left out") },
                 },
                 "required": ["id"],
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: false,

@@ -38,7 +38,6 @@ impl Tool for ListArtifacts {
                     "after": { "type": "integer", "minimum": 0, "description": "Leaves out this many of the first ones" },
                     "limit": { "type": "integer", "minimum": 1, "maximum": MAX_LISTED, "description": format!("How many; {MAX_LISTED} if left out") },
                 },
-                "additionalProperties": false,
             }),
             class: EffectClass::Read,
             volatile: true,

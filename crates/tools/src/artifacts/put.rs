@@ -53,7 +53,6 @@ impl Tool for PutArtifact {
                     "path": { "type": "string", "description": "A file of the workspace to keep instead, of any kind" },
                     "mediaType": { "type": "string", "description": "What kind it is, for example text/csv; told from the name if left out" },
                 },
-                "additionalProperties": false,
             }),
             class: EffectClass::Idempotent,
             volatile: false,
