@@ -362,6 +362,11 @@ impl ToolCall {
     /// Names that no client's tool can have, because calls of them mean something else.
     pub const RESERVED: [&str; 3] = [Self::USE_TOOL, "find_tools", "start_workflow"];
 
+    /// Whether the arguments are a whole object. An empty one may stand for arguments that have not begun.
+    fn has_whole_arguments(&self) -> bool {
+        serde_json::from_str(&self.arguments).is_ok_and(|arguments: serde_json::Map<String, Value>| !arguments.is_empty())
+    }
+
     /// The call that is meant: the one inside a call of [`Self::USE_TOOL`], or this one.
     pub fn meant(&self) -> Cow<'_, Self> {
         #[derive(Deserialize)]
@@ -524,10 +529,16 @@ impl Reply {
         self.tool_calls.is_empty() && self.text.trim().is_empty() && self.finish == Finish::Stop
     }
 
-    /// Drops the last call of a truncated reply, because its arguments may be incomplete.
+    /// Drops the last call of a truncated reply, because its arguments may be incomplete. At the limit of tokens it is kept if they
+    /// are whole.
     #[must_use]
     pub fn without_torn_call(mut self) -> Self {
-        if matches!(self.finish, Finish::Length | Finish::ContentFilter | Finish::Refusal) {
+        let is_torn = match self.finish {
+            Finish::Length => !self.tool_calls.last().is_some_and(ToolCall::has_whole_arguments),
+            Finish::ContentFilter | Finish::Refusal => true,
+            Finish::Stop | Finish::ToolCalls | Finish::Paused | Finish::Other(_) => false,
+        };
+        if is_torn {
             self.cut_call = self.tool_calls.pop().map(|call| call.name);
         }
         self
@@ -604,11 +615,14 @@ mod tests {
 
     #[test]
     fn a_call_that_the_model_could_not_finish_is_no_call() {
-        let calls = |finish| {
-            let reply = Reply { finish, tool_calls: vec![ToolCall::default(); 2], ..Reply::default() };
+        let calls = |finish, arguments: &str| {
+            let call = ToolCall { arguments: arguments.into(), ..ToolCall::default() };
+            let reply = Reply { finish, tool_calls: vec![call; 2], ..Reply::default() };
             reply.without_torn_call().tool_calls.len()
         };
         let finishes = [Finish::ToolCalls, Finish::Stop, Finish::Length, Finish::ContentFilter, Finish::Refusal];
-        assert_eq!(finishes.map(calls), [2, 2, 1, 1, 1]);
+        assert_eq!(finishes.clone().map(|finish| calls(finish, "")), [2, 2, 1, 1, 1]);
+        assert_eq!(finishes.map(|finish| calls(finish, "{\"path\":\"a\"}")), [2, 2, 2, 1, 1], "it is whole at the limit");
+        assert_eq!(["{}", "{\"path\":\"a\"", "7"].map(|arguments| calls(Finish::Length, arguments)), [1, 1, 1]);
     }
 }

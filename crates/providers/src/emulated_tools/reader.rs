@@ -24,6 +24,8 @@ pub(super) struct Reader {
     state: State,
     name: String,
     parameters: String,
+    /// Whether it has keys that mean nothing here.
+    has_others: bool,
     answered: bool,
     blanks: usize,
     /// What came behind the object.
@@ -163,6 +165,9 @@ impl Reader {
             (State::Closed, _) if !self.name.is_empty() && closes(&self.behind) => {
                 Err(failed("the call stands among its thoughts", &self.raw))
             }
+            (State::Closed, _) if !self.name.is_empty() && self.parameters.is_empty() && self.has_others => {
+                Err(failed("the parameters stand beside the name", &self.raw))
+            }
             (State::Closed, _) if !self.name.is_empty() => {
                 let Some(arguments) = arguments(&self.parameters) else {
                     return Err(failed("the parameters are no JSON object", &self.raw));
@@ -184,7 +189,10 @@ impl Reader {
                 let finish = if finish == Finish::Length { finish } else { Finish::Stop };
                 Ok(End::Raw(answer.to_owned(), finish))
             }
-            (State::Before | State::Lost, Finish::Stop | Finish::ToolCalls) => Err(failed("it is no JSON", &self.raw)),
+            (State::Before | State::Lost, Finish::Stop | Finish::ToolCalls) => {
+                let is_json = serde_json::from_str::<IgnoredAny>(self.raw.trim()).is_ok();
+                Err(failed(if is_json { "it names no tool and gives no answer" } else { "it is no JSON" }, &self.raw))
+            }
             (_, Finish::Length) => {
                 let raw = quote(&self.raw);
                 Err(ModelError::Cut { reason: format!("the model ran into the token limit before its reply was whole: {raw}") })
@@ -239,6 +247,7 @@ impl Reader {
             }
             State::Value(field) if !matches!(c, ',' | '}' | ']' | ':') => {
                 self.answered |= field == Field::Answer;
+                self.has_others |= field == Field::Other;
                 if field == Field::Parameters {
                     self.parameters.clear();
                 } else if field == Field::Name {
@@ -292,8 +301,9 @@ impl Field {
     fn named(key: &str) -> Self {
         match key {
             ANSWER => Self::Answer,
-            NAME => Self::Name,
-            PARAMETERS => Self::Parameters,
+            // Some models write the keys of other forms that they have seen.
+            NAME | "tool" | "tool_name" | "function" => Self::Name,
+            PARAMETERS | "arguments" | "args" | "input" => Self::Parameters,
             _ => Self::Other,
         }
     }

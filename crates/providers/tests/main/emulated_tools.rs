@@ -95,6 +95,9 @@ async fn what_is_trivially_wrong_is_mended() {
     check("{\"parameters\": {\"path\": \"a\"}, \"note\": [1, {}], \"name\": \"read\"}", Ok(called("{\"path\": \"a\"}"))).await;
     check("{\"name\": \"read\", \"parameters\": \"{\\\"path\\\": \\\"a\\\"}\"}", Ok(called("{\"path\": \"a\"}"))).await;
     check("{\"name\": \"read\"}", Ok(called("{}"))).await;
+    for form in ["{\"tool\":\"read\",\"arguments\":{\"path\":\"a\"}}", "{\"function\":\"read\",\"args\":{\"path\":\"a\"}}"] {
+        check(form, Ok(called("{\"path\":\"a\"}"))).await;
+    }
 }
 
 #[tokio::test]
@@ -131,8 +134,9 @@ async fn what_is_not_whole_or_not_readable_is_an_error_and_never_a_call() {
     for (written, want) in [
         ("", "it is no JSON: ``"),
         (" \n", "it is no JSON"),
-        ("{\"tool\": \"read\", \"path\": \"a\"}", "it is no JSON"),
-        ("```json\n{ \"function\": \"read\"", "it is no JSON"),
+        ("{\"tool\": \"read\", \"path\": \"a\"}", "the parameters stand beside the name"),
+        ("{\"action\": \"read\", \"path\": \"a\"}", "it names no tool and gives no answer"),
+        ("```json\n{ \"function\": \"read\"", "stopped before its reply was whole"),
         ("{\"name\": \"read\", \"parameters\": {\"path\": \"a\"}", "stopped before its reply was whole"),
         ("{\"name\": \"read\", \"parameters\": {\"path\": \"a", "stopped before its reply was whole"),
         ("{\"name\": \"read\", \"para", "stopped before its reply was whole"),
