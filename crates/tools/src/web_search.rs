@@ -24,7 +24,11 @@ const DEFAULT_RESULTS: usize = 8;
 const MAX_RESULTS: usize = 20;
 const MAX_TITLE_CHARS: usize = 200;
 const MAX_SNIPPET_CHARS: usize = 500;
+const MAX_DATE_CHARS: usize = 40;
 const MAX_COMPLAINT_CHARS: usize = 300;
+
+/// How services mark the words that were found.
+const MARKED_WORDS: [&str; 6] = ["<b>", "</b>", "<strong>", "</strong>", "<em>", "</em>"];
 
 /// A search service whose API is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -112,17 +116,19 @@ impl SearchService {
     }
 
     fn results(self, response: &Value) -> Vec<FoundPage> {
-        let (list, url, snippet) = match self {
-            Self::Brave => ("/web/results", "url", "description"),
-            Self::Tavily | Self::Searxng => ("/results", "url", "content"),
-            Self::Exa => ("/results", "url", "highlights"),
-            Self::Serper => ("/organic", "link", "snippet"),
+        let (list, url, snippet, date) = match self {
+            Self::Brave => ("/web/results", "url", "description", "age"),
+            Self::Tavily => ("/results", "url", "content", "published_date"),
+            Self::Searxng => ("/results", "url", "content", "publishedDate"),
+            Self::Exa => ("/results", "url", "highlights", "publishedDate"),
+            Self::Serper => ("/organic", "link", "snippet", "date"),
         };
         let found = response.pointer(list).and_then(Value::as_array).into_iter().flatten();
         let pages = found.map(|one| FoundPage {
             title: self.plain(&one["title"], MAX_TITLE_CHARS),
             url: one[url].as_str().unwrap_or_default().to_owned(),
             snippet: self.plain(&one[snippet], MAX_SNIPPET_CHARS),
+            date: self.plain(&one[date], MAX_DATE_CHARS),
         });
         pages.filter(|page| page.url.starts_with("https://") || page.url.starts_with("http://")).collect()
     }
@@ -136,6 +142,7 @@ impl SearchService {
         };
         // Brave writes characters such as quotes as HTML does.
         let text = if self == Self::Brave { readable(&text) } else { text };
+        let text = MARKED_WORDS.iter().fold(text, |text, tag| text.replace(tag, ""));
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match line.char_indices().nth(max_chars) {
             Some((end, _)) => format!("{}…", &line[..end]),
@@ -148,6 +155,8 @@ struct FoundPage {
     title: String,
     url: String,
     snippet: String,
+    /// When the page was published, as the service writes it.
+    date: String,
 }
 
 /// Searches the web.
@@ -275,7 +284,8 @@ impl Tool for WebSearch {
                 let mut text = format!("Results of {} for: {query}\n", self.service.name());
                 for (n, page) in found.iter().enumerate() {
                     // Writing to a string does not fail.
-                    let _ = write!(text, "\n{}. {}\n   {}\n   {}\n", n + 1, page.title, page.url, page.snippet);
+                    let date = if page.date.is_empty() { String::new() } else { format!(" ({})", page.date) };
+                    let _ = write!(text, "\n{}. {}{date}\n   {}\n   {}\n", n + 1, page.title, page.url, page.snippet);
                 }
                 good(text)
             }

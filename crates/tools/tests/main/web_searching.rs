@@ -78,50 +78,50 @@ async fn search(tool: &WebSearch, arguments: Value) -> Result<(bool, String), To
 /// Each API: what it is asked, and its documented answer with one page.
 #[tokio::test]
 async fn each_service_is_asked_in_its_own_way_and_its_answer_becomes_one_list() {
-    let page = |url: &str, snippet: &str, text: Value| json!({ "title": "An oak", url: "https://trees.example/oak", snippet: text, "score": 0.9 });
-    let text = json!("The oak is  a\ntree.");
+    let page = |url: &str, snippet: &str, date: &str, text: Value| json!({ "title": "An oak", url: "https://trees.example/oak", snippet: text, date: "2026-05-01", "score": 0.9 });
+    let text = json!("The <b>oak</b> is  a\ntree.");
     let cases = [
         (
             SearchService::Brave,
             "GET /res/v1/web/search?q=old+oak+%26+co&count=3&text_decorations=false HTTP/1.1",
             ("x-subscription-token", Some(KEY)),
             Value::Null,
-            json!({ "type": "search", "web": { "results": [page("url", "description", json!("The oak is a tr&#101;e."))] } }),
+            json!({ "type": "search", "web": { "results": [page("url", "description", "age", json!("The oak is a tr&#101;e."))] } }),
         ),
         (
             SearchService::Tavily,
             "POST /search HTTP/1.1",
             ("authorization", Some("Bearer sk-search-1")),
             json!({ "query": "old oak & co", "max_results": 3 }),
-            json!({ "query": "q", "results": [page("url", "content", text.clone())], "response_time": 1.2 }),
+            json!({ "query": "q", "results": [page("url", "content", "published_date", text.clone())], "response_time": 1.2 }),
         ),
         (
             SearchService::Exa,
             "POST /search HTTP/1.1",
             ("x-api-key", Some(KEY)),
             json!({ "query": "old oak & co", "numResults": 3, "contents": { "highlights": { "maxCharacters": 500 } } }),
-            json!({ "requestId": "r", "results": [page("url", "highlights", json!(["The oak is a tree."]))] }),
+            json!({ "requestId": "r", "results": [page("url", "highlights", "publishedDate", json!(["The oak is a tree."]))] }),
         ),
         (
             SearchService::Serper,
             "POST /search HTTP/1.1",
             ("x-api-key", Some(KEY)),
             json!({ "q": "old oak & co", "num": 3 }),
-            json!({ "searchParameters": { "q": "q" }, "organic": [page("link", "snippet", text.clone())] }),
+            json!({ "searchParameters": { "q": "q" }, "organic": [page("link", "snippet", "date", text.clone())] }),
         ),
         (
             SearchService::Searxng,
             "GET /search?q=old+oak+%26+co&format=json HTTP/1.1",
             ("authorization", None),
             Value::Null,
-            json!({ "query": "q", "number_of_results": 0, "results": [page("url", "content", text)] }),
+            json!({ "query": "q", "number_of_results": 0, "results": [page("url", "content", "publishedDate", text)] }),
         ),
     ];
     for (which, line, (header, key), body, answer) in cases {
         let service = service("200 OK", answer.to_string()).await;
         let (is_error, found) = search(&service.tool(which), json!({ "query": " old oak & co ", "count": 3 })).await.unwrap();
         let want = format!(
-            "Results of {} for: old oak & co\n\n1. An oak\n   https://trees.example/oak\n   The oak is a tree.\n",
+            "Results of {} for: old oak & co\n\n1. An oak (2026-05-01)\n   https://trees.example/oak\n   The oak is a tree.\n",
             which.name()
         );
         assert_eq!((is_error, found), (false, want), "{which:?}");
