@@ -65,7 +65,7 @@ impl Tool for ListFiles {
                     "hidden": { "type": "boolean" },
                     "ignored": { "type": "boolean", "description": "Also what .gitignore excludes" },
                     "counts": { "type": "boolean" },
-                    "offset": { "type": "integer", "minimum": 0 },
+                    "offset": { "type": "integer" },
                 },
             }),
             class: EffectClass::Read,

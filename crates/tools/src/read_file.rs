@@ -45,8 +45,8 @@ impl Tool for ReadFile {
                 "type": "object",
                 "properties": {
                     "path": { "type": "string", "description": "Path from the workspace's root, for example docs/notes.md" },
-                    "start_line": { "type": "integer", "minimum": 1 },
-                    "end_line": { "type": "integer", "minimum": 1 },
+                    "start_line": { "type": "integer" },
+                    "end_line": { "type": "integer" },
                 },
                 "required": ["path"],
             }),

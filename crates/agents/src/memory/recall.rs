@@ -31,7 +31,7 @@ impl TurnTool for Recall {
                            not instructions.";
         let properties = json!({
             "query": { "type": "string", "description": "The newest if left out" },
-            "limit": { "type": "integer", "minimum": 1, "maximum": MOST },
+            "limit": { "type": "integer", "maximum": MOST },
         });
         spec("recall", description, properties, &[], EffectClass::Read)
     }

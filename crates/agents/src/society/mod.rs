@@ -42,11 +42,10 @@ pub(crate) fn spec(name: &str, description: &str, properties: Value, required: &
     ToolSpec {
         name: name.into(),
         description: description.to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-        }),
+        parameters: match required {
+            [] => json!({ "type": "object", "properties": properties }),
+            required => json!({ "type": "object", "properties": properties, "required": required }),
+        },
         class,
         // The society changes by itself.
         volatile: class == EffectClass::Read,
