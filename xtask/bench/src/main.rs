@@ -21,6 +21,7 @@ mod views;
 mod workflow;
 mod world;
 mod writers;
+mod years;
 
 use std::path::PathBuf;
 
@@ -50,7 +51,7 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 14] = [
+    let all: [(&str, Measure); 15] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("runs", runs::measure),
@@ -65,6 +66,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("views", views::measure),
         ("conversations", conversations::measure),
         ("tasks", tasks::measure),
+        ("years", years::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

@@ -74,8 +74,8 @@ pub(crate) fn ask(what: &str, dir: &Path) -> Result<u64> {
 pub(crate) async fn open(dir: &Path) -> Result<Society> {
     let (model, tools) = (Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
     let ports = world::ports(Arc::new(LocalLog::open(dir)?), model, tools);
-    let options = Options { max_lingering: 0, ..world::options("busy") };
-    Ok(Society::open("main".into(), ports, Cast::new().with("busy", ProgrammedAgent), options).await?)
+    let options = Options { max_lingering: 0, ..world::options(ProgrammedAgent::NAME) };
+    Ok(Society::open("main".into(), ports, Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent), options).await?)
 }
 
 /// A society of one agent with a log as long as the others', so that what the store keeps in memory is not counted.
