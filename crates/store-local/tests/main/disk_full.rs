@@ -1,6 +1,7 @@
 //! A disk that fills up, a real one: everything acknowledged stays, nothing more is acknowledged, reads go on, and when there
 //! is room again so do writes.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -37,7 +38,8 @@ fn a_full_disk_loses_nothing_and_stops_nothing_for_good() {
     let disk = match SmallDisk::mount(&dir.path().join("disk")) {
         Ok(disk) => disk,
         Err(why) => {
-            println!("skipped: a full disk (no small disk can be mounted here: {why})");
+            let test = "a_full_disk_loses_nothing_and_stops_nothing_for_good";
+            writeln!(io::stderr(), "skipped: {test}: no small disk can be mounted here: {why}").unwrap();
             return;
         }
     };
