@@ -164,6 +164,27 @@ fn a_server_keeps_copies_in_turn_and_says_when_it_cannot() {
     home.polis(&["societies"]).fails(2, "bad_config");
 }
 
+/// A fork shares the events and the one store of texts, so a text that its origin erased is missing there on purpose.
+#[test]
+fn a_memory_that_was_erased_on_purpose_is_not_reported_as_missing() {
+    let home = begun();
+    let place = home.last().0.to_string();
+    home.polis(&["fork", "side"]).ok();
+    home.polis(&["memory", "forget", "--all", "--yes"]).ok();
+    home.polis(&["verify"]).ok();
+    home.polis(&["rewind", "--to", &place]).ok();
+    home.polis(&["backup", "b"]).ok();
+    for path in [".polis", "b"] {
+        assert!(home.polis(&["verify", path]).ok().contains("side: "), "{path}");
+    }
+    // One that was not erased is.
+    home.polis(&["--society", "side", "memory", "add", "the office is in Rome"]).ok();
+    std::fs::remove_file(home.data().join("memory.db")).unwrap();
+    let found = home.polis(&["verify"]);
+    found.fails(1, "verify_failed");
+    assert_eq!(found.stdout.matches("unknown_memory").count(), 1, "{}", found.stdout);
+}
+
 fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
