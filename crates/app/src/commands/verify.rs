@@ -77,6 +77,11 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
     Err(CliError::new("verify_failed", message))
 }
 
+/// Whether a backup has nothing wrong with it.
+pub(super) fn is_sound(path: &Path) -> bool {
+    check(path).is_ok_and(|report| report.findings.is_empty())
+}
+
 fn check(path: &Path) -> Result<Report, CliError> {
     let mut inspection = Inspection::open(path).map_err(|error| backups::about(path, error))?;
     let mut report = Report::default();

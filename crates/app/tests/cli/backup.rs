@@ -185,6 +185,68 @@ fn a_memory_that_was_erased_on_purpose_is_not_reported_as_missing() {
     assert_eq!(found.stdout.matches("unknown_memory").count(), 1, "{}", found.stdout);
 }
 
+#[test]
+fn a_missing_artifact_is_reported_by_every_backup_that_lacks_it() {
+    let home = begun();
+    home.polis(&["backup", "whole"]).ok();
+    let stored = walk(&home.data().join("artifacts")).remove(0);
+    std::fs::remove_file(&stored).unwrap();
+    for _ in 0..2 {
+        let lacking = home.polis(&["backup", "b"]);
+        lacking.fails(1, "unknown_artifact");
+        assert!(lacking.stderr.contains("1 artifact could not be backed up, everything else is in the backup"));
+    }
+    let listed: Value = serde_json::from_str(&home.polis(&["backup", "b", "--json"]).stdout).unwrap();
+    assert_eq!(listed["missing"].as_array().unwrap().len(), 1, "{listed}");
+    // A backup from before still has it.
+    home.polis(&["backup", "whole"]).ok();
+    home.polis(&["verify", "whole"]).ok();
+}
+
+#[test]
+fn a_damaged_newest_backup_is_not_silently_replaced_by_an_older_one() {
+    let home = begun();
+    home.polis(&["backup", "copies", "--keep", "2"]).ok();
+    home.polis(&["memory", "add", "the office is in Rome"]).ok();
+    home.polis(&["backup", "copies", "--keep", "2"]).ok();
+    let newest = home.path().join("copies/polis-2.backup");
+    let sound = std::fs::read(&newest).unwrap();
+    let at = sound.windows(4).position(|window| window == b"Rome").unwrap();
+    let mut changed = sound.clone();
+    changed[at] ^= 1;
+    for damaged in [changed, sound[..sound.len() / 2].to_vec(), b"x".to_vec()] {
+        std::fs::write(&newest, damaged).unwrap();
+        for path in ["copies", "copies/polis-2.backup"] {
+            assert_eq!(home.polis(&["verify", path]).code, 1, "{path}");
+        }
+        let refused = home.polis(&["restore", "copies", "--to", "a new one"]);
+        assert_eq!(refused.code, 1);
+        for part in ["copies/polis-2.backup`", "polis restore copies/polis-1.backup --to 'a new one'", "polis-1.backup` of 20"]
+        {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+        assert!(!home.path().join("a new one").exists());
+    }
+    std::fs::remove_file(home.path().join("copies/polis-1.backup")).unwrap();
+    let refused = home.polis(&["restore", "copies", "--to", "a new one"]);
+    assert!(refused.stderr.contains("No other backup in `copies` is sound"), "{}", refused.stderr);
+    std::fs::write(&newest, sound).unwrap();
+    home.polis(&["restore", "copies", "--to", "a new one"]).ok();
+}
+
+#[test]
+fn four_backups_at_once_into_one_directory_leave_a_sound_one() {
+    let home = begun();
+    let start = |_| home.command(&["backup", "copies", "--keep", "2"]).spawn().unwrap();
+    let running: Vec<_> = (0..4).map(start).collect();
+    let runs: Vec<Done> = running.into_iter().map(|run| run.wait_with_output().unwrap().into()).collect();
+    assert!(runs.iter().any(|run| run.code == 0));
+    for refused in runs.iter().filter(|run| run.code != 0) {
+        refused.fails(1, "backup_running");
+    }
+    assert_eq!(chains(&home, "copies"), chains(&home, ".polis"));
+}
+
 fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
