@@ -247,6 +247,28 @@ fn four_backups_at_once_into_one_directory_leave_a_sound_one() {
     assert_eq!(chains(&home, "copies"), chains(&home, ".polis"));
 }
 
+#[test]
+fn doctor_tells_the_age_of_the_newest_backup_and_a_path_may_begin_at_home() {
+    let home = begun();
+    let finding = || {
+        let mut command = home.command(&["doctor", "--json"]);
+        let said = Done::from(command.env("HOME", home.path()).output().unwrap());
+        let report: Value = serde_json::from_str(&said.stdout).unwrap();
+        let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "backup").cloned();
+        found.map(|found| (found["ok"].as_bool().unwrap(), found["found"].as_str().unwrap().to_owned()))
+    };
+    assert_eq!(finding(), None);
+    home.write("polis.toml", "[backup]\nto = \"~/copies\"\n");
+    let (ok, found) = finding().unwrap();
+    assert!(ok && found.contains("yet; `polis serve` makes one") && !found.contains('~'), "{found}");
+    home.polis(&["backup", "copies", "--keep", "1"]).ok();
+    let (ok, found) = finding().unwrap();
+    assert!(ok && found.contains("copies/polis-1.backup is the newest, ") && found.ends_with(" old"), "{found}");
+    home.write("copies/polis-1.backup", "x");
+    let (ok, found) = finding().unwrap();
+    assert!(!ok && found.contains("not_a_backup"), "{found}");
+}
+
 fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
