@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use polis_ports::LogError;
 use polis_store_local::{BackupError, BackupReport, Inspection};
@@ -29,21 +30,48 @@ pub(crate) fn is_directory(path: &Path) -> bool {
 
 /// The file that the next backup goes to: the first that is missing or unfinished, else the oldest.
 /// One that cannot be read is left alone, so that it does not stop the others.
-fn next(dir: &Path, keep: NonZeroU32) -> PathBuf {
-    let made_at = |path: &Path| match Inspection::open(path).and_then(|found| found.made_at()) {
-        Ok(at) => Some(at),
-        Err(BackupError::Unfinished(_)) => Some(None),
-        Err(_) if !path.exists() => Some(None),
-        Err(error) => {
-            out::note(&format!("polis: `{}` is left alone: {error} ({})", path.display(), error.code()));
-            None
+fn next(dir: &Path, keep: NonZeroU32) -> Result<PathBuf, CliError> {
+    let mut files = Vec::new();
+    for path in (1..=keep.get()).map(|number| file(dir, number)) {
+        match made_at(&path) {
+            Ok(at) => files.push((Some(at), path)),
+            Err(BackupError::Unfinished(_)) => files.push((None, path)),
+            Err(_) if !path.exists() => files.push((None, path)),
+            Err(error @ BackupError::Running(_)) => return Err(error.into()),
+            Err(error) => out::note(&format!("polis: `{}` is left alone: {error} ({})", path.display(), error.code())),
         }
-    };
-    let files = (1..=keep.get()).map(|number| file(dir, number)).filter_map(|path| Some((made_at(&path)?, path)));
-    files.min().map_or_else(|| file(dir, 1), |(_, path)| path)
+    }
+    Ok(files.into_iter().min().map_or_else(|| file(dir, 1), |(_, path)| path))
 }
 
-/// The backup at a path: the file itself, or the newest one of a directory that is whole.
+/// When a backup was made, in milliseconds since 1970.
+pub(crate) fn made_at(path: &Path) -> Result<u64, BackupError> {
+    let at = Inspection::open(path)?.made_at()?;
+    at.ok_or_else(|| BackupError::NotABackup(path.display().to_string()))
+}
+
+/// The backups of a directory, the newest first. One that cannot be read counts by the time of its file: it may be the newest, and
+/// must not be replaced silently by an older one.
+pub(crate) fn all(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let entries = std::fs::read_dir(dir).map_err(|error| CliError::new("no_backup", format!("{}: {error}", dir.display())))?;
+    let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "backup"));
+    let mut found = Vec::new();
+    for path in files {
+        match made_at(&path) {
+            Ok(at) => found.push((at, path)),
+            Err(error @ BackupError::Unfinished(_)) => out::note(&format!("polis: {error} ({})", error.code())),
+            Err(_) => {
+                let modified = std::fs::metadata(&path).and_then(|found| found.modified()).unwrap_or(UNIX_EPOCH);
+                let at = modified.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+                found.push((at, path));
+            }
+        }
+    }
+    found.sort();
+    Ok(found.into_iter().rev().map(|(_, path)| path).collect())
+}
+
+/// The backup at a path: the file itself, or the newest one of a directory, which may be damaged.
 pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
     if !path.exists() {
         return Err(missing(path));
@@ -52,11 +80,7 @@ pub(crate) fn newest(path: &Path) -> Result<PathBuf, CliError> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let entries =
-        std::fs::read_dir(path).map_err(|error| CliError::new("no_backup", format!("{}: {error}", path.display())))?;
-    let files = entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "backup"));
-    let made = files.filter_map(|path| Some((Inspection::open(&path).ok()?.made_at().ok()??, path)));
-    let newest = made.max().map(|(_, path)| path);
+    let newest = all(path)?.into_iter().next();
     newest.ok_or_else(|| CliError::new("no_backup", format!("there is no finished backup in `{}`", path.display())))
 }
 
@@ -69,7 +93,7 @@ pub(crate) fn missing(path: &Path) -> CliError {
 pub(crate) fn about(path: &Path, error: BackupError) -> CliError {
     let is_file = path.is_file();
     match error {
-        BackupError::Log(LogError::Damaged(what)) if is_file => {
+        BackupError::Log(LogError::Damaged(what)) | BackupError::Damaged(what) if is_file => {
             CliError::from(BackupError::Damaged(format!("`{}`: {what}", path.display())))
         }
         BackupError::Log(error) => CliError::new(error.code(), format!("`{}`: {error}", path.display())),
@@ -103,7 +127,7 @@ fn refuse_inside(data: &Path, file: &Path) -> Result<(), CliError> {
 pub(crate) async fn make(data: &Path, to: &Path, keep: NonZeroU32) -> Result<(PathBuf, BackupReport), CliError> {
     let (data, to) = (data.to_owned(), to.to_owned());
     let work = move || {
-        let file = if is_directory(&to) { next(&to, keep) } else { to };
+        let file = if is_directory(&to) { next(&to, keep)? } else { to };
         refuse_inside(&data, &file)?;
         refuse_odd(&file)?;
         match polis_store_local::backup(&data, &file) {
@@ -112,6 +136,13 @@ pub(crate) async fn make(data: &Path, to: &Path, keep: NonZeroU32) -> Result<(Pa
         }
     };
     blocking(work).await?
+}
+
+/// The artifacts that a backup does not have, each with a code.
+pub(crate) fn lacks(report: &BackupReport) -> Vec<(&'static str, String)> {
+    let damaged = report.damaged.iter().map(|id| ("artifact_damaged", format!("artifact {id} is not what was stored")));
+    let missing = report.missing.iter().map(|id| ("unknown_artifact", format!("artifact {id} is missing")));
+    damaged.chain(missing).collect()
 }
 
 /// Runs work that blocks.
@@ -127,7 +158,7 @@ pub(crate) async fn keep_up(config: &Config) {
     let to = to.join("");
     let mut ticks = tokio::time::interval(config.backup.every());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut failed = false;
+    let (mut failed, mut lacking) = (false, Vec::new());
     loop {
         ticks.tick().await;
         match make(&config.data, &to, config.backup.keep()).await {
@@ -136,9 +167,11 @@ pub(crate) async fn keep_up(config: &Config) {
                     out::note(&format!("polis: backups work again: {}", file.display()));
                 }
                 failed = false;
-                for id in &report.damaged {
-                    out::note(&format!("polis: artifact {id} is damaged and not in the backup (artifact_damaged)"));
+                let lacks = lacks(&report);
+                for (code, message) in lacks.iter().filter(|it| !lacking.contains(*it)) {
+                    out::note(&format!("polis: {message} and not in the backup ({code})"));
                 }
+                lacking = lacks;
                 tracing::info!(file = %file.display(), events = report.events, bytes = report.bytes, "backed up");
             }
             // Said once, not every ten minutes.

@@ -173,6 +173,18 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// A length of time in its largest whole unit, such as `3 hours`.
+pub(crate) fn age(time: std::time::Duration) -> String {
+    let seconds = time.as_secs();
+    let (unit, name) = match seconds {
+        0..60 => (1, "second"),
+        60..3_600 => (60, "minute"),
+        3_600..86_400 => (3_600, "hour"),
+        _ => (86_400, "day"),
+    };
+    count((seconds / unit) as usize, name)
+}
+
 /// A number of things, such as `1 role` and `2 roles`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })

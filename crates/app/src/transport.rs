@@ -12,7 +12,7 @@ use polis_domain::{EffectId, Recorded, Seq, ThreadId};
 use polis_engine::ForkError;
 use polis_http::Trust;
 use polis_ports::{Delta, Log, LogError};
-use polis_server::{LiveEvent, LiveEvents};
+use polis_server::{LiveEvent, LiveEvents, STOP_GRACE};
 use polis_store_local::LocalLog;
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,9 +24,6 @@ use crate::stored_societies::StoredSocieties;
 use crate::wiring::{OpenSociety, Store};
 use crate::workflow_progress::LiveStep;
 use crate::{out, token, wiring};
-
-/// How long turns may take to reach a safe point when we stop (D13).
-pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
 /// Enough for a write that is under way; a model is asked again at the next start.
 const MOMENT: Duration = Duration::from_secs(2);
@@ -137,7 +134,7 @@ impl Transport {
     pub(crate) async fn close(self, stopped: bool) {
         if let Self::InProcess(here) = self {
             let opened = here.opened;
-            opened.state.society().stop(if stopped { MOMENT } else { GRACE }).await;
+            opened.state.society().stop(if stopped { MOMENT } else { STOP_GRACE }).await;
             opened.flush_telemetry().await;
             opened.close_servers().await;
             opened.state.close();
@@ -327,6 +324,6 @@ mod tests {
     /// The specification's number, which people set the timeouts of their service managers by (R205).
     #[test]
     fn a_stop_waits_thirty_seconds_at_most() {
-        assert_eq!(GRACE.as_millis(), 30_000);
+        assert_eq!(STOP_GRACE.as_millis(), 30_000);
     }
 }

@@ -71,21 +71,23 @@ impl Catalogue {
     }
 }
 
-/// The references that an event contains.
-pub(crate) fn named_in(recorded: &Recorded) -> Vec<Artifact> {
-    match &recorded.event {
-        Event::EffectEnded { outcome: Outcome::Result(result), .. } => {
-            result.artifacts.iter().chain(&result.media).cloned().collect()
+impl Recorded {
+    /// The artifacts that the event refers to.
+    pub fn artifacts(&self) -> Vec<Artifact> {
+        match &self.event {
+            Event::EffectEnded { outcome: Outcome::Result(result), .. } => {
+                result.artifacts.iter().chain(&result.media).cloned().collect()
+            }
+            Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
+            Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.artifacts.clone(),
+            Event::ConversationStarted { messages, .. } => {
+                messages.iter().flat_map(|message| Artifact::attached(&message.meta)).collect()
+            }
+            Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
+                Artifact::attached(&message.meta)
+            }
+            Event::MessageUpdated { patch, .. } => Artifact::attached(&patch.meta),
+            event => event.envelope().map(|envelope| Artifact::attached(&envelope.payload.meta)).unwrap_or_default(),
         }
-        Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
-        Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.artifacts.clone(),
-        Event::ConversationStarted { messages, .. } => {
-            messages.iter().flat_map(|message| Artifact::attached(&message.meta)).collect()
-        }
-        Event::MessageAdded { message, .. } | Event::TurnSettled { message: Some(message), .. } => {
-            Artifact::attached(&message.meta)
-        }
-        Event::MessageUpdated { patch, .. } => Artifact::attached(&patch.meta),
-        event => event.envelope().map(|envelope| Artifact::attached(&envelope.payload.meta)).unwrap_or_default(),
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::catalogue::named_in;
 use crate::inbox::{Cause, Inbox, InboxEntry};
 use crate::spine::{
     Agent, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef, Spine, Stage, Turn,
@@ -193,7 +192,7 @@ impl Spine {
 
     /// Adds the artifacts that an event names to the catalogue. Must run before the turn of the event is removed.
     fn list_artifacts(&mut self, recorded: &Recorded) {
-        let named = named_in(recorded);
+        let named = recorded.artifacts();
         if named.is_empty() {
             return;
         }

@@ -59,7 +59,7 @@ pub use page_options::PageOptions;
 pub use polis_api::local::{HostSettings, Vendor};
 pub use polis_api::{BadScope, PolicyRule, PolicyThen, Scope, Scopes};
 pub use rate_limit::Rate;
-pub use registry::{Open, Opener, Societies};
+pub use registry::{Open, Opener, STOP_GRACE, Societies};
 pub use routes::{RouteEntry, route_table};
 pub use state::SocietyState;
 pub use tls::{BadTls, Tls};

@@ -36,8 +36,8 @@ const MAX_WORKING: usize = 64;
 /// Most that are open, those that are only looked at included; then these are let go.
 const MAX_OPEN: usize = 256;
 
-/// How long turns may take to reach a safe point before a society is rewound.
-const GRACE: Duration = Duration::from_secs(30);
+/// How long turns may take to reach a safe point before a society is stopped or rewound (D13).
+pub const STOP_GRACE: Duration = Duration::from_secs(30);
 
 /// What begins the address of another society.
 const PREFIX: &str = "/s/";
@@ -279,7 +279,7 @@ impl Registry for Societies {
         let open = self.entries(|entries| entries.get(society).cloned());
         let works = open.as_ref().is_some_and(|entry| entry.is_running);
         if let Some(entry) = &open {
-            entry.state.society().stop(GRACE).await;
+            entry.state.society().stop(STOP_GRACE).await;
         }
         let aside = free_name(&*self.0.log, society).await?;
         let branch = Branch { from: society.clone(), at: Some(to), to: society.clone(), aside: Some(aside.clone()), request };

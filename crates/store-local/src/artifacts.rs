@@ -15,6 +15,8 @@ use polis_domain::ArtifactId;
 use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
 
 use crate::damage::sync_dir;
+use crate::local_log::make_private;
+use crate::plain_file;
 
 const FOLDER: &str = "artifacts";
 const DRAFTS: &str = "drafts";
@@ -206,8 +208,9 @@ impl Store {
     }
 
     fn read(&self, id: ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {
-        let mut file = File::open(self.path(&id)).map_err(|error| match error.kind() {
+        let mut file = plain_file::open(&self.path(&id)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => ArtifactError::Unknown(id),
+            io::ErrorKind::InvalidInput => ArtifactError::Damaged(id),
             _ => failed(error),
         })?;
         let state = file.metadata().map_err(failed)?;
@@ -257,10 +260,10 @@ impl FileDraft {
     fn begin(store: Arc<Store>) -> Result<Self, ArtifactError> {
         let folder = store.dir.join(DRAFTS);
         if !folder.exists() {
-            fs::create_dir_all(&folder).and_then(|()| sync_dir(&store.data)).map_err(failed)?;
+            make_private(&folder).and_then(|()| sync_dir(&store.data)).map_err(failed)?;
         }
         let path = folder.join(store.drafts.fetch_add(1, Ordering::Relaxed).to_string());
-        let file = File::options().write(true).create_new(true).open(&path).map_err(failed)?;
+        let file = plain_file::create_private(&path).map_err(failed)?;
         Ok(Self { store, path, file, hasher: Hasher::default(), bytes: 0 })
     }
 }
@@ -289,7 +292,7 @@ impl Draft for FileDraft {
             return Err(ArtifactError::NoRoom(format!("there are {} already", usage.count)));
         }
         if !folder.exists() {
-            fs::create_dir_all(folder).and_then(|()| sync_dir(&store.dir)).map_err(failed)?;
+            make_private(folder).and_then(|()| sync_dir(&store.dir)).map_err(failed)?;
         }
         fs::rename(&self.path, &path).and_then(|()| sync_dir(folder)).map_err(failed)?;
         usage.count += u64::from(replaced.is_none());

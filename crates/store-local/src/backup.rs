@@ -15,35 +15,27 @@
 //! made with a matching checksum.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polis_domain::{ArtifactId, EVENT_VERSION, Seq};
+use polis_domain::{ArtifactId, Seq};
 use polis_ports::{Hasher, LogError};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::artifacts::stored_files;
+use crate::backup_file::{self, TOKENS, WriteLock, Writing, in_use};
 use crate::error::{from_io, from_sqlite};
 use crate::extent::Extent;
 use crate::inspect::{Chain, Head};
 use crate::keys::ThreadNames;
-use crate::local_log::{LocalLog, make_private};
+use crate::local_log::LocalLog;
 use crate::row::{self, StoredEvent};
-use crate::{damage, memory_texts, schema};
-
-/// Marks the file as a backup (`PRAGMA application_id`).
-const APPLICATION: i32 = 0x504f_4c42;
-
-/// The version of the tables of a backup; the versions of a data directory's tables and events follow it in `user_version`.
-const BACKUP_VERSION: u32 = 1;
-
-const VERSION: u32 = BACKUP_VERSION << 24 | schema::TABLES_VERSION << 16 | EVENT_VERSION;
+use crate::{damage, memory_texts, plain_file, schema};
 
 /// Small files of a data directory that belong into a backup. Tokens are stored as digests. What opens something by itself (the
 /// owner's token, logins at MCP servers, settings with keys) is left out, as is what can be made again.
-pub(crate) const SMALL_FILES: [&str; 1] = ["tokens.json"];
+pub(crate) const SMALL_FILES: [&str; 1] = [TOKENS];
 
 /// How much is read from a data directory at a time.
 const CHUNK: i64 = 500;
@@ -53,24 +45,6 @@ const COMMIT_BYTES: usize = 32 << 20;
 
 /// How an artifact is cut. SQLite stores at most a billion bytes in a row.
 const PART_BYTES: usize = 4 << 20;
-
-const TABLES: &str = "
-    CREATE TABLE societies (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seal TEXT, parent INTEGER, at INTEGER);
-    CREATE TABLE threads (key INTEGER PRIMARY KEY, society INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (society, name));
-    CREATE TABLE events (
-        id INTEGER PRIMARY KEY,
-        at INTEGER NOT NULL,
-        thread INTEGER,
-        version INTEGER NOT NULL,
-        crc INTEGER NOT NULL,
-        body BLOB NOT NULL
-    );
-    CREATE TABLE heads (society INTEGER PRIMARY KEY, seq INTEGER NOT NULL, chain BLOB NOT NULL);
-    CREATE TABLE texts (id TEXT PRIMARY KEY, text TEXT NOT NULL, model TEXT, vector BLOB) WITHOUT ROWID;
-    CREATE TABLE artifacts (id TEXT NOT NULL, part INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (id, part));
-    CREATE TABLE files (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
-    CREATE TABLE point (only INTEGER PRIMARY KEY CHECK (only = 1), at INTEGER NOT NULL, threads INTEGER NOT NULL);
-";
 
 /// Why a backup could not be made, read or restored.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +67,12 @@ pub enum BackupError {
     /// Something in it is not what was written.
     #[error("the backup is damaged: {0}. Use another one")]
     Damaged(String),
+    /// Another process writes to it, or reads what is about to be replaced.
+    #[error("`{0}` is in use by another backup, a check or a restore; wait for it, or use another file")]
+    Running(String),
+    /// The disk of the backup, or the one to restore to, is full.
+    #[error("the disk is full: {0}")]
+    NoRoom(String),
     /// The place to restore to is taken.
     #[error("`{0}` is not empty; restore to a new directory, or move that one away first")]
     NotEmpty(String),
@@ -107,6 +87,8 @@ impl BackupError {
             Self::Unfinished(_) => "backup_unfinished",
             Self::OtherHistory(_) => "backup_other_history",
             Self::Damaged(_) => "backup_damaged",
+            Self::Running(_) => "backup_running",
+            Self::NoRoom(_) => "disk_full",
             Self::NotEmpty(_) => "data_not_empty",
         }
     }
@@ -123,6 +105,8 @@ pub struct BackupReport {
     pub bytes: u64,
     /// Artifacts whose files are not what their name says. They are not in the backup.
     pub damaged: Vec<ArtifactId>,
+    /// Artifacts that an event refers to and that neither the data directory nor the backup has.
+    pub missing: Vec<ArtifactId>,
 }
 
 /// Brings the backup in `file` up to date with a data directory, which another process may have open. Blocks.
@@ -142,9 +126,32 @@ pub fn backup(data: &Path, file: &Path) -> Result<BackupReport, BackupError> {
     };
     memory_texts::refuse_newer(data)?;
     let source = schema::connect_to_read(data)?;
-    let mut run = Run { source, target: open_to_write(file)?, names: ThreadNames::default(), report: BackupReport::default() };
+    let locked = WriteLock::take(file);
+    let done = locked.and_then(|_lock| {
+        let mut is_finished = false;
+        let done = copy(source, data, file, &mut is_finished);
+        if matches!(done, Err(BackupError::Log(LogError::Full(_)))) && !is_finished {
+            backup_file::remove_unfinished(file);
+        }
+        done
+    });
+    done.map_err(|error| match in_use(error, file) {
+        BackupError::Log(LogError::Full(_)) => BackupError::NoRoom(format!(
+            "there is no room for the backup `{}`. Free some, or back up to another disk; a backup that was there before is \
+             unchanged",
+            file.display()
+        )),
+        error => error,
+    })
+}
+
+/// Notes in `is_finished` whether a backup is there that a failure must not touch.
+fn copy(source: Connection, data: &Path, file: &Path, is_finished: &mut bool) -> Result<BackupReport, BackupError> {
+    let target = backup_file::open_to_write(file)?;
+    *is_finished = target.is_finished;
+    let mut run = Run { source, target, names: ThreadNames::default(), report: BackupReport::default() };
+    run.check_history()?;
     let extent = run.noted()?.extent;
-    run.check_history(&extent)?;
     run.copy_events(&extent)?;
     run.copy_artifacts(data)?;
     run.execute("BEGIN IMMEDIATE")?;
@@ -153,6 +160,7 @@ pub fn backup(data: &Path, file: &Path) -> Result<BackupReport, BackupError> {
     run.copy_artifacts(data)?;
     run.finish(data, &noted)?;
     run.execute("COMMIT")?;
+    *is_finished = true;
     drop(run.target);
     sync_parent(file)?;
     Ok(run.report)
@@ -175,19 +183,19 @@ struct SocietyRow {
 
 struct Run {
     source: Connection,
-    target: Connection,
+    target: Writing,
     names: ThreadNames,
     report: BackupReport,
 }
 
 impl Run {
     fn execute(&self, sql: &str) -> Result<(), LogError> {
-        self.target.execute_batch(sql).map_err(from_sqlite)
+        self.target.connection.execute_batch(sql).map_err(from_sqlite)
     }
 
     /// Refuses a backup of another history before anything is added to it: the last event that it has of each society must be in
     /// the source.
-    fn check_history(&self, extent: &Extent) -> Result<(), BackupError> {
+    fn check_history(&self) -> Result<(), BackupError> {
         let other = |id: i64| {
             let (society, seq) = row::parts(id);
             Err(BackupError::OtherHistory(format!("an event {seq} of society number {society}")))
@@ -195,16 +203,13 @@ impl Run {
         let last_of = |key: i64| {
             let bounds = params![row::id(key, Seq(0)), row::id(key, Seq(u64::MAX))];
             let sql = "SELECT id, crc FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1";
-            let found = self.target.query_row(sql, bounds, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)));
+            let found = self.target.connection.query_row(sql, bounds, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)));
             found.optional().map_err(from_sqlite)
         };
         let newest = "SELECT coalesce(max(id), 0) FROM events";
-        let newest: i64 = self.target.query_row(newest, [], |row| row.get(0)).map_err(from_sqlite)?;
+        let newest: i64 = self.target.connection.query_row(newest, [], |row| row.get(0)).map_err(from_sqlite)?;
         for key in 1..=row::parts(newest).0 {
             let Some((id, crc)) = last_of(key)? else { continue };
-            if !extent.societies.contains_key(&key) {
-                return other(id);
-            }
             let find = "SELECT crc FROM events WHERE id = ?1";
             let found = self.source.query_row(find, [id], |row| row.get::<_, u32>(0)).optional().map_err(from_sqlite)?;
             if found != Some(crc) {
@@ -242,7 +247,7 @@ impl Run {
             let head = row::id(*key, extent.heads[key]);
             let bounds = params![row::id(*key, Seq(0)), row::id(*key, Seq(u64::MAX))];
             let last = "SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2";
-            let last: Option<i64> = self.target.query_row(last, bounds, |row| row.get(0)).map_err(from_sqlite)?;
+            let last: Option<i64> = self.target.connection.query_row(last, bounds, |row| row.get(0)).map_err(from_sqlite)?;
             let mut after = last.unwrap_or(row::id(*key, start.after));
             while after < head {
                 after = self.within_transaction(|run| run.copy_some(&start.checksum_name, after, head))?;
@@ -259,7 +264,7 @@ impl Run {
             let mut read = self.source.prepare_cached(sql).map_err(from_sqlite)?;
             let mut rows = read.query(params![after, head, CHUNK]).map_err(from_sqlite)?;
             let add = "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let mut add = self.target.prepare_cached(add).map_err(from_sqlite)?;
+            let mut add = self.target.connection.prepare_cached(add).map_err(from_sqlite)?;
             let before = after;
             while let Some(found) = rows.next().map_err(from_sqlite)? {
                 let (event, key, thread) = StoredEvent::of(found)?;
@@ -272,7 +277,7 @@ impl Run {
                 after = row::id(key, event.seq);
                 if let (Some(thread), Some(name)) = (thread, name) {
                     let add = "INSERT OR IGNORE INTO threads (key, society, name) VALUES (?1, ?2, ?3)";
-                    let mut add = self.target.prepare_cached(add).map_err(from_sqlite)?;
+                    let mut add = self.target.connection.prepare_cached(add).map_err(from_sqlite)?;
                     add.execute(params![thread, key, name.as_str()]).map_err(from_sqlite)?;
                 }
                 let values = params![after, event.at.0 as i64, thread, event.version, event.crc, event.body];
@@ -290,12 +295,16 @@ impl Run {
 
     /// Runs a part of the copy in a transaction of its own, unless one is open.
     fn within_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, LogError>) -> Result<T, LogError> {
-        if !self.target.is_autocommit() {
+        if !self.target.connection.is_autocommit() {
             return work(self);
         }
         self.execute("BEGIN IMMEDIATE")?;
         let done = work(self);
-        self.execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        match &done {
+            Ok(_) => self.execute("COMMIT")?,
+            // SQLite may have rolled back already, for example because the disk is full. The first error is the one to report.
+            Err(_) => drop(self.execute("ROLLBACK")),
+        }
         done
     }
 
@@ -304,7 +313,7 @@ impl Run {
         let mut missing = Vec::new();
         for (id, path) in stored_files(data).map_err(from_io)? {
             let find = "SELECT 1 FROM artifacts WHERE id = ?1 LIMIT 1";
-            let is_there = self.target.prepare_cached(find).and_then(|mut find| find.exists([id.to_string()]));
+            let is_there = self.target.connection.prepare_cached(find).and_then(|mut find| find.exists([id.to_string()]));
             if !is_there.map_err(from_sqlite)? && !self.report.damaged.contains(&id) {
                 missing.push((id, path));
             }
@@ -325,10 +334,14 @@ impl Run {
     }
 
     fn copy_artifact(&mut self, id: ArtifactId, path: &Path) -> Result<usize, LogError> {
-        let mut file = match File::open(path) {
+        let mut file = match plain_file::open(path) {
             Ok(file) => file,
             // It was swept, so nothing names it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.report.damaged.push(id);
+                return Ok(0);
+            }
             Err(error) => return Err(from_io(error)),
         };
         self.execute("SAVEPOINT artifact")?;
@@ -342,7 +355,11 @@ impl Run {
             hasher.update(&bytes);
             total += bytes.len();
             let add = "INSERT INTO artifacts (id, part, bytes) VALUES (?1, ?2, ?3)";
-            let added = self.target.prepare_cached(add).and_then(|mut add| add.execute(params![id.to_string(), part, bytes]));
+            let added = self
+                .target
+                .connection
+                .prepare_cached(add)
+                .and_then(|mut add| add.execute(params![id.to_string(), part, bytes]));
             added.map_err(from_sqlite)?;
         }
         if hasher.id() == id {
@@ -369,7 +386,7 @@ impl Run {
             let mut copy = || {
                 let add = "INSERT INTO texts (id, text, model, vector) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE \
                            SET model = excluded.model, vector = excluded.vector WHERE model IS NOT excluded.model";
-                let mut add = self.target.prepare(add)?;
+                let mut add = self.target.connection.prepare(add)?;
                 let mut read = texts.prepare("SELECT id, text, model, vector FROM texts")?;
                 let mut rows = read.query([])?;
                 while let Some(row) = rows.next()? {
@@ -382,9 +399,9 @@ impl Run {
         }
         // What was erased there is erased here; `secure_delete` overwrites it.
         let erase = || {
-            let mut read = self.target.prepare("SELECT id FROM texts")?;
+            let mut read = self.target.connection.prepare("SELECT id FROM texts")?;
             let ids: Vec<String> = read.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            let mut remove = self.target.prepare("DELETE FROM texts WHERE id = ?1")?;
+            let mut remove = self.target.connection.prepare("DELETE FROM texts WHERE id = ?1")?;
             for id in ids.iter().filter(|id| !there.contains(*id)) {
                 remove.execute([id])?;
             }
@@ -398,36 +415,47 @@ impl Run {
     fn finish(&mut self, data: &Path, noted: &Noted) -> Result<(), BackupError> {
         let chains = self.chains(&noted.extent)?;
         let write = || {
-            self.target.execute_batch("DELETE FROM societies; DELETE FROM heads; DELETE FROM files;")?;
+            self.target.connection.execute_batch("DELETE FROM societies; DELETE FROM heads; DELETE FROM files;")?;
             for SocietyRow { key, name, seal, parent, at } in &noted.societies {
                 let add = "INSERT INTO societies (key, name, seal, parent, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-                self.target.execute(add, params![key, name, seal, parent, at])?;
+                self.target.connection.execute(add, params![key, name, seal, parent, at])?;
             }
             for (key, chain) in &chains {
                 let add = "INSERT INTO heads (society, seq, chain) VALUES (?1, ?2, ?3)";
-                self.target.execute(add, params![key, noted.extent.heads[key].0 as i64, chain.bytes()])?;
+                self.target.connection.execute(add, params![key, noted.extent.heads[key].0 as i64, chain.bytes()])?;
             }
             let add = "INSERT OR REPLACE INTO point (only, at, threads) VALUES (1, ?1, ?2)";
-            self.target.execute(add, params![unix_ms(), noted.threads])?;
-            self.target.pragma_update(None, "user_version", VERSION)
+            self.target.connection.execute(add, params![unix_ms(), noted.threads])?;
+            self.target.connection.pragma_update(None, "user_version", backup_file::VERSION)
         };
         write().map_err(from_sqlite)?;
         for name in SMALL_FILES {
-            match fs::read(data.join(name)) {
-                Ok(bytes) => {
+            let mut bytes = Vec::new();
+            match plain_file::open(&data.join(name)).and_then(|mut file| file.read_to_end(&mut bytes)) {
+                Ok(_) => {
                     let add = "INSERT INTO files (name, bytes) VALUES (?1, ?2)";
-                    self.target.execute(add, params![name, bytes]).map_err(from_sqlite)?;
+                    self.target.connection.execute(add, params![name, bytes]).map_err(from_sqlite)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(from_io(error).into()),
             }
         }
+        backup_file::write_checksum(&self.target.connection)?;
+        self.report.missing = self.missing()?;
         Ok(())
     }
 
-    /// The hash chains of the copied events, continued from those of the last run.
+    /// The artifacts that events refer to and that the backup does not have, those without a sound file left out.
+    fn missing(&self) -> Result<Vec<ArtifactId>, BackupError> {
+        let missing = backup_file::missing_artifacts(&self.target.connection)?;
+        Ok(missing.into_iter().filter(|id| !self.report.damaged.contains(id)).collect())
+    }
+
+    /// The hash chains of the copied events, continued from those of the last run. Notes the artifacts that these events refer to.
     fn chains(&self, extent: &Extent) -> Result<BTreeMap<i64, Chain>, BackupError> {
-        let before = Head::all(&self.target)?;
+        let target = &self.target.connection;
+        // For a backup of version 1 the references are not noted yet.
+        let before = if self.target.is_of_version_1 { BTreeMap::new() } else { Head::all(target)? };
         let mut chains = BTreeMap::new();
         let mut names = ThreadNames::default();
         for (key, start) in &extent.societies {
@@ -435,7 +463,15 @@ impl Run {
                 Some(head) => (head.seq, head.chain),
                 None => (start.after, Chain::default()),
             };
-            let checked = chain.extended(&self.target, &mut names, (*key, &start.checksum_name), (after, extent.heads[key]))?;
+            let range = (after, extent.heads[key]);
+            let checked = chain.extended(target, &mut names, (*key, &start.checksum_name), range, |event, thread| {
+                let named = event.decode(&start.checksum_name, thread.cloned())?.artifacts();
+                named.iter().try_for_each(|artifact| {
+                    let add = "INSERT OR IGNORE INTO named (id) VALUES (?1)";
+                    let added = target.prepare_cached(add).and_then(|mut add| add.execute([artifact.id.to_string()]));
+                    added.map(|_| ()).map_err(from_sqlite)
+                })
+            })?;
             chains.insert(*key, checked);
         }
         Ok(chains)
@@ -445,87 +481,6 @@ impl Run {
 /// A column as it is.
 pub(crate) fn value(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<rusqlite::types::Value> {
     row.get(column)
-}
-
-/// Opens a backup to add to it; a new one is created, readable by its owner only.
-fn open_to_write(file: &Path) -> Result<Connection, BackupError> {
-    roll_back(file)?;
-    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
-        make_private(parent).map_err(from_io)?;
-    }
-    let is_new = fs::metadata(file).map_or(true, |found| found.len() == 0);
-    if !is_new {
-        refuse_foreign(file)?;
-    }
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _made = options.open(file).map_err(from_io)?;
-    // One that was there may have been readable by others.
-    #[cfg(unix)]
-    _made.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)).map_err(from_io)?;
-    let target = Connection::open(file).map_err(from_sqlite)?;
-    let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON; PRAGMA cache_size = -16384;";
-    target.execute_batch(settings).map_err(from_sqlite)?;
-    if is_new {
-        let create = format!(
-            "BEGIN IMMEDIATE; {TABLES} PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION}; COMMIT;"
-        );
-        target.execute_batch(&create).map_err(from_sqlite)?;
-    }
-    Ok(target)
-}
-
-/// Opens a finished backup to read it.
-pub(crate) fn open_to_read(file: &Path) -> Result<Connection, BackupError> {
-    roll_back(file)?;
-    refuse_foreign(file)?;
-    let connection = Connection::open(file).map_err(from_sqlite)?;
-    connection.execute_batch("PRAGMA query_only = ON;").map_err(from_sqlite)?;
-    match made_at(&connection)? {
-        Some(_) => Ok(connection),
-        None => Err(BackupError::Unfinished(file.display().to_string())),
-    }
-}
-
-/// When a backup was finished last, in milliseconds since 1970; none if it never was.
-pub(crate) fn made_at(connection: &Connection) -> Result<Option<u64>, LogError> {
-    let at = connection.query_row("SELECT at FROM point", [], |row| row.get::<_, i64>(0)).optional();
-    Ok(at.map_err(from_sqlite)?.map(|at| at as u64))
-}
-
-/// Undoes what a killed run has not committed. SQLite does it at the first read; here it comes before the file is looked at.
-fn roll_back(file: &Path) -> Result<(), LogError> {
-    let mut journal = file.as_os_str().to_owned();
-    journal.push("-journal");
-    if !Path::new(&journal).exists() {
-        return Ok(());
-    }
-    let read = |connection: Connection| connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0));
-    Connection::open(file).and_then(read).map(|_| ()).map_err(from_sqlite)
-}
-
-/// Refuses a file that is no backup, or one of a newer version, by its first bytes.
-fn refuse_foreign(file: &Path) -> Result<(), BackupError> {
-    let not_ours = || BackupError::NotABackup(file.display().to_string());
-    let mut header = [0; 100];
-    match File::open(file).and_then(|mut file| file.read_exact(&mut header)) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(not_ours()),
-        Err(error) => return Err(from_io(error).into()),
-    }
-    let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    if !header.starts_with(b"SQLite format 3\0") || number(68) != APPLICATION as u32 {
-        return Err(not_ours());
-    }
-    let version = number(60);
-    let (backup, tables, events) = (version >> 24, version >> 16 & 0xff, version & 0xffff);
-    if backup > BACKUP_VERSION || tables > schema::TABLES_VERSION || events > EVENT_VERSION {
-        let message = format!("`{}` was made by a newer polis (events {events}); use that polis", file.display());
-        return Err(LogError::TooNew(message).into());
-    }
-    Ok(())
 }
 
 fn sync_parent(file: &Path) -> Result<(), LogError> {

@@ -14,7 +14,7 @@ use polis_ports::LogError;
 use crate::error::from_io;
 use crate::{last_ack, schema, snapshot};
 
-const MARKER: &str = "DAMAGED";
+pub(crate) const MARKER: &str = "DAMAGED";
 const UNFINISHED: &str = "DAMAGED.unfinished";
 
 /// The files that are moved, in this order. `witness` is last: as long as other files are left behind, it is there and

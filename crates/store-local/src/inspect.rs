@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use polis_domain::{ArtifactId, MemoryTextId, Recorded, Seq, SocietyId};
+use polis_domain::{ArtifactId, MemoryTextId, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Hasher, LogError};
 use rusqlite::{Connection, params};
 
 use crate::artifacts::stored_files;
-use crate::backup::{self, BackupError};
+use crate::backup::BackupError;
 use crate::error::{from_io, from_sqlite};
 use crate::extent::{Extent, SocietyStart, societies};
 use crate::keys::ThreadNames;
 use crate::reader::Reader;
 use crate::row::{self, StoredEvent, damaged};
-use crate::{check, damage, last_ack, memory_texts, schema};
+use crate::{backup_file, check, damage, last_ack, memory_texts, plain_file, schema};
 
 /// How many events are checked in one read, so that a running writer is not held up.
 const CHUNK: i64 = 500;
@@ -29,13 +29,15 @@ impl Chain {
         &self.0
     }
 
-    /// The chain after further events: those of the society after the first position up to the second. Each is verified.
+    /// The chain after further events: those of the society after the first position up to the second. Each is verified and
+    /// passed to `each`.
     pub(crate) fn extended(
         mut self,
         connection: &Connection,
         names: &mut ThreadNames,
         (key, society): (i64, &SocietyId),
         (after, through): (Seq, Seq),
+        mut each: impl FnMut(&StoredEvent<'_>, Option<&ThreadId>) -> Result<(), LogError>,
     ) -> Result<Self, LogError> {
         let mut last = after;
         while last < through {
@@ -56,6 +58,7 @@ impl Chain {
                 hasher.update(&self.0);
                 stored.feed(society, thread.as_ref(), |bytes| hasher.update(bytes));
                 self.0 = hasher.id().digest();
+                each(&stored, thread.as_ref())?;
             }
             if last == before {
                 return Err(damaged(society, last.next(), "it is missing"));
@@ -120,9 +123,10 @@ impl Inspection {
     /// [`BackupError`] if it can be neither, or if it is too new.
     pub fn open(path: &Path) -> Result<Self, BackupError> {
         if !path.is_dir() {
-            let connection = backup::open_to_read(path)?;
+            let connection = backup_file::open_to_read(path)?;
             return Self::of(Source::Backup, Vec::new(), connection);
         }
+        plain_file::check_directory(path)?;
         schema::refuse_newer_file(path)?;
         memory_texts::refuse_newer(path)?;
         damage::refuse_marker(path)?;
@@ -159,7 +163,7 @@ impl Inspection {
     pub fn made_at(&self) -> Result<Option<u64>, BackupError> {
         match self.source {
             Source::Data(_) => Ok(None),
-            Source::Backup => Ok(backup::made_at(self.reader.connection()?)?),
+            Source::Backup => Ok(backup_file::made_at(self.reader.connection()?)?),
         }
     }
 
@@ -187,8 +191,9 @@ impl Inspection {
                     return Err(damaged(name, start.after, "it belongs to a society that is not there").into());
                 }
             }
-            let chain =
-                Chain::default().extended(connection, &mut names, (*key, &start.checksum_name), (start.after, *head))?;
+            let range = (start.after, *head);
+            let society = (*key, &start.checksum_name);
+            let chain = Chain::default().extended(connection, &mut names, society, range, |_, _| Ok(()))?;
             if expected.as_ref().is_some_and(|heads| heads.get(key).map(|head| head.chain) != Some(chain)) {
                 let message = format!("the events of `{name}` are not those that were backed up: their hash chain differs");
                 return Err(BackupError::Damaged(message));
@@ -215,9 +220,13 @@ impl Inspection {
             Source::Data(dir) => {
                 for (id, path) in stored_files(dir).map_err(from_io)? {
                     let mut hasher = Hasher::default();
-                    let mut file = match std::fs::File::open(path) {
+                    let mut file = match plain_file::open(&path) {
                         Ok(file) => file,
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                            checked.insert(id, false);
+                            continue;
+                        }
                         Err(error) => return Err(from_io(error).into()),
                     };
                     let mut buffer = vec![0; 256 << 10];
@@ -231,7 +240,7 @@ impl Inspection {
                 }
             }
             Source::Backup => {
-                for id in backup_artifacts(self.reader.connection()?)? {
+                for id in backup_file::artifacts(self.reader.connection()?)? {
                     let mut hasher = Hasher::default();
                     each_part(self.reader.connection()?, id, |bytes| {
                         hasher.update(bytes);
@@ -271,18 +280,6 @@ fn text_ids(connection: &Connection) -> rusqlite::Result<Vec<MemoryTextId>> {
     let mut statement = connection.prepare("SELECT id FROM texts")?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     rows.map(|id| Ok(MemoryTextId::from(id?))).collect()
-}
-
-/// The artifacts of a backup.
-pub(crate) fn backup_artifacts(connection: &Connection) -> Result<Vec<ArtifactId>, BackupError> {
-    let list = || {
-        let mut statement = connection.prepare("SELECT DISTINCT id FROM artifacts")?;
-        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-        rows.collect::<Result<Vec<_>, _>>()
-    };
-    let ids = list().map_err(from_sqlite)?;
-    let parse = |id: String| id.parse().map_err(|_| BackupError::Damaged(format!("`{id}` is not the id of an artifact")));
-    ids.into_iter().map(parse).collect()
 }
 
 /// Reads an artifact of a backup part by part.

@@ -39,6 +39,7 @@
 mod artifacts;
 mod background;
 mod backup;
+mod backup_file;
 mod check;
 mod damage;
 mod error;
@@ -52,6 +53,7 @@ mod local_log;
 mod lock;
 mod memory_texts;
 mod options;
+mod plain_file;
 mod queue;
 mod reader;
 mod restore;

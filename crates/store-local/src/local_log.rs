@@ -25,7 +25,7 @@ use crate::row::encode;
 use crate::snapshot::{self, SnapshotRow};
 use crate::sums::{self, Sums};
 use crate::writer::{Job, Work, Writer, empty_wal};
-use crate::{check, damage, memory_texts, schema};
+use crate::{check, damage, memory_texts, plain_file, schema};
 
 /// The log in a local directory.
 ///
@@ -56,6 +56,7 @@ impl LocalLog {
     /// The same with options.
     pub fn open_with(dir: &Path, options: Options) -> Result<Self, LogError> {
         make_private(dir).map_err(from_io)?;
+        plain_file::check_directory(dir)?;
         let lock = Lock::take(dir)?;
         damage::refuse_marked(dir)?;
         let last_ack = last_ack::read(dir);

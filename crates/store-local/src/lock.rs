@@ -7,12 +7,14 @@ use std::path::Path;
 use polis_ports::LogError;
 
 use crate::error::from_io;
+use crate::plain_file;
 
 pub(crate) const FILE: &str = "lock";
 
 /// The note of the process that has `dir` open; none if it wrote none or nobody has it open.
 pub fn read_note(dir: &Path) -> io::Result<Option<String>> {
-    match fs::read_to_string(dir.join(FILE)) {
+    let file = dir.join(FILE);
+    match plain_file::check(&file).and_then(|()| fs::read_to_string(file)) {
         Ok(note) => Ok(Some(note).filter(|note| !note.is_empty())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

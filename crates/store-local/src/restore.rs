@@ -1,6 +1,6 @@
 //! Makes a data directory of a backup. It is built and checked under another name, and gets its own when it is whole.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,47 +9,77 @@ use polis_ports::{Hasher, LogError};
 use rusqlite::{Connection, params};
 
 use crate::artifacts::path_of;
-use crate::backup::{self, BackupError, value};
+use crate::backup::{BackupError, SMALL_FILES, value};
+use crate::backup_file::{self, in_use};
 use crate::damage::sync_dir;
 use crate::error::{from_io, from_sqlite};
-use crate::inspect::{Head, InspectedSociety, Inspection, backup_artifacts, each_part};
+use crate::inspect::{Head, InspectedSociety, Inspection, each_part};
 use crate::local_log::{LocalLog, make_private};
 use crate::writer::empty_wal;
-use crate::{memory_texts, row, schema};
+use crate::{memory_texts, plain_file, row, schema};
 
-/// Restores the backup in `file` to `data`, which must not exist or be empty. Blocks.
+/// Restores the backup in `file` to `data`, which must not exist or be empty. A link is followed. Blocks.
 ///
 /// # Errors
 ///
 /// [`BackupError`]; `data` is then as it was before.
 pub fn restore(file: &Path, data: &Path) -> Result<Vec<InspectedSociety>, BackupError> {
+    let data = &behind_links(data);
     refuse_taken(data)?;
     let societies = Inspection::open(file)?.check_events()?;
-    let backup = backup::open_to_read(file)?;
     let (parent, building) = building_of(data);
-    match fs::remove_dir_all(&building) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(from_io(error).into()),
-        _ => {}
+    remove(&building)?;
+    let restored = build(file, &building, &societies).and_then(|()| {
+        refuse_taken(data)?;
+        // Nobody has put anything into an empty directory if it can be removed.
+        match fs::remove_dir(data) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(from_io(error).into()),
+            _ => {}
+        }
+        Ok(fs::rename(&building, data).map_err(from_io)?)
+    });
+    if let Err(error) = restored {
+        // The next restore removes what cannot be removed now.
+        let _ = remove(&building);
+        return Err(match in_use(error, file) {
+            BackupError::Log(LogError::Full(_)) => BackupError::NoRoom(format!(
+                "there is no room to restore to `{}`. Free some, or restore to another disk with --to; nothing was left there",
+                data.display()
+            )),
+            error => error,
+        });
     }
-    make_private(&building).map_err(from_io)?;
-    copy_events(file, &backup, &building)?;
-    copy_texts(&backup, &building)?;
-    copy_files(&backup, &building)?;
+    sync_dir(&parent).map_err(from_io)?;
+    Ok(societies)
+}
+
+/// Makes a whole and checked data directory.
+fn build(file: &Path, building: &Path, societies: &[InspectedSociety]) -> Result<(), BackupError> {
+    let backup = backup_file::open_to_read(file)?;
+    make_private(building).map_err(from_io)?;
+    copy_events(file, &backup, building)?;
+    copy_texts(&backup, building)?;
+    copy_files(&backup, building)?;
     // An opening checks everything, and a clean stop leaves everything in one file.
-    drop(LocalLog::open(&building)?);
-    let copied = Inspection::open(&building)?.check_events()?;
+    drop(LocalLog::open(building)?);
+    let copied = Inspection::open(building)?.check_events()?;
     if copied != societies {
         return Err(BackupError::Damaged("what was restored is not what is in the backup".to_owned()));
     }
-    sync_dir(&building).map_err(from_io)?;
-    refuse_taken(data)?;
-    // Nobody has put anything into an empty directory if it can be removed.
-    match fs::remove_dir(data) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(from_io(error).into()),
-        _ => {}
+    Ok(sync_dir(building).map_err(from_io)?)
+}
+
+fn remove(building: &Path) -> Result<(), BackupError> {
+    match fs::remove_dir_all(building) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(from_io(error).into()),
+        _ => Ok(()),
     }
-    fs::rename(&building, data).and_then(|()| sync_dir(&parent)).map_err(from_io)?;
-    Ok(societies)
+}
+
+/// The path that a link leads to, so that the directory is built beside it and the link stays.
+fn behind_links(data: &Path) -> PathBuf {
+    let leads_nowhere = || Some(data.parent()?.join(fs::read_link(data).ok()?));
+    data.canonicalize().ok().or_else(leads_nowhere).unwrap_or_else(|| data.to_owned())
 }
 
 fn refuse_taken(data: &Path) -> Result<(), BackupError> {
@@ -76,8 +106,9 @@ fn copy_events(file: &Path, backup: &Connection, building: &Path) -> Result<(), 
     let path = file.to_str().ok_or_else(|| LogError::Failed("the path of the backup is not valid UTF-8".into()))?;
     target.execute("ATTACH ?1 AS backup", [path]).map_err(from_sqlite)?;
     let copy = |heads: Vec<(i64, Seq)>| {
+        // Deferred: an immediate transaction would also lock the backup for writing.
         target.execute_batch(
-            "BEGIN IMMEDIATE;
+            "BEGIN;
              INSERT INTO societies (key, name, seal, parent, at) SELECT key, name, seal, parent, at FROM backup.societies;
              INSERT INTO threads (key, society, name) SELECT key, society, name FROM backup.threads
                  WHERE key <= (SELECT threads FROM backup.point);",
@@ -115,11 +146,11 @@ fn copy_texts(backup: &Connection, building: &Path) -> Result<(), BackupError> {
 }
 
 fn copy_files(backup: &Connection, building: &Path) -> Result<(), BackupError> {
-    for id in backup_artifacts(backup)? {
+    for id in backup_file::artifacts(backup)? {
         let path = path_of(building, &id);
         let folder = path.parent().unwrap_or(building);
-        fs::create_dir_all(folder).map_err(from_io)?;
-        let mut file = File::create_new(&path).map_err(from_io)?;
+        make_private(folder).map_err(from_io)?;
+        let mut file = plain_file::create_private(&path).map_err(from_io)?;
         let mut hasher = Hasher::default();
         each_part(backup, id, |bytes| {
             hasher.update(bytes);
@@ -137,14 +168,10 @@ fn copy_files(backup: &Connection, building: &Path) -> Result<(), BackupError> {
     };
     for (name, bytes) in read().map_err(from_sqlite)? {
         // Only names that we write ourselves: a name from a file must not lead anywhere else.
-        if !backup::SMALL_FILES.contains(&&*name) {
+        if !SMALL_FILES.contains(&&*name) {
             continue;
         }
-        let mut options = File::options();
-        options.create_new(true).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(building.join(name)).map_err(from_io)?;
+        let mut file = plain_file::create_private(&building.join(name)).map_err(from_io)?;
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(from_io)?;
     }
     let artifacts = building.join("artifacts");

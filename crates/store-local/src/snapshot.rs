@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use polis_domain::{Seq, SocietyId};
@@ -11,6 +11,7 @@ use polis_ports::{LogError, Snapshot};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::from_sqlite;
+use crate::plain_file;
 
 pub(crate) const FOLDER: &str = "snapshots";
 
@@ -75,12 +76,17 @@ impl SnapshotRow {
     /// Writes the body without syncing it: it is a cache, and a body that a power cut left incomplete fails its checksum.
     pub(crate) fn write_body(self, dir: &Path, society: &SocietyId, body: &[u8]) -> io::Result<()> {
         fs::create_dir_all(dir.join(FOLDER))?;
-        fs::write(self.path(dir, society), body)
+        let path = self.path(dir, society);
+        if plain_file::check(&path).is_err() {
+            fs::remove_file(&path)?;
+        }
+        fs::write(path, body)
     }
 
     /// Reads the body; none if it is missing or does not match.
     pub(crate) fn read_body(self, dir: &Path, society: &SocietyId) -> Option<Snapshot> {
-        let body = fs::read(self.path(dir, society)).ok()?;
+        let mut body = Vec::new();
+        plain_file::open(&self.path(dir, society)).ok()?.read_to_end(&mut body).ok()?;
         let snapshot = Snapshot { seq: self.seq, version: self.version, body };
         (Self::of(&snapshot) == self).then_some(snapshot)
     }

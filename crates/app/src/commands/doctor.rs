@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 use polis_agents::INSTRUCTIONS_FILE;
 use polis_agents::role::Sops;
 use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
+use polis_engine::SystemClock;
 use polis_http::{HttpClient, Trust};
-use polis_ports::EmbeddingPurpose;
-use polis_ports::ModelError;
+use polis_ports::{Clock, EmbeddingPurpose, ModelError};
 use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::{file_limit, machine_tools, out, sops, telemetry, wiring};
+use crate::{backups, file_limit, machine_tools, out, sops, telemetry, wiring};
 
 /// One check, and its result.
 struct Finding {
@@ -52,6 +52,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
     findings.push(Finding { what: "memory", found: memory(config, args.call).await });
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
+    findings.extend(newest_backup(config).await);
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {
         if args.json {
@@ -197,6 +198,35 @@ async fn collector(config: &Config) -> Option<Finding> {
         Err(error) => Err(error.to_string()),
     };
     Some(Finding { what: "telemetry", found })
+}
+
+/// How old the newest backup of `[backup]` is. One that is overdue although a server runs is a fault.
+async fn newest_backup(config: &Config) -> Option<Finding> {
+    let to = config.backup.to.clone()?;
+    let every = config.backup.every();
+    let is_running = Transport::running(config).await.is_some();
+    let shown = to.display().to_string();
+    let read = move || {
+        if !to.exists() {
+            return Ok(None);
+        }
+        let Some(newest) = backups::all(&to)?.into_iter().next() else { return Ok(None) };
+        let at = backups::made_at(&newest).map_err(|error| backups::about(&newest, error))?;
+        Ok::<_, CliError>(Some((newest, at)))
+    };
+    let found = match backups::blocking(read).await {
+        Err(error) | Ok(Err(error)) => Err(error.to_string()),
+        Ok(Ok(None)) => Ok(format!("none in {shown} yet; `polis serve` makes one when it starts")),
+        Ok(Ok(Some((newest, at)))) => {
+            let age = Duration::from_millis(SystemClock.now().0.saturating_sub(at));
+            let text = format!("{} is the newest, {} old", newest.display(), out::age(age));
+            match is_running && age > every * 3 {
+                true => Err(format!("{text}, although one is due every {}; see what the server reports", out::age(every))),
+                false => Ok(text),
+            }
+        }
+    };
+    Some(Finding { what: "backup", found })
 }
 
 /// The proxies and certificates, where a setting or a variable names some.

@@ -10,7 +10,7 @@ use polis_domain::{Failure, SocietyId};
 use polis_engine::{Society, UnfinishedWork};
 use polis_ports::LogError;
 use polis_server::{
-    Access, BindError, Listener, Open, Opener, Rate, Rates, Security, Societies, SocietyState, Tls, write_private,
+    Access, BindError, Listener, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls, write_private,
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use crate::config::{Config, SOCIETY};
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
-use crate::transport::{GRACE, Transport, open_log, owner_note};
+use crate::transport::{Transport, open_log, owner_note};
 use crate::wiring::{OpenSociety, Store};
 use crate::{backups, file_limit, out, roles, token, wiring};
 
@@ -83,7 +83,7 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
         (all[&config.society].state.clone(), all[&config.society].role_files.clone())
     };
     tokio::select! {
-        () = listener.serve(societies.clone(), stop, GRACE) => {}
+        () = listener.serve(societies.clone(), stop, STOP_GRACE) => {}
         () = roles::watch(first.society(), &config.trust, role_files) => {}
         () = backups::keep_up(config) => {}
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use polis_domain::{ArtifactId, MemoryTextId, SocietyId, Spine};
+use polis_domain::{ArtifactId, Event, MemoryTextId, SocietyId, Spine};
 use polis_store_local::{BackupError, InspectedSociety, Inspection};
 use serde_json::json;
 
@@ -77,6 +77,11 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
     Err(CliError::new("verify_failed", message))
 }
 
+/// Whether a backup has nothing wrong with it.
+pub(super) fn is_sound(path: &Path) -> bool {
+    check(path).is_ok_and(|report| report.findings.is_empty())
+}
+
 fn check(path: &Path) -> Result<Report, CliError> {
     let mut inspection = Inspection::open(path).map_err(|error| backups::about(path, error))?;
     let mut report = Report::default();
@@ -99,33 +104,45 @@ fn check(path: &Path) -> Result<Report, CliError> {
         damaged.map(|(id, _)| Finding { code: "artifact_damaged", message: format!("artifact {id} is not what was stored") }),
     );
     let names: Vec<SocietyId> = report.societies.iter().map(|it| it.name.clone()).collect();
+    let (mut folded, mut erased) = (Vec::new(), BTreeSet::new());
     for name in names {
-        match fold(&mut inspection, &name) {
-            Ok(spine) => report.findings.extend(missing(&name, &spine, &artifacts, &texts)),
+        match fold(&mut inspection, &name, &mut erased) {
+            Ok(spine) => folded.push((name, spine)),
             Err(error) => report.findings.push(finding(&error)),
         }
+    }
+    for (name, spine) in &folded {
+        report.findings.extend(missing(name, spine, &artifacts, &texts, &erased));
     }
     Ok(report)
 }
 
-/// The state of a society, folded from its first event on. This also reads every event as a society does.
-fn fold(inspection: &mut Inspection, society: &SocietyId) -> Result<Spine, BackupError> {
+/// The state of a society, folded from its first event on. This also reads every event as a society does. Adds the texts of
+/// memories that it has erased or replaced to `erased`.
+fn fold(inspection: &mut Inspection, society: &SocietyId, erased: &mut BTreeSet<MemoryTextId>) -> Result<Spine, BackupError> {
     let mut spine = Spine::default();
     loop {
         let page = inspection.read(society, spine.seq, PAGE)?;
         if page.is_empty() {
             return Ok(spine);
         }
-        page.iter().for_each(|recorded| spine.evolve(recorded));
+        for recorded in &page {
+            spine.evolve(recorded);
+            if matches!(recorded.event, Event::MemoryChanged { .. }) {
+                erased.extend(spine.memories.removing().cloned());
+            }
+        }
     }
 }
 
-/// What a society refers to and what is not there.
+/// What a society refers to and what is not there. A text that any society has erased is missing on purpose: a fork, and a society
+/// that was rewound, still refer to it.
 fn missing(
     society: &SocietyId,
     spine: &Spine,
     artifacts: &BTreeMap<ArtifactId, bool>,
     texts: &BTreeSet<MemoryTextId>,
+    erased: &BTreeSet<MemoryTextId>,
 ) -> Vec<Finding> {
     let of_artifact = spine.artifacts.entries().iter().map(|listed| listed.artifact.id);
     let artifacts: BTreeSet<_> = of_artifact.filter(|id| !artifacts.contains_key(id)).collect();
@@ -133,7 +150,8 @@ fn missing(
         code: "unknown_artifact",
         message: format!("artifact {id}, which `{society}` refers to, is missing"),
     });
-    let memories = spine.memories.all().filter(|memory| !texts.contains(&memory.text)).map(|memory| Finding {
+    let lost = spine.memories.all().filter(|memory| !texts.contains(&memory.text) && !erased.contains(&memory.text));
+    let memories = lost.map(|memory| Finding {
         code: "unknown_memory",
         message: format!("the text of memory {}, which `{society}` refers to, is missing", memory.id),
     });

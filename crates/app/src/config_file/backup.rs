@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use super::network::path_from_home;
+
 const EVERY: Duration = Duration::from_secs(600);
 
 /// `[backup]`: where backups go, how often one is made, and how many are used in turn.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BackupSection {
+    #[serde(default, deserialize_with = "path_from_home")]
     pub(crate) to: Option<PathBuf>,
     #[serde(default, deserialize_with = "duration")]
     every: Option<Duration>,
@@ -57,6 +60,8 @@ mod tests {
         assert_eq!(["", "10", "m", "0m", "-1m", "1.5h", "10 m", "十m", "分"].map(every), [None; 9]);
         let usual = read("to = \"b\"").unwrap();
         assert_eq!((usual.every(), usual.keep().get()), (EVERY, 2));
+        let home = std::env::home_dir().unwrap();
+        assert_eq!(read("to = \"~/copies\"").unwrap().to, Some(home.join("copies")));
         assert!(read("keep = 0").is_err() && read("too = \"b\"").is_err());
     }
 }

@@ -164,6 +164,111 @@ fn a_server_keeps_copies_in_turn_and_says_when_it_cannot() {
     home.polis(&["societies"]).fails(2, "bad_config");
 }
 
+/// A fork shares the events and the one store of texts, so a text that its origin erased is missing there on purpose.
+#[test]
+fn a_memory_that_was_erased_on_purpose_is_not_reported_as_missing() {
+    let home = begun();
+    let place = home.last().0.to_string();
+    home.polis(&["fork", "side"]).ok();
+    home.polis(&["memory", "forget", "--all", "--yes"]).ok();
+    home.polis(&["verify"]).ok();
+    home.polis(&["rewind", "--to", &place]).ok();
+    home.polis(&["backup", "b"]).ok();
+    for path in [".polis", "b"] {
+        assert!(home.polis(&["verify", path]).ok().contains("side: "), "{path}");
+    }
+    // One that was not erased is.
+    home.polis(&["--society", "side", "memory", "add", "the office is in Rome"]).ok();
+    std::fs::remove_file(home.data().join("memory.db")).unwrap();
+    let found = home.polis(&["verify"]);
+    found.fails(1, "verify_failed");
+    assert_eq!(found.stdout.matches("unknown_memory").count(), 1, "{}", found.stdout);
+}
+
+#[test]
+fn a_missing_artifact_is_reported_by_every_backup_that_lacks_it() {
+    let home = begun();
+    home.polis(&["backup", "whole"]).ok();
+    let stored = walk(&home.data().join("artifacts")).remove(0);
+    std::fs::remove_file(&stored).unwrap();
+    for _ in 0..2 {
+        let lacking = home.polis(&["backup", "b"]);
+        lacking.fails(1, "unknown_artifact");
+        assert!(lacking.stderr.contains("1 artifact could not be backed up, everything else is in the backup"));
+    }
+    let listed: Value = serde_json::from_str(&home.polis(&["backup", "b", "--json"]).stdout).unwrap();
+    assert_eq!(listed["missing"].as_array().unwrap().len(), 1, "{listed}");
+    // A backup from before still has it.
+    home.polis(&["backup", "whole"]).ok();
+    home.polis(&["verify", "whole"]).ok();
+}
+
+#[test]
+fn a_damaged_newest_backup_is_not_silently_replaced_by_an_older_one() {
+    let home = begun();
+    home.polis(&["backup", "copies", "--keep", "2"]).ok();
+    home.polis(&["memory", "add", "the office is in Rome"]).ok();
+    home.polis(&["backup", "copies", "--keep", "2"]).ok();
+    let newest = home.path().join("copies/polis-2.backup");
+    let sound = std::fs::read(&newest).unwrap();
+    let at = sound.windows(4).position(|window| window == b"Rome").unwrap();
+    let mut changed = sound.clone();
+    changed[at] ^= 1;
+    for damaged in [changed, sound[..sound.len() / 2].to_vec(), b"x".to_vec()] {
+        std::fs::write(&newest, damaged).unwrap();
+        for path in ["copies", "copies/polis-2.backup"] {
+            assert_eq!(home.polis(&["verify", path]).code, 1, "{path}");
+        }
+        let refused = home.polis(&["restore", "copies", "--to", "a new one"]);
+        assert_eq!(refused.code, 1);
+        for part in ["copies/polis-2.backup`", "polis restore copies/polis-1.backup --to 'a new one'", "polis-1.backup` of 20"]
+        {
+            assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+        }
+        assert!(!home.path().join("a new one").exists());
+    }
+    std::fs::remove_file(home.path().join("copies/polis-1.backup")).unwrap();
+    let refused = home.polis(&["restore", "copies", "--to", "a new one"]);
+    assert!(refused.stderr.contains("No other backup in `copies` is sound"), "{}", refused.stderr);
+    std::fs::write(&newest, sound).unwrap();
+    home.polis(&["restore", "copies", "--to", "a new one"]).ok();
+}
+
+#[test]
+fn four_backups_at_once_into_one_directory_leave_a_sound_one() {
+    let home = begun();
+    let start = |_| home.command(&["backup", "copies", "--keep", "2"]).spawn().unwrap();
+    let running: Vec<_> = (0..4).map(start).collect();
+    let runs: Vec<Done> = running.into_iter().map(|run| run.wait_with_output().unwrap().into()).collect();
+    assert!(runs.iter().any(|run| run.code == 0));
+    for refused in runs.iter().filter(|run| run.code != 0) {
+        refused.fails(1, "backup_running");
+    }
+    assert_eq!(chains(&home, "copies"), chains(&home, ".polis"));
+}
+
+#[test]
+fn doctor_tells_the_age_of_the_newest_backup_and_a_path_may_begin_at_home() {
+    let home = begun();
+    let finding = || {
+        let mut command = home.command(&["doctor", "--json"]);
+        let said = Done::from(command.env("HOME", home.path()).output().unwrap());
+        let report: Value = serde_json::from_str(&said.stdout).unwrap();
+        let found = report["findings"].as_array().unwrap().iter().find(|finding| finding["what"] == "backup").cloned();
+        found.map(|found| (found["ok"].as_bool().unwrap(), found["found"].as_str().unwrap().to_owned()))
+    };
+    assert_eq!(finding(), None);
+    home.write("polis.toml", "[backup]\nto = \"~/copies\"\n");
+    let (ok, found) = finding().unwrap();
+    assert!(ok && found.contains("yet; `polis serve` makes one") && !found.contains('~'), "{found}");
+    home.polis(&["backup", "copies", "--keep", "1"]).ok();
+    let (ok, found) = finding().unwrap();
+    assert!(ok && found.contains("copies/polis-1.backup is the newest, ") && found.ends_with(" old"), "{found}");
+    home.write("copies/polis-1.backup", "x");
+    let (ok, found) = finding().unwrap();
+    assert!(!ok && found.contains("not_a_backup"), "{found}");
+}
+
 fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

@@ -127,7 +127,7 @@ fn restored(dir: &Path) -> Option<Contents> {
 
 #[test]
 fn a_backup_killed_at_any_write_leaves_the_one_before_or_the_new_one() {
-    if !can_trace() {
+    if !can_trace("a_backup_killed_at_any_write_leaves_the_one_before_or_the_new_one") {
         return;
     }
     let start = fresh_dir();
@@ -158,7 +158,7 @@ fn a_backup_killed_at_any_write_leaves_the_one_before_or_the_new_one() {
 
 #[test]
 fn a_restore_killed_at_any_write_leaves_nothing_or_the_whole_directory() {
-    if !can_trace() {
+    if !can_trace("a_restore_killed_at_any_write_leaves_nothing_or_the_whole_directory") {
         return;
     }
     let start = fresh_dir();

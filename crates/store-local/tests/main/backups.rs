@@ -17,7 +17,7 @@ pub(crate) fn add_artifact(data: &Path, content: &[u8]) -> polis_domain::Artifac
     wait(artifacts.put(content.into())).unwrap()
 }
 
-fn code<T: std::fmt::Debug>(result: Result<T, BackupError>) -> &'static str {
+pub(crate) fn code<T: std::fmt::Debug>(result: Result<T, BackupError>) -> &'static str {
     result.unwrap_err().code()
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn contents(data: &Path) -> Contents {
 }
 
 /// A directory with two societies, artifacts, texts and tokens.
-fn filled(data: &Path) {
+pub(crate) fn filled(data: &Path) {
     let log = LocalLog::open(data).unwrap();
     fill(&log, 40);
     let at = wait(log.whole(&main_society(), Seq(20))).unwrap();
@@ -160,7 +160,7 @@ fn a_backup_of_another_history_or_no_backup_is_left_as_it_is() {
     assert_eq!(code(backup(&data, &data.join("polis.db"))), "not_a_backup");
     assert_eq!(code(backup(&dir.path().join("nothing"), &file)), "log_failed");
     let newer = rusqlite::Connection::open(&file).unwrap();
-    newer.execute_batch("PRAGMA user_version = 0x02020006").unwrap();
+    newer.execute_batch("PRAGMA user_version = 0x03020006").unwrap();
     drop(newer);
     assert_eq!(code(backup(&data, &file)), "data_too_new");
     assert_eq!(code(restore(&file, &dir.path().join("to"))), "data_too_new");

@@ -1,6 +1,7 @@
 //! A disk that fills up, a real one: everything acknowledged stays, nothing more is acknowledged, reads go on, and when there
 //! is room again so do writes.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -12,7 +13,7 @@ use polis_store_local::LocalLog;
 use crate::support::{all, batch_after, fresh_dir, main_society, wait};
 
 /// A small disk, gone when dropped.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(pub(crate) PathBuf);
 
 impl SmallDisk {
     fn mount(at: &Path) -> io::Result<Self> {
@@ -22,6 +23,15 @@ impl SmallDisk {
             true => Ok(Self(at.to_owned())),
             false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
         }
+    }
+
+    /// A disk of two megabytes for a test, which says past libtest's capture that it is skipped where none can be mounted.
+    pub(crate) fn mount_for(test: &str, at: &Path) -> Option<Self> {
+        let mounted = Self::mount(at);
+        if let Err(why) = &mounted {
+            writeln!(io::stderr(), "skipped: {test}: no small disk can be mounted here: {why}").unwrap();
+        }
+        mounted.ok()
     }
 }
 
@@ -34,13 +44,8 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_loses_nothing_and_stops_nothing_for_good() {
     let dir = fresh_dir();
-    let disk = match SmallDisk::mount(&dir.path().join("disk")) {
-        Ok(disk) => disk,
-        Err(why) => {
-            println!("skipped: a full disk (no small disk can be mounted here: {why})");
-            return;
-        }
-    };
+    let test = "a_full_disk_loses_nothing_and_stops_nothing_for_good";
+    let Some(disk) = SmallDisk::mount_for(test, &dir.path().join("disk")) else { return };
     let data = disk.0.join("data");
     let log = LocalLog::open(&data).unwrap();
     let mut acknowledged: Vec<Recorded> = Vec::new();

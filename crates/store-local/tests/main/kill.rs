@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -183,12 +184,12 @@ fn harm_each(start: &Files, sweep: Sweep) -> usize {
     end
 }
 
-/// Whether children can be stopped at their calls here; says so if not.
-pub(crate) fn can_trace() -> bool {
+/// Whether children can be stopped at their calls here. If not, says past libtest's capture that the test is skipped.
+pub(crate) fn can_trace(test: &str) -> bool {
     let works = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).output();
     let works = works.is_ok_and(|output| output.status.success());
     if !works {
-        println!("skipped: kills and failing disks at every write (strace is missing or not allowed)");
+        writeln!(std::io::stderr(), "skipped: {test}: strace is missing or not allowed").unwrap();
     }
     works
 }
@@ -204,8 +205,8 @@ fn used() -> Files {
     files(dir.path())
 }
 
-fn check_all(sweeps: &[(&Files, Sweep, usize)]) {
-    if !can_trace() {
+fn check_all(test: &str, sweeps: &[(&Files, Sweep, usize)]) {
+    if !can_trace(test) {
         return;
     }
     for (start, sweep, at_least) in sweeps {
@@ -219,32 +220,38 @@ fn check_all(sweeps: &[(&Files, Sweep, usize)]) {
 fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
     let (empty, used) = (Files::default(), used());
     let kill = |call, file| Sweep { call, file, harm: Harm::Kill, step: 1 };
-    check_all(&[
-        (&empty, kill("pwrite64", None), 150),
-        (&empty, kill("fsync,fdatasync", None), 30),
-        (&empty, kill("rename,renameat,renameat2", None), 1),
-        (&used, kill("ftruncate", Some("polis.db")), 3),
-        (&used, kill("ftruncate", Some("polis.db-wal")), 1),
-    ]);
+    check_all(
+        "a_kill_at_any_write_loses_nothing_that_was_acknowledged",
+        &[
+            (&empty, kill("pwrite64", None), 150),
+            (&empty, kill("fsync,fdatasync", None), 30),
+            (&empty, kill("rename,renameat,renameat2", None), 1),
+            (&used, kill("ftruncate", Some("polis.db")), 3),
+            (&used, kill("ftruncate", Some("polis.db-wal")), 1),
+        ],
+    );
 }
 
 #[test]
 fn a_failing_disk_loses_nothing_that_was_acknowledged() {
     let (empty, used) = (Files::default(), used());
     let fail = |call, harm, step| Sweep { call, file: None, harm, step };
-    check_all(&[
-        (&empty, fail("pwrite64", Harm::Fail("EIO"), 2), 150),
-        (&used, fail("pwrite64", Harm::Fail("ENOSPC"), 2), 150),
-        (&used, fail("pwrite64", Harm::FailFrom("ENOSPC"), 9), 150),
-        (&empty, fail("fsync,fdatasync", Harm::Fail("EIO"), 1), 30),
-        (&used, fail("fsync,fdatasync", Harm::FailFrom("EIO"), 5), 30),
-        (&used, fail("ftruncate", Harm::Fail("EIO"), 1), 5),
-    ]);
+    check_all(
+        "a_failing_disk_loses_nothing_that_was_acknowledged",
+        &[
+            (&empty, fail("pwrite64", Harm::Fail("EIO"), 2), 150),
+            (&used, fail("pwrite64", Harm::Fail("ENOSPC"), 2), 150),
+            (&used, fail("pwrite64", Harm::FailFrom("ENOSPC"), 9), 150),
+            (&empty, fail("fsync,fdatasync", Harm::Fail("EIO"), 1), 30),
+            (&used, fail("fsync,fdatasync", Harm::FailFrom("EIO"), 5), 30),
+            (&used, fail("ftruncate", Harm::Fail("EIO"), 1), 5),
+        ],
+    );
 }
 
 #[test]
 fn what_the_log_says_after_a_failed_append_holds_after_a_crash() {
     let used = used();
     let fail = |call, error| Sweep { call, file: None, harm: Harm::FailThenDie(error), step: 1 };
-    check_all(&[(&used, fail("fsync,fdatasync", "EIO"), 30)]);
+    check_all("what_the_log_says_after_a_failed_append_holds_after_a_crash", &[(&used, fail("fsync,fdatasync", "EIO"), 30)]);
 }

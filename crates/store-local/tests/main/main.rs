@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod artifacts;
+mod backup_faults;
 mod backup_kill;
 mod backups;
 mod contract;

@@ -1,0 +1,56 @@
+//! How files of a data directory are opened and created. Only files are opened: a named pipe would block the reader until something is written to it, and a device
+//! may never end.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use polis_ports::LogError;
+
+use crate::error::from_io;
+use crate::{damage, last_ack, lock, memory_texts, schema};
+
+/// The files of a data directory that are opened by name.
+const NAMES: [&str; 8] = [
+    schema::FILE,
+    schema::WAL,
+    schema::SHM,
+    last_ack::FILE,
+    lock::FILE,
+    memory_texts::FILE,
+    damage::MARKER,
+    crate::backup_file::TOKENS,
+];
+
+/// Opens a file to read it.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    check(path)?;
+    File::open(path)
+}
+
+/// Creates a file that only its owner may read, whatever the umask is.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Refuses a path at which there is something else than a file. A path with nothing there passes.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => {
+            let message = format!("`{}` is a directory, a pipe, a socket or a device; move it away", path.display());
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses a data directory with something else than a file under the name of one.
+pub(crate) fn check_directory(dir: &Path) -> Result<(), LogError> {
+    NAMES.iter().try_for_each(|name| check(&dir.join(name))).map_err(from_io)
+}
