@@ -266,6 +266,7 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
         }
         (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure))),
         (PastStepKind::Environment(told), _) => shown.push(environment::message(told)),
+        (PastStepKind::Work(note), _) => shown.push(ChatMessage::user(format!("[polis] {note}"))),
     }
 }
 
@@ -334,7 +335,7 @@ fn first_whole(sizes: &[usize]) -> usize {
 fn size(step: &PastStep) -> usize {
     match &step.kind {
         PastStepKind::Calls { calls, .. } => calls.iter().map(|(_, result)| result.content.len()).sum(),
-        PastStepKind::Ended(_) | PastStepKind::Environment(_) => 0,
+        PastStepKind::Ended(_) | PastStepKind::Environment(_) | PastStepKind::Work(_) => 0,
     }
 }
 

@@ -79,7 +79,8 @@ impl InteractionUnit for WorkflowUnit {
         let mut backend = TurnBackend::new(turn);
         let result = engine.run(&mut backend, options).await?;
         let text = result.answer.summary.clone();
-        let bot = backend.conclude(text, answer_meta(&result), Some(completed()?)).await?;
+        let record = backend.keep_record(&result.record).await;
+        let bot = backend.conclude(text, answer_meta(&result, record.as_ref()), Some(completed()?)).await?;
         Ok(Interaction { phase, bot, user: None })
     }
 }
@@ -114,7 +115,7 @@ fn completed() -> Result<Phase, Failure> {
 }
 
 /// The meta of the answer's message.
-fn answer_meta(result: &WorkflowResult) -> Meta {
+fn answer_meta(result: &WorkflowResult, record: Option<&Artifact>) -> Meta {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct AnswerMeta<'a> {
@@ -125,12 +126,14 @@ fn answer_meta(result: &WorkflowResult) -> Meta {
         evidence: BTreeMap<&'a str, &'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         unfinished: Option<&'a Failure>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        record: Option<&'a Artifact>,
     }
     let component = result.answer.to_component();
     let WorkflowResult { usage, duration_ms, cycles, .. } = *result;
     let evidence = result.evidence.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
     let unfinished = result.unfinished.as_ref();
-    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence, unfinished })
+    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence, unfinished, record })
 }
 
 /// Carries out one order in its sub-thread.

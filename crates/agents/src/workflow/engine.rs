@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{listed, partial};
 use super::backend::{AgentBackend, AiMessage, ToolScope};
 use super::changed_plan::{describe_changes, parse_changed_plan};
+use super::messages::record_text;
 use super::phrases::phrases;
 use super::request_text::request_text;
 use super::transcript::{called, last_words};
@@ -138,6 +139,8 @@ pub struct WorkflowResult {
     pub cycles: usize,
     /// Why not everything that was asked is in the answer, if that is so.
     pub unfinished: Option<Failure>,
+    /// The last plan with its results, and the calls and reports behind them, as text.
+    pub record: String,
 }
 
 /// Coordinates planner, executors and verifier (the documents' AgentWorkflowEngine).
@@ -210,9 +213,10 @@ impl AgentWorkflowEngine {
         let readers = tools.iter().filter(|tool| tool.class == EffectClass::Read).map(|tool| tool.name.to_string());
         run.evidence = Evidence::about(&given, tools.iter().map(|tool| tool.name.to_string())).with_readers(readers);
         let answer = run.answer().await?;
+        let record = record_text(language, run.plan.as_ref(), &run.evidence);
         let Run { plan, cited: evidence, usage, cycles, unfinished, .. } = run;
         let duration_ms = backend.now().0.saturating_sub(began.0);
-        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles, unfinished })
+        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles, unfinished, record })
     }
 }
 

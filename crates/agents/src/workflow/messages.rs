@@ -153,6 +153,13 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
         + words.judge
 }
 
+/// The plan with its results and what happened, for whoever wants to know more than the answer.
+pub(super) fn record_text(language: Language, plan: Option<&Plan>, evidence: &Evidence) -> String {
+    let words = words(language);
+    let plan = plan.map(|plan| section(words.plan, &list(plan, words, true))).unwrap_or_default();
+    plan + section(words.happened, &evidence.list()).trim_end()
+}
+
 /// The tools as the planner reads them: a line each, name and first sentence.
 pub fn tool_lines(tools: &[ToolSpec]) -> String {
     let line = |tool: &ToolSpec| format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS));

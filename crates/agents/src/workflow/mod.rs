@@ -38,6 +38,7 @@ mod transcript;
 mod truncate;
 mod turn_backend;
 mod work;
+mod work_note;
 
 pub use agent::Workflow;
 pub use agent_type::{AgentAction, AgentType, BadAgentType};
@@ -72,3 +73,4 @@ pub use role::{RoleReply, WorkflowRole, WorkflowState};
 pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
 pub use todo::{Todo, TodoStatus};
 pub use work::work;
+pub(crate) use work_note::work_note;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall,
-    Usage, Verdict,
+    Artifact, CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp,
+    ToolCall, Usage, Verdict,
 };
 use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
@@ -17,6 +17,7 @@ use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, 
 use super::format::changed_plan_format;
 use super::truncate::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
+use crate::conversation::GET_ARTIFACT;
 
 /// What the meta of an order's sub-thread says.
 #[derive(Serialize, Deserialize)]
@@ -106,6 +107,14 @@ impl<'t> TurnBackend<'t> {
         let request = SubThreadRequest::new(order.agent.name(), order.title.as_str()).showing(order.title.as_str());
         let order = Order { tools: None, ..order };
         SubThreadRequest { meta: Meta::of(&Ordered { order, heard: Some(self.heard.unwrap_or_default()) }), ..request }
+    }
+
+    /// Keeps the record of a run for agents that can read it later.
+    pub(super) async fn keep_record(&mut self, record: &str) -> Option<Artifact> {
+        let can_read = self.turn.has_tool(GET_ARTIFACT);
+        // Which tools there are may change, and a run of older code kept none.
+        self.turn.note("record", || can_read.then(|| "kept".to_owned())).await?;
+        self.turn.put_artifact("workflow.md", "text/markdown", record.as_bytes()).await.ok()
     }
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as

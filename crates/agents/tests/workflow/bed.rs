@@ -61,14 +61,18 @@ impl Team {
         let (team, asked) = (self.clone(), asked.clone());
         ScriptedModel::new(move |request| {
             asked.lock().unwrap().push(request.clone());
-            let heard = Heard::new(request);
-            match role(request) {
-                // A model that cannot write a plan answers the same way where it is asked without one.
-                "planner" | "fallback" => (team.planner)(&heard),
-                "executor" => (team.executor)(&current(&heard.first), &heard),
-                _ => (team.verifier)(&heard),
-            }
+            team.reply(request)
         })
+    }
+
+    pub(super) fn reply(&self, request: &ModelRequest) -> ScriptedReply {
+        let heard = Heard::new(request);
+        match role(request) {
+            // A model that cannot write a plan answers the same way where it is asked without one.
+            "planner" | "fallback" => (self.planner)(&heard),
+            "executor" => (self.executor)(&current(&heard.first), &heard),
+            _ => (self.verifier)(&heard),
+        }
     }
 }
 
