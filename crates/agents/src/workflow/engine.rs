@@ -525,9 +525,9 @@ impl<B: AgentBackend> Run<'_, B> {
         }
     }
 
-    /// The tools that executors may use.
+    /// The tools that executors can call.
     fn tools(&self) -> Arc<[ToolSpec]> {
-        self.options.tools.clone().unwrap_or_else(|| self.backend.tools())
+        self.options.tools.clone().unwrap_or_else(|| self.backend.callable_tools())
     }
 
     /// Tells whoever hears of the run that a step was taken.
@@ -552,7 +552,7 @@ impl<B: AgentBackend> Run<'_, B> {
         // Who answers without a plan that a person would be asked about may not change anything.
         let reads_only = agent == AgentType::FALLBACK && self.settings.approval != PlanApproval::Never;
         let messages = self.environment(&agent, reads_only).into_iter().chain(messages).collect();
-        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
+        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(self.language, &self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let more = self.options.system_message.clone();
         let mut places = self.engine.places.clone();

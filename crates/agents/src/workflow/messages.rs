@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use polis_engine::brief_description;
+use polis_engine::{brief_description, tool_names};
 use polis_ports::ToolSpec;
 
 use super::truncate::{head, one_line, quoted, share};
@@ -15,12 +15,14 @@ const RESULT_BYTES: usize = 12_000;
 /// Most bytes of all results of a plan, as other roles are shown them.
 const RESULTS_BYTES: usize = 48 * 1024;
 
-/// Most characters of a tool's description, as the planner is shown it.
+/// Most characters of a tool's description, as the planner is shown it, and of all lines about tools.
 const TOOL_CHARS: usize = 160;
+const TOOLS_CHARS: usize = 12_000;
 
 /// The headings of the messages.
 struct Words {
     request: &'static str,
+    tools: &'static str,
     plan: &'static str,
     improvements: &'static str,
     refused: &'static str,
@@ -41,6 +43,7 @@ struct Words {
 
 const ENGLISH: Words = Words {
     request: "The user's request",
+    tools: "Tools that the Executor has",
     plan: "The plan so far",
     improvements: "Improvements that the Verifier demands",
     refused: "The plan that the user refused",
@@ -61,6 +64,7 @@ const ENGLISH: Words = Words {
 
 const CHINESE: Words = Words {
     request: "用户的需求",
+    tools: "执行者可以使用的工具",
     plan: "目前的计划",
     improvements: "验证者要求的改进措施",
     refused: "用户没有同意的计划",
@@ -147,7 +151,12 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
     let words = words(language);
     let happened = evidence.list();
     let happened = if happened.is_empty() { words.nothing } else { &happened };
+    let tools = match evidence.tools.as_slice() {
+        [] => String::new(),
+        tools => section(words.tools, &tool_names(tools.iter().map(String::as_str))),
+    };
     section(words.request, request)
+        + &tools
         + &section(words.plan, &list(plan, words, true))
         + &section(words.happened, happened)
         + words.judge
@@ -160,10 +169,32 @@ pub(super) fn record_text(language: Language, plan: Option<&Plan>, evidence: &Ev
     plan + section(words.happened, &evidence.list()).trim_end()
 }
 
-/// The tools as the planner reads them: a line each, name and first sentence.
-pub fn tool_lines(tools: &[ToolSpec]) -> String {
-    let line = |tool: &ToolSpec| format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS));
-    tools.iter().map(line).collect::<Vec<_>>().join("\n")
+/// The tools as the planner reads them: a line each, name and first line of the description. Of those beyond a limit the names.
+pub fn tool_lines(language: Language, tools: &[ToolSpec]) -> String {
+    let (described, rest) = tools.split_at(described_tools(tools));
+    let mut lines: Vec<String> = described.iter().map(tool_line).collect();
+    if !rest.is_empty() {
+        let names = tool_names(rest.iter().map(|tool| &*tool.name));
+        lines.push(match language {
+            Language::En => format!("- and {} more, which `find_tools` describes if you have it: {names}", rest.len()),
+            Language::Zh => format!("- 另有 {} 个，如果你有 `find_tools`，可以用它查看说明：{names}", rest.len()),
+        });
+    }
+    lines.join("\n")
+}
+
+/// How many of these tools the planner is shown with their descriptions.
+pub(super) fn described_tools(tools: &[ToolSpec]) -> usize {
+    let mut chars = 0;
+    let fits = |tool: &&ToolSpec| {
+        chars += tool_line(tool).chars().count() + 1;
+        chars <= TOOLS_CHARS
+    };
+    tools.iter().take_while(fits).count()
+}
+
+fn tool_line(tool: &ToolSpec) -> String {
+    format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS))
 }
 
 fn section(heading: &str, text: &str) -> String {
@@ -277,10 +308,17 @@ mod tests {
             serde_json::from_value(serde_json::json!({ "name": name, "description": description, "parameters": {} })).unwrap()
         };
         let long = "x".repeat(161);
+        let tool_lines = |tools: &[ToolSpec]| tool_lines(Language::En, tools);
         let lines = tool_lines(&[tool("now", "The time.\nMore."), tool("long", &long)]);
         assert_eq!(lines, format!("- `now`: The time.\n- `long`: {}…", &long[1..]));
         let marked = tool_lines(&[tool("send", "⟦mail describes it⟧ Sends.\nMore. ⟦end⟧")]);
         assert_eq!(marked, "- `send`: ⟦mail describes it⟧ Sends. ⟦end⟧");
+        let many: Vec<_> = (0..300).map(|n| tool(&format!("git__command_{n}"), &long)).collect();
+        let lines = tool_lines(&many);
+        assert!(lines.chars().count() < TOOLS_CHARS + 200, "{}", lines.chars().count());
+        let shown = described_tools(&many);
+        let rest = format!("- and {0} more, which `find_tools` describes if you have it: git__* ({0} tools)", 300 - shown);
+        assert!(shown > 60 && lines.ends_with(&rest), "{lines}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use polis_domain::{
     Artifact, CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp,
     ToolCall, Usage, Verdict,
 };
-use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
+use polis_engine::{BatchUpdate, FindTools, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -215,6 +215,14 @@ impl AgentBackend for TurnBackend<'_> {
 
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.turn.tools()
+    }
+
+    fn callable_tools(&self) -> Arc<[ToolSpec]> {
+        let shown = self.turn.tools();
+        let all = self.turn.callable_tools();
+        let more = all.iter().filter(|tool| shown.iter().all(|other| other.name != tool.name));
+        let is_search = |tool: &&ToolSpec| matches!(&*tool.name, FindTools::NAME | ToolCall::USE_TOOL);
+        shown.iter().chain(more).filter(|tool| !is_search(tool)).cloned().collect()
     }
 
     fn now(&self) -> Timestamp {

@@ -6,7 +6,7 @@ use polis_agents::RoleAgent;
 use polis_agents::role::RoleParts;
 use polis_agents::workflow::Workflow;
 use polis_domain::{AgentId, CallResult, EffectClass, Role};
-use polis_engine::{Cast, Options, Ports, Society};
+use polis_engine::{Cast, FindTools, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelError, ModelRequest};
 use polis_testkit::{MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::json;
@@ -42,7 +42,7 @@ async fn open(team: &Team, tools: ScriptedTools) -> Within {
         toolbox: Arc::new(tools),
         ..Ports::new(MemoryLog::new()).with_model(model).with_artifacts(MemoryArtifacts::default())
     };
-    let cast = Cast::new().with("role", RoleAgent { parts });
+    let cast = Cast::new().with("role", RoleAgent { parts }).with_tool(FindTools);
     let options = Options::new(7, Role::new("root", "role"));
     Within { society: Society::open("main".into(), ports, cast, options).await.unwrap(), asked }
 }
@@ -119,4 +119,31 @@ async fn the_todos_of_a_workflow_that_failed_are_seen_shortened() {
     let note = shown.iter().find(|text| text.starts_with("user: [polis] The next answer")).unwrap();
     assert!(note.contains("- a [completed] Do a:\n  | 字") && note.contains("more bytes)"), "{note}");
     assert!(note.ends_with("- b [failed] Do b: no key") && note.len() < 1_500, "{note}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_planner_knows_the_tools_that_executors_find_by_a_search() {
+    for (count, is_cut) in [(150, false), (600, true)] {
+        let tools = (0..count).fold(tools().deferring("mail__"), |tools, n| {
+            tools.with(&format!("mail__command_{n}"), EffectClass::Read, |_, _| CallResult::good("sent"))
+        });
+        let mut team = team();
+        team.executor = Arc::new(|todo, heard| match heard.replies {
+            0 => ScriptedReply::call("m", "use_tool", r#"{"tool":"mail__command_7","arguments":{}}"#),
+            _ => executed(todo, "sent"),
+        });
+        let bed = open(&team, tools).await;
+        bed.say("a", "workflow").await;
+        let asked = bed.asked.lock().unwrap();
+        let of = |role: &str| asked.iter().find(|request| request.system.contains(&format!("\"{role}-response\""))).unwrap();
+        let has = |request: &ModelRequest, tool: &str| request.tools.iter().any(|offered| &*offered.name == tool);
+        assert!(has(of("executor"), "use_tool") && !has(of("executor"), "mail__command_7"));
+        assert!(of("planner").system.contains("- `mail__command_7`: mail__command_7\n"));
+        assert_eq!(has(of("planner"), "find_tools"), is_cut, "{count}");
+        assert_eq!(of("planner").system.contains(" more, which `find_tools` describes"), is_cut, "{count}");
+        assert!(!has(of("planner"), "use_tool"));
+        let judged = texts(of("verifier")).join("\n");
+        assert!(judged.contains("## Tools that the Executor has\n\nlook, write_note, mail__"), "{judged}");
+        assert!(judged.contains("[c1] (a) mail__command_7 {} returned: sent"), "{judged}");
+    }
 }
