@@ -182,7 +182,8 @@ fn summary(context: &Context) -> Option<ChatMessage> {
 
 /// Logs what the model is to be told about its environment, for agents below this turn that are shown its thread.
 pub(crate) async fn tell_environment(turn: &mut Turn, view: &View<'_>) -> Result<(), Failure> {
-    let context = if turn.is_first_message() { Context::default() } else { turn.context(view.most_messages()).await? };
+    // A turn that was handed over has told its model already.
+    let context = turn.context(view.most_messages()).await?;
     tell(turn, view, &context.steps, None).await;
     Ok(())
 }

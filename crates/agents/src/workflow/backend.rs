@@ -73,6 +73,11 @@ pub trait AgentBackend: Send {
         self.tools()
     }
 
+    /// What has changed of the environment that the roles are told since the run began or this last said so; none where nothing has.
+    fn environment_change(&mut self) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
+
     /// The time; where runs are repeated, the same in each.
     fn now(&self) -> Timestamp;
 

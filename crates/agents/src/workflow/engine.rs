@@ -202,6 +202,7 @@ impl AgentWorkflowEngine {
             plan: None,
             refused: Refused::default(),
             said: Vec::new(),
+            changed: None,
             evidence: Evidence::default(),
             cited: Vec::new(),
             usage: Usage::default(),
@@ -233,6 +234,8 @@ struct Run<'a, B> {
     refused: Refused,
     /// What the person has said while it ran.
     said: Vec<String>,
+    /// What has changed of the environment since it began.
+    changed: Option<String>,
     evidence: Evidence,
     cited: Vec<(String, String)>,
     usage: Usage,
@@ -322,9 +325,10 @@ impl<B: AgentBackend> Run<'_, B> {
         Ok(SummaryResponse { summary, verified: false, missing: Vec::new() })
     }
 
-    /// Takes in what the person has said meanwhile. Whoever is asked from now on is told.
+    /// Takes in what the person has said meanwhile, and what has changed. Roles that are asked from now on are told.
     async fn hear(&mut self) -> Result<(), Failure> {
         self.said.extend(self.backend.steering().await?);
+        self.changed = self.backend.environment_change().await.or(self.changed.take());
         Ok(())
     }
 
@@ -551,7 +555,9 @@ impl<B: AgentBackend> Run<'_, B> {
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
         // Who answers without a plan that a person would be asked about may not change anything.
         let reads_only = agent == AgentType::FALLBACK && self.settings.approval != PlanApproval::Never;
-        let messages = self.environment(&agent, reads_only).into_iter().chain(messages).collect();
+        // Last, so that what stands before it is the same for all roles.
+        let changed = self.changed.iter().map(|changed| AiMessage::user(format!("[polis] {changed}")));
+        let messages = self.environment(&agent, reads_only).into_iter().chain(messages).chain(changed).collect();
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(self.language, &self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let more = self.options.system_message.clone();

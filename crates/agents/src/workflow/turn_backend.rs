@@ -18,6 +18,7 @@ use super::format::changed_plan_format;
 use super::truncate::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
 use crate::conversation::GET_ARTIFACT;
+use crate::environment::Environment;
 
 /// What the meta of an order's sub-thread says.
 #[derive(Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub(super) struct TurnBackend<'t> {
     todos: Vec<String>,
     /// The todo that its own order is about.
     todo: Option<Arc<str>>,
+    /// Where the roles work, and what they are told about the files there.
+    environment: Environment,
+    told: Arc<str>,
 }
 
 /// What the last message of an order says beside its text.
@@ -90,7 +94,14 @@ impl<'t> TurnBackend<'t> {
             group: SubThreadGroup::default(),
             todos: Vec::new(),
             todo: None,
+            environment: Environment::default(),
+            told: "".into(),
         }
+    }
+
+    /// The same backend, whose roles work here and were told this.
+    pub(super) fn within(self, environment: Environment, told: &str) -> Self {
+        Self { environment, told: told.into(), ..self }
     }
 
     /// The same backend, for an order about this todo, if it is about one.
@@ -223,6 +234,12 @@ impl AgentBackend for TurnBackend<'_> {
         let more = all.iter().filter(|tool| shown.iter().all(|other| other.name != tool.name));
         let is_search = |tool: &&ToolSpec| matches!(&*tool.name, FindTools::NAME | ToolCall::USE_TOOL);
         shown.iter().chain(more).filter(|tool| !is_search(tool)).cloned().collect()
+    }
+
+    async fn environment_change(&mut self) -> Option<String> {
+        let changed = self.turn.note("files", || self.environment.changed_files(&self.told)).await?;
+        self.told = changed.clone();
+        Some(changed.to_string())
     }
 
     fn now(&self) -> Timestamp {

@@ -1,10 +1,10 @@
 //! A workflow as part of a conversation: what later turns see of it, and what its roles are told about where they work.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use polis_agents::RoleAgent;
 use polis_agents::role::RoleParts;
 use polis_agents::workflow::Workflow;
+use polis_agents::{Environment, FileList, RoleAgent};
 use polis_domain::{AgentId, CallResult, EffectClass, Role};
 use polis_engine::{Cast, FindTools, Options, Ports, Society};
 use polis_ports::{ChatMessage, ModelError, ModelRequest};
@@ -25,6 +25,10 @@ fn is_of_workflow(request: &ModelRequest) -> bool {
 }
 
 async fn open(team: &Team, tools: ScriptedTools) -> Within {
+    open_in(team, tools, Environment::default()).await
+}
+
+async fn open_in(team: &Team, tools: ScriptedTools, environment: Environment) -> Within {
     let asked = Asked::default();
     let (team, heard) = (team.clone(), asked.clone());
     let model = ScriptedModel::new(move |request| {
@@ -37,7 +41,8 @@ async fn open(team: &Team, tools: ScriptedTools) -> Within {
             _ => ScriptedReply::text("done"),
         }
     });
-    let parts = RoleParts::new("role").with_workflow(Workflow::new(engine()));
+    let workflow = Workflow::new(engine()).with_environment(environment.clone());
+    let parts = RoleParts::new("role").with_environment(environment).with_workflow(workflow);
     let ports = Ports {
         toolbox: Arc::new(tools),
         ..Ports::new(MemoryLog::new()).with_model(model).with_artifacts(MemoryArtifacts::default())
@@ -146,4 +151,57 @@ async fn a_planner_knows_the_tools_that_executors_find_by_a_search() {
         assert!(judged.contains("## Tools that the Executor has\n\nlook, write_note, mail__"), "{judged}");
         assert!(judged.contains("[c1] (a) mail__command_7 {} returned: sent"), "{judged}");
     }
+}
+
+/// A workspace with one file, to which `write_note` adds another.
+fn workspace() -> (Environment, ScriptedTools) {
+    let files = Arc::new(Mutex::new(vec!["a.txt".to_owned()]));
+    let listed = files.clone();
+    let environment = Environment::default().with_files(move |_| {
+        let names = listed.lock().unwrap().clone();
+        FileList { total: names.len(), names }
+    });
+    let tools = ScriptedTools::new().with("write_note", EffectClass::Write, move |_, _| {
+        files.lock().unwrap().push("b.txt".to_owned());
+        CallResult::good("written")
+    });
+    (environment, tools)
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_it_works_is_told_once_where_a_model_hands_over() {
+    let (environment, tools) = workspace();
+    let mut team = team();
+    team.executor = Arc::new(|todo, _| executed(todo, "it is in a.txt"));
+    let bed = open_in(&team, tools, environment).await;
+    bed.say("a hard one", "auto").await;
+    bed.say("thanks", "auto").await;
+    let shown = texts(&bed.last());
+    let told: Vec<_> = shown.iter().filter(|text| text.contains("Workspace, top level: a.txt")).collect();
+    assert_eq!(told.len(), 1, "{shown:#?}");
+    let planner = bed.asked.lock().unwrap().iter().find(|request| is_of_workflow(request)).unwrap().clone();
+    assert!(texts(&planner)[0].contains("Workspace, top level: a.txt"), "{:?}", texts(&planner));
+}
+
+#[tokio::test(start_paused = true)]
+async fn roles_of_a_workflow_see_files_that_were_made_meanwhile() {
+    let (environment, tools) = workspace();
+    let mut team = team();
+    team.executor = Arc::new(|todo, heard| match (todo, heard.replies) {
+        ("a", 0) => ScriptedReply::call("w", "write_note", "{}"),
+        _ => executed(todo, "it is in a.txt"),
+    });
+    let bed = open_in(&team, tools, environment).await;
+    bed.say("write it", "workflow").await;
+    let asked = bed.asked.lock().unwrap();
+    let of = |role: &str| {
+        let requests = asked.iter().filter(|request| request.system.contains(&format!("\"{role}-response\"")));
+        requests.map(texts).collect::<Vec<_>>()
+    };
+    let (executors, verifiers) = (of("executor"), of("verifier"));
+    let now = "user: [polis] The workspace has changed. Top level now: a.txt, b.txt";
+    assert!(executors[0].iter().all(|text| text != now) && executors[1].iter().all(|text| text != now), "{executors:#?}");
+    assert_eq!(executors[2].last().unwrap(), now);
+    assert_eq!(executors[2][0], executors[0][0], "what was told before stays");
+    assert!(verifiers[0].contains(&now.to_owned()), "{verifiers:#?}");
 }
