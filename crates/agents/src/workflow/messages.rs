@@ -7,7 +7,7 @@ use polis_engine::{brief_description, tool_names};
 use polis_ports::ToolSpec;
 
 use super::truncate::{head, one_line, quoted, share};
-use super::{Evidence, Language, Plan, Todo, TodoStatus};
+use super::{Evidence, FailedAttempt, Language, Plan, Todo, TodoStatus};
 
 /// Most bytes of a result, as other roles are shown it.
 const RESULT_BYTES: usize = 12_000;
@@ -38,6 +38,8 @@ struct Words {
     after: &'static str,
     result: &'static str,
     not_accepted: &'static str,
+    failed: &'static str,
+    tried: &'static str,
     last_result: &'static str,
 }
 
@@ -59,6 +61,8 @@ const ENGLISH: Words = Words {
     after: "after",
     result: "result",
     not_accepted: "refused, because",
+    failed: "failed, because",
+    tried: "What earlier plans tried in vain",
     last_result: "the result that was refused",
 };
 
@@ -80,6 +84,8 @@ const CHINESE: Words = Words {
     after: "依赖",
     result: "结果",
     not_accepted: "被退回，原因",
+    failed: "失败，原因",
+    tried: "以前的计划里没有成功的尝试",
     last_result: "被退回的结果",
 };
 
@@ -112,7 +118,7 @@ pub fn planner_message(
     let lines = |texts: &[String]| texts.iter().map(|text| format!("-{}", quoted(text))).collect::<Vec<_>>().join("\n");
     let mut message = section(words.request, request);
     if let Some(plan) = plan {
-        message += &section(words.plan, &list(plan, words, true));
+        message += &(section(words.plan, &list(plan, words, true)) + &tried(plan, words));
         if !improvements.is_empty() {
             message += &section(words.improvements, &lines(improvements));
         }
@@ -158,6 +164,7 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
     section(words.request, request)
         + &tools
         + &section(words.plan, &list(plan, words, true))
+        + &tried(plan, words)
         + &section(words.happened, happened)
         + words.judge
 }
@@ -229,6 +236,16 @@ fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
     lines
 }
 
+/// What earlier plans tried in vain, as a section of its own; nothing where they did not.
+fn tried(plan: &Plan, words: &Words) -> String {
+    let line = |attempt: &FailedAttempt| {
+        let how = if attempt.was_refused { words.not_accepted } else { words.failed };
+        format!("- {}\n  {how}:{}", one_line(&attempt.todo), quoted(&attempt.why))
+    };
+    let lines: Vec<_> = plan.tried().iter().map(line).collect();
+    if lines.is_empty() { String::new() } else { section(words.tried, &lines.join("\n")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +283,24 @@ mod tests {
         let todo = "- a [pending] (priority 1) Do a well\n  refused, because: It counts the heading.\n  the result that was \
                     refused: There are 3.\n- b";
         assert!(message.contains(todo), "{message}");
+    }
+
+    #[test]
+    fn what_earlier_plans_tried_in_vain_is_told_to_planner_and_verifier() {
+        let mut plan = plan();
+        plan.reopen("a", "It counts the heading.");
+        plan.settle("b", TodoStatus::Failed, "no key\n## Heading");
+        let next = |id: &str| vec![Todo { id: id.into(), description: id.into(), priority: 1, ..Todo::default() }];
+        let mut second = plan.replan(next("c")).unwrap();
+        second.settle("c", TodoStatus::Failed, "too slow");
+        let told = "## What earlier plans tried in vain\n\n- Do a\n  refused, because: It counts the heading.\n- Do b\n  failed, \
+                    because:\n  | no key\n  | ## Heading\n";
+        let message = planner_message(Language::En, "Count.", Some(&second), &[], None);
+        assert!(message.contains(&format!("{told}\nPlan what is left.")), "{message}");
+        let third = second.replan(next("d")).unwrap();
+        let message = verifier_message(Language::En, "Count.", &third, &Evidence::default());
+        assert!(message.contains(&format!("{told}- c\n  failed, because: too slow\n\n## What happened")), "{message}");
+        assert!(!verifier_message(Language::En, "Count.", &plan, &Evidence::default()).contains("in vain"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use language::Language;
 pub use messages::{Refused, executor_message, planner_message, tool_lines, verifier_message};
 pub use order::{Done, Order, RoleOutcome};
 pub use plain_backend::{CallTool, PlainBackend, StopHandle};
-pub use plan::{MOST_TODOS, Plan, PlanError};
+pub use plan::{FailedAttempt, MOST_TODOS, Plan, PlanError};
 pub use plan_approval::PlanApproval;
 pub use prompts::{
     ContextSource, EXECUTOR_CORE_TEMPLATE, FALLBACK_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager,
