@@ -182,7 +182,8 @@ fn summary(context: &Context) -> Option<ChatMessage> {
 
 /// Logs what the model is to be told about its environment, for agents below this turn that are shown its thread.
 pub(crate) async fn tell_environment(turn: &mut Turn, view: &View<'_>) -> Result<(), Failure> {
-    let context = if turn.is_first_message() { Context::default() } else { turn.context(view.most_messages()).await? };
+    // A turn that was handed over has told its model already.
+    let context = turn.context(view.most_messages()).await?;
     tell(turn, view, &context.steps, None).await;
     Ok(())
 }
@@ -266,6 +267,7 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
         }
         (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure))),
         (PastStepKind::Environment(told), _) => shown.push(environment::message(told)),
+        (PastStepKind::Work(note), _) => shown.push(ChatMessage::user(format!("[polis] {note}"))),
     }
 }
 
@@ -334,7 +336,7 @@ fn first_whole(sizes: &[usize]) -> usize {
 fn size(step: &PastStep) -> usize {
     match &step.kind {
         PastStepKind::Calls { calls, .. } => calls.iter().map(|(_, result)| result.content.len()).sum(),
-        PastStepKind::Ended(_) | PastStepKind::Environment(_) => 0,
+        PastStepKind::Ended(_) | PastStepKind::Environment(_) | PastStepKind::Work(_) => 0,
     }
 }
 

@@ -126,22 +126,33 @@ impl Environment {
         let words = facts.language.words();
         let mut lines = vec![words.intro.to_owned()];
         lines.extend(self.date.as_ref().map(|date| format!("{}{}", words.date, date(turn.now()))));
-        if let Some(files) = &self.files {
-            let FileList { names, total } = files(MAX_FILES);
-            let names: Vec<_> = names.iter().take(MAX_FILES).map(|name| plain(name, MAX_NAME)).collect();
-            let more = total.saturating_sub(names.len());
-            lines.push(match (names.is_empty(), more) {
-                (true, _) => format!("{}{}", words.files, words.no_files),
-                (false, 0) => format!("{}{}", words.files, names.join(", ")),
-                (false, more) => {
-                    format!("{}{} {}", words.files, names.join(", "), words.more.replace("{}", &more.to_string()))
-                }
-            });
-        }
+        lines.extend(self.file_names(words).map(|names| format!("{}{names}", words.files)));
         if !facts.colleagues.is_empty() {
             lines.push(format!("{}{}", words.colleagues, facts.colleagues.join(", ")));
         }
         lines.join("\n")
+    }
+
+    fn file_names(&self, words: &Words) -> Option<String> {
+        let FileList { names, total } = self.files.as_ref()?(MAX_FILES);
+        let names: Vec<_> = names.iter().take(MAX_FILES).map(|name| plain(name, MAX_NAME)).collect();
+        let more = total.saturating_sub(names.len());
+        Some(match (names.is_empty(), more) {
+            (true, _) => words.no_files.to_owned(),
+            (false, 0) => names.join(", "),
+            (false, more) => format!("{} {}", names.join(", "), words.more.replace("{}", &more.to_string())),
+        })
+    }
+
+    /// The line about the files as they are now, where the one in this text says something else. A text without such a line is for
+    /// a model that is told nothing.
+    pub(crate) fn changed_files(&self, told: &str) -> Option<String> {
+        [Language::En.words(), Language::Zh.words()].into_iter().find_map(|words| {
+            let names = |line| str::strip_prefix(line, words.files).or_else(|| line.strip_prefix(words.files_now));
+            let known = told.lines().find_map(names)?;
+            let now = self.file_names(words).filter(|now| now != known)?;
+            Some(format!("{}{now}", words.files_now))
+        })
     }
 }
 
@@ -354,6 +365,7 @@ struct Words {
     intro: &'static str,
     date: &'static str,
     files: &'static str,
+    files_now: &'static str,
     no_files: &'static str,
     more: &'static str,
     colleagues: &'static str,
@@ -375,6 +387,7 @@ impl Language {
                 intro: "This is information from the program that runs you, not a request.",
                 date: "Date: ",
                 files: "Workspace, top level: ",
+                files_now: "The workspace has changed. Top level now: ",
                 no_files: "empty",
                 more: "(and {} more; list_files shows all)",
                 colleagues: "Agents that you can ask, with their roles: ",
@@ -393,6 +406,7 @@ impl Language {
                 intro: "以下是运行你的程序提供的信息，不是请求。",
                 date: "日期：",
                 files: "工作区（顶层）：",
+                files_now: "工作区有变化，现在的顶层：",
                 no_files: "空",
                 more: "（另有 {} 项，用 list_files 查看全部）",
                 colleagues: "可以请求的智能体及其角色：",

@@ -461,10 +461,10 @@ fn workbench(tools: Vec<Box<dyn polis_ports::Tool>>) -> Result<Arc<dyn Toolbox>,
 
 pub(crate) fn cast(config: &Config) -> Cast {
     let engine = AgentWorkflowEngine::new(prompts(&config.trust)).with_settings(config.workflow);
-    let workflow = Workflow::new(engine);
+    let environment = environment(config);
+    let workflow = Workflow::new(engine).with_environment(environment.clone());
     let users = config.trust.user().map(|user| user.join(SOPS));
     let sops = users.into_iter().fold(Sops::default(), Sops::with_folder).with_folder(SOPS).with_guard(config.trust.guard());
-    let environment = environment(config);
     let converse = Converse { environment: environment.clone(), ..Converse::default() };
     let parts = RoleParts::new(ROLE).with_sops(sops).with_environment(environment).with_workflow(workflow.clone());
     let cast = Cast::new().with(CONVERSE, converse).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());

@@ -258,7 +258,8 @@ impl Call {
         self.class != EffectClass::Read && !self.own
     }
 
-    /// Whether it logs what the model is told about its environment: no tool is called, and no user interface shows it.
+    /// Whether it logs what only models and later runs need, such as the environment that the model is told: no tool is called, and
+    /// no user interface shows it.
     pub fn is_environment(&self) -> bool {
         self.own && &*self.tool == crate::ENVIRONMENT
     }

@@ -83,7 +83,7 @@ pub use model_settings::{BadSetting, CacheMode, Effort, ModelSettings, ToolChoic
 pub use org::{Role, RoleLimits};
 pub use org_document::{BadOrg, Org, OrgAgent, OrgChange, OrgRole, OrgStatus, OrgTermination};
 pub use outstanding::{Owed, outstanding};
-pub use past_step::{ENVIRONMENT, History, PastStep, PastStepKind};
+pub use past_step::{ENVIRONMENT, History, PastStep, PastStepKind, WORK_NOTE};
 pub use path::{BadPath, MetaPath, NoSuchThread, Segment, SubThreadPath};
 pub use pattern::fits;
 pub use phase::{BadPhase, Phase};

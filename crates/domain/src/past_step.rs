@@ -3,10 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::{CallResult, Effect, EffectId, Event, Failure, Messages, Outcome, Recorded, Settlement, ToolCall, TurnId, Verdict};
+use crate::{
+    CallResult, Effect, EffectId, Event, Failure, Messages, Outcome, Recorded, Sender, Settlement, ToolCall, TurnId, Verdict,
+};
 
 /// The name under which a turn logs what it tells the model about its environment.
 pub const ENVIRONMENT: &str = "_environment";
+
+/// The name under which a turn notes what sub-threads did for the answer that it has just shown.
+pub const WORK_NOTE: &str = "_work";
 
 /// Something that happened in a turn between two messages of its thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +38,8 @@ pub enum PastStepKind {
     Ended(Failure),
     /// The model was told this about its environment.
     Environment(Arc<str>),
+    /// Sub-threads did this for the message that follows.
+    Work(Arc<str>),
 }
 
 /// The messages of a thread and the steps between them, folded from its events.
@@ -50,6 +57,8 @@ pub struct History {
     own_index: Option<u32>,
     /// The effect that logs the environment.
     environment: Option<EffectId>,
+    /// The effect that notes the work of sub-threads.
+    work: Option<EffectId>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +104,16 @@ impl History {
                     self.steps.push(PastStep { turn: id.turn, before, kind });
                 }
             }
+            Event::EffectEnded { id, outcome: Outcome::Result(result), .. } if self.work == Some(*id) => {
+                self.close();
+                self.work = None;
+                // The answer stands in the message that was added when the work began.
+                let newest = self.messages.indexed().next_back();
+                let answer = newest.filter(|(_, message)| message.sender == Sender::Bot).map(|(index, _)| index);
+                if let Some(before) = answer.or_else(|| self.messages.next_index()) {
+                    self.steps.push(PastStep { turn: id.turn, before, kind: PastStepKind::Work(result.content.clone()) });
+                }
+            }
             Event::EffectEnded { id, outcome, .. } => self.end(*id, outcome),
             Event::EffectRefused { id, failure } => {
                 let unstarted = self.open.as_mut().and_then(|open| open.calls.iter_mut().find(|call| call.effect.is_none()));
@@ -121,7 +140,11 @@ impl History {
                 self.asked = Some(id);
                 self.own_index = None;
             }
-            Effect::Tool(call) if call.is_environment() => self.environment = Some(id),
+            Effect::Tool(call) if call.is_environment() => match &*call.call_id {
+                ENVIRONMENT => self.environment = Some(id),
+                WORK_NOTE => self.work = Some(id),
+                _ => {}
+            },
             Effect::Tool(call) | Effect::Approval { call: Some(call), .. } => {
                 let Some(open) = &mut self.open else { return };
                 let of_this = |open: &OpenCall| open.call.id == call.call_id && open.result.is_none();

@@ -69,7 +69,7 @@ pub(crate) fn shown(tools: &Arc<[ToolSpec]>, is_deferred: impl Fn(&str) -> bool)
 fn spec(deferred: &[&ToolSpec]) -> ToolSpec {
     let which = match deferred {
         [] => "that a request does not list, where an agent has many".to_owned(),
-        deferred => format!("that are not listed here: {}", names(deferred)),
+        deferred => format!("that are not listed here: {}", tool_names(deferred.iter().map(|tool| &*tool.name))),
     };
     let description =
         format!("Describes tools {which}. Search by words or names, then call what you found with {}.", ToolCall::USE_TOOL);
@@ -103,9 +103,9 @@ fn use_tool() -> ToolSpec {
     }
 }
 
-/// The names of tools. Where they are too many, the tools of each server are counted.
-fn names(tools: &[&ToolSpec]) -> String {
-    let all: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+/// The names of tools in one line. Where they are too many, the tools of each server are counted.
+pub fn tool_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = names.into_iter().collect();
     let whole = all.join(", ");
     if whole.len() <= NAMES_CHARS {
         return whole;
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn names_are_told_and_of_many_servers_the_counts() {
-        let tools: Vec<_> = (0..200).map(|n| tool(&format!("git__command_{n}"), "")).chain([tool("now", "")]).collect();
-        assert_eq!(names(&tools.iter().collect::<Vec<_>>()), "git__* (200 tools), now");
-        assert_eq!(names(&[&tools[0], &tools[200]]), "git__command_0, now");
+        let names: Vec<_> = (0..200).map(|n| format!("git__command_{n}")).chain(["now".to_owned()]).collect();
+        assert_eq!(tool_names(names.iter().map(String::as_str)), "git__* (200 tools), now");
+        assert_eq!(tool_names([&*names[0], &*names[200]]), "git__command_0, now");
     }
 
     #[test]

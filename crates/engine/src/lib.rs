@@ -49,7 +49,7 @@ pub use cast::Cast;
 pub use clock::SystemClock;
 pub use conversation::ConversationStart;
 pub use error::{CastError, CommandError, OpenError};
-pub use find_tools::FindTools;
+pub use find_tools::{FindTools, tool_names};
 pub use fork::{Branch, ForkError, Forked, fork, forked_before, free_name, is_society_name};
 pub use live::LocalLive;
 pub use memory::FoundMemory;

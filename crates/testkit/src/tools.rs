@@ -22,6 +22,7 @@ pub struct ScriptedTools {
     delay: Option<Box<Delay>>,
     rule: Option<Box<Rule>>,
     flow: Option<Box<FlowOf>>,
+    deferred: Option<String>,
 }
 
 impl ScriptedTools {
@@ -61,6 +62,11 @@ impl ScriptedTools {
         Self { flow: Some(Box::new(flow)), ..self }
     }
 
+    /// The same tools. Those whose names begin like this need not be listed where there are many.
+    pub fn deferring(self, prefix: &str) -> Self {
+        Self { deferred: Some(prefix.to_owned()), ..self }
+    }
+
     /// The same tools, each taking a while.
     pub fn delayed(self, delay: impl Fn(&str) -> Duration + Send + Sync + 'static) -> Self {
         Self { delay: Some(Box::new(delay)), ..self }
@@ -71,6 +77,10 @@ impl ScriptedTools {
 impl Toolbox for ScriptedTools {
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
+    }
+
+    fn is_deferred(&self, tool: &str) -> bool {
+        self.deferred.as_ref().is_some_and(|prefix| tool.starts_with(prefix))
     }
 
     fn ruling(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Ruling {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Approach, Artifact, Failure, Plan, Response, StepStatus, SubThreadRequest};
+use polis_domain::{Approach, Artifact, Failure, Plan, Response, StepStatus, SubThreadRequest, WORK_NOTE};
 use polis_engine::{Agent, OpenRequest, Requests, SubThreadResult, Turn};
 use polis_ports::{ChatMessage, ModelRequest, ModelSettings};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language, ma
 use crate::conversation::{as_data, conversation, one_line};
 use crate::converse::{Converse, system_prompt, work};
 use crate::end_tools::EndTools;
-use crate::workflow::Language;
+use crate::workflow::{Language, work_note};
 
 /// Most times that a plan may begin a step. A policy cannot go on for ever, whatever it says.
 const MAX_STARTED_STEPS: usize = 200;
@@ -303,7 +303,18 @@ pub(super) async fn in_workflow(
     if let Some(step) = state.internal_plan.as_mut().and_then(|plan| plan.steps.first_mut()) {
         step.result = Some(result.text.as_str().into());
     }
+    note_result(turn, &result).await;
     Ok(result)
+}
+
+/// Notes for later turns what a workflow did beside its answer.
+async fn note_result(turn: &mut Turn, result: &SubThreadResult) {
+    let messages = match &result.failure {
+        None => Ok(result.messages.clone()),
+        Some(_) => turn.thread(&result.path).await.map(|thread| thread.messages),
+    };
+    let language = crate::conversation::language(turn).await;
+    turn.note(WORK_NOTE, || messages.ok().and_then(|messages| work_note(language, &messages))).await;
 }
 
 /// Why a plan came to nothing.

@@ -15,7 +15,7 @@ use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
 use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
 use crate::conversation::{SUMMARY, StepForm, chat_messages, naming};
-use crate::environment::SharedFacts;
+use crate::environment::{Environment, SharedFacts};
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
 const MOST_BEFORE: usize = 40;
@@ -25,18 +25,26 @@ const MOST_BEFORE: usize = 40;
 pub struct Workflow {
     engine: Arc<AgentWorkflowEngine>,
     tells_role: bool,
+    environment: Environment,
 }
 
 impl Workflow {
     /// The agent that runs this engine.
     pub fn new(engine: AgentWorkflowEngine) -> Self {
-        Self { engine: Arc::new(engine), tells_role: false }
+        Self { engine: Arc::new(engine), ..Self::default() }
     }
 
     /// The same agent, which tells planner, executor and verifier the prompt of its role as well.
     #[must_use]
     pub fn telling_role(self) -> Self {
         Self { tells_role: true, ..self }
+    }
+
+    /// The same agent, whose roles are told when the files of this environment change while it works. The environment itself is
+    /// told by the role that starts it.
+    #[must_use]
+    pub fn with_environment(self, environment: Environment) -> Self {
+        Self { environment, ..self }
     }
 }
 
@@ -58,7 +66,7 @@ impl InteractionUnit for WorkflowUnit {
     }
 
     async fn execute(&self, turn: &mut Turn) -> Result<Interaction, Failure> {
-        let Workflow { engine, tells_role } = self.0.clone();
+        let Workflow { engine, tells_role, environment } = self.0.clone();
         let phase = turn.phase().clone();
         let meta = turn.request_meta().await;
         let approval = PlanApproval::of(&meta);
@@ -76,10 +84,11 @@ impl InteractionUnit for WorkflowUnit {
             system_message: turn.role().filter(|_| tells_role).map(|role| role.prompt.to_string()).unwrap_or_default(),
             ..RunOptions::default()
         };
-        let mut backend = TurnBackend::new(turn);
+        let mut backend = TurnBackend::new(turn).within(environment, &options.environment);
         let result = engine.run(&mut backend, options).await?;
         let text = result.answer.summary.clone();
-        let bot = backend.conclude(text, answer_meta(&result), Some(completed()?)).await?;
+        let record = backend.keep_record(&result.record).await;
+        let bot = backend.conclude(text, answer_meta(&result, record.as_ref()), Some(completed()?)).await?;
         Ok(Interaction { phase, bot, user: None })
     }
 }
@@ -114,7 +123,7 @@ fn completed() -> Result<Phase, Failure> {
 }
 
 /// The meta of the answer's message.
-fn answer_meta(result: &WorkflowResult) -> Meta {
+fn answer_meta(result: &WorkflowResult, record: Option<&Artifact>) -> Meta {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct AnswerMeta<'a> {
@@ -125,12 +134,14 @@ fn answer_meta(result: &WorkflowResult) -> Meta {
         evidence: BTreeMap<&'a str, &'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         unfinished: Option<&'a Failure>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        record: Option<&'a Artifact>,
     }
     let component = result.answer.to_component();
     let WorkflowResult { usage, duration_ms, cycles, .. } = *result;
     let evidence = result.evidence.iter().map(|(name, address)| (name.as_str(), address.as_str())).collect();
     let unfinished = result.unfinished.as_ref();
-    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence, unfinished })
+    Meta::of(&AnswerMeta { component, usage, duration_ms, cycles, evidence, unfinished, record })
 }
 
 /// Carries out one order in its sub-thread.

@@ -65,8 +65,18 @@ pub trait AgentBackend: Send {
         self.listeners().unlisten(event_id);
     }
 
-    /// The tools that an executor may use.
+    /// The tools that an executor's requests list.
     fn tools(&self) -> Arc<[ToolSpec]>;
+
+    /// The tools that an executor can call. Where they are many, it finds some of them by a search.
+    fn callable_tools(&self) -> Arc<[ToolSpec]> {
+        self.tools()
+    }
+
+    /// What has changed of the environment that the roles are told since the run began or this last said so; none where nothing has.
+    fn environment_change(&mut self) -> impl Future<Output = Option<String>> + Send {
+        async { None }
+    }
 
     /// The time; where runs are repeated, the same in each.
     fn now(&self) -> Timestamp;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{listed, partial};
 use super::backend::{AgentBackend, AiMessage, ToolScope};
 use super::changed_plan::{describe_changes, parse_changed_plan};
+use super::messages::record_text;
 use super::phrases::phrases;
 use super::request_text::request_text;
 use super::transcript::{called, last_words};
@@ -138,6 +139,8 @@ pub struct WorkflowResult {
     pub cycles: usize,
     /// Why not everything that was asked is in the answer, if that is so.
     pub unfinished: Option<Failure>,
+    /// The last plan with its results, and the calls and reports behind them, as text.
+    pub record: String,
 }
 
 /// Coordinates planner, executors and verifier (the documents' AgentWorkflowEngine).
@@ -199,6 +202,7 @@ impl AgentWorkflowEngine {
             plan: None,
             refused: Refused::default(),
             said: Vec::new(),
+            changed: None,
             evidence: Evidence::default(),
             cited: Vec::new(),
             usage: Usage::default(),
@@ -210,9 +214,10 @@ impl AgentWorkflowEngine {
         let readers = tools.iter().filter(|tool| tool.class == EffectClass::Read).map(|tool| tool.name.to_string());
         run.evidence = Evidence::about(&given, tools.iter().map(|tool| tool.name.to_string())).with_readers(readers);
         let answer = run.answer().await?;
+        let record = record_text(language, run.plan.as_ref(), &run.evidence);
         let Run { plan, cited: evidence, usage, cycles, unfinished, .. } = run;
         let duration_ms = backend.now().0.saturating_sub(began.0);
-        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles, unfinished })
+        Ok(WorkflowResult { answer, plan, evidence, usage, duration_ms, cycles, unfinished, record })
     }
 }
 
@@ -229,6 +234,8 @@ struct Run<'a, B> {
     refused: Refused,
     /// What the person has said while it ran.
     said: Vec<String>,
+    /// What has changed of the environment since it began.
+    changed: Option<String>,
     evidence: Evidence,
     cited: Vec<(String, String)>,
     usage: Usage,
@@ -318,9 +325,10 @@ impl<B: AgentBackend> Run<'_, B> {
         Ok(SummaryResponse { summary, verified: false, missing: Vec::new() })
     }
 
-    /// Takes in what the person has said meanwhile. Whoever is asked from now on is told.
+    /// Takes in what the person has said meanwhile, and what has changed. Roles that are asked from now on are told.
     async fn hear(&mut self) -> Result<(), Failure> {
         self.said.extend(self.backend.steering().await?);
+        self.changed = self.backend.environment_change().await.or(self.changed.take());
         Ok(())
     }
 
@@ -521,9 +529,9 @@ impl<B: AgentBackend> Run<'_, B> {
         }
     }
 
-    /// The tools that executors may use.
+    /// The tools that executors can call.
     fn tools(&self) -> Arc<[ToolSpec]> {
-        self.options.tools.clone().unwrap_or_else(|| self.backend.tools())
+        self.options.tools.clone().unwrap_or_else(|| self.backend.callable_tools())
     }
 
     /// Tells whoever hears of the run that a step was taken.
@@ -547,8 +555,10 @@ impl<B: AgentBackend> Run<'_, B> {
     fn order(&self, agent: AgentType, messages: Vec<AiMessage>, title: &str) -> Order {
         // Who answers without a plan that a person would be asked about may not change anything.
         let reads_only = agent == AgentType::FALLBACK && self.settings.approval != PlanApproval::Never;
-        let messages = self.environment(&agent, reads_only).into_iter().chain(messages).collect();
-        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(&self.tools()));
+        // Last, so that what stands before it is the same for all roles.
+        let changed = self.changed.iter().map(|changed| AiMessage::user(format!("[polis] {changed}")));
+        let messages = self.environment(&agent, reads_only).into_iter().chain(messages).chain(changed).collect();
+        let tools = (agent == AgentType::PLANNER).then(|| tool_lines(self.language, &self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);
         let more = self.options.system_message.clone();
         let mut places = self.engine.places.clone();

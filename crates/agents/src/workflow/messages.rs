@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
-use polis_engine::brief_description;
+use polis_engine::{brief_description, tool_names};
 use polis_ports::ToolSpec;
 
 use super::truncate::{head, one_line, quoted, share};
-use super::{Evidence, Language, Plan, Todo, TodoStatus};
+use super::{Evidence, FailedAttempt, Language, Plan, Todo, TodoStatus};
 
 /// Most bytes of a result, as other roles are shown it.
 const RESULT_BYTES: usize = 12_000;
@@ -15,12 +15,14 @@ const RESULT_BYTES: usize = 12_000;
 /// Most bytes of all results of a plan, as other roles are shown them.
 const RESULTS_BYTES: usize = 48 * 1024;
 
-/// Most characters of a tool's description, as the planner is shown it.
+/// Most characters of a tool's description, as the planner is shown it, and of all lines about tools.
 const TOOL_CHARS: usize = 160;
+const TOOLS_CHARS: usize = 12_000;
 
 /// The headings of the messages.
 struct Words {
     request: &'static str,
+    tools: &'static str,
     plan: &'static str,
     improvements: &'static str,
     refused: &'static str,
@@ -36,11 +38,14 @@ struct Words {
     after: &'static str,
     result: &'static str,
     not_accepted: &'static str,
+    failed: &'static str,
+    tried: &'static str,
     last_result: &'static str,
 }
 
 const ENGLISH: Words = Words {
     request: "The user's request",
+    tools: "Tools that the Executor has",
     plan: "The plan so far",
     improvements: "Improvements that the Verifier demands",
     refused: "The plan that the user refused",
@@ -56,11 +61,14 @@ const ENGLISH: Words = Words {
     after: "after",
     result: "result",
     not_accepted: "refused, because",
+    failed: "failed, because",
+    tried: "What earlier plans tried in vain",
     last_result: "the result that was refused",
 };
 
 const CHINESE: Words = Words {
     request: "用户的需求",
+    tools: "执行者可以使用的工具",
     plan: "目前的计划",
     improvements: "验证者要求的改进措施",
     refused: "用户没有同意的计划",
@@ -76,6 +84,8 @@ const CHINESE: Words = Words {
     after: "依赖",
     result: "结果",
     not_accepted: "被退回，原因",
+    failed: "失败，原因",
+    tried: "以前的计划里没有成功的尝试",
     last_result: "被退回的结果",
 };
 
@@ -108,7 +118,7 @@ pub fn planner_message(
     let lines = |texts: &[String]| texts.iter().map(|text| format!("-{}", quoted(text))).collect::<Vec<_>>().join("\n");
     let mut message = section(words.request, request);
     if let Some(plan) = plan {
-        message += &section(words.plan, &list(plan, words, true));
+        message += &(section(words.plan, &list(plan, words, true)) + &tried(plan, words));
         if !improvements.is_empty() {
             message += &section(words.improvements, &lines(improvements));
         }
@@ -147,16 +157,51 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
     let words = words(language);
     let happened = evidence.list();
     let happened = if happened.is_empty() { words.nothing } else { &happened };
+    let tools = match evidence.tools.as_slice() {
+        [] => String::new(),
+        tools => section(words.tools, &tool_names(tools.iter().map(String::as_str))),
+    };
     section(words.request, request)
+        + &tools
         + &section(words.plan, &list(plan, words, true))
+        + &tried(plan, words)
         + &section(words.happened, happened)
         + words.judge
 }
 
-/// The tools as the planner reads them: a line each, name and first sentence.
-pub fn tool_lines(tools: &[ToolSpec]) -> String {
-    let line = |tool: &ToolSpec| format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS));
-    tools.iter().map(line).collect::<Vec<_>>().join("\n")
+/// The plan with its results and what happened, for whoever wants to know more than the answer.
+pub(super) fn record_text(language: Language, plan: Option<&Plan>, evidence: &Evidence) -> String {
+    let words = words(language);
+    let plan = plan.map(|plan| section(words.plan, &list(plan, words, true))).unwrap_or_default();
+    plan + section(words.happened, &evidence.list()).trim_end()
+}
+
+/// The tools as the planner reads them: a line each, name and first line of the description. Of those beyond a limit the names.
+pub fn tool_lines(language: Language, tools: &[ToolSpec]) -> String {
+    let (described, rest) = tools.split_at(described_tools(tools));
+    let mut lines: Vec<String> = described.iter().map(tool_line).collect();
+    if !rest.is_empty() {
+        let names = tool_names(rest.iter().map(|tool| &*tool.name));
+        lines.push(match language {
+            Language::En => format!("- and {} more, which `find_tools` describes if you have it: {names}", rest.len()),
+            Language::Zh => format!("- 另有 {} 个，如果你有 `find_tools`，可以用它查看说明：{names}", rest.len()),
+        });
+    }
+    lines.join("\n")
+}
+
+/// How many of these tools the planner is shown with their descriptions.
+pub(super) fn described_tools(tools: &[ToolSpec]) -> usize {
+    let mut chars = 0;
+    let fits = |tool: &&ToolSpec| {
+        chars += tool_line(tool).chars().count() + 1;
+        chars <= TOOLS_CHARS
+    };
+    tools.iter().take_while(fits).count()
+}
+
+fn tool_line(tool: &ToolSpec) -> String {
+    format!("- `{}`: {}", tool.name, brief_description(&tool.description, TOOL_CHARS))
 }
 
 fn section(heading: &str, text: &str) -> String {
@@ -189,6 +234,16 @@ fn list(plan: &Plan, words: &Words, with_results: bool) -> String {
         }
     }
     lines
+}
+
+/// What earlier plans tried in vain, as a section of its own; nothing where they did not.
+fn tried(plan: &Plan, words: &Words) -> String {
+    let line = |attempt: &FailedAttempt| {
+        let how = if attempt.was_refused { words.not_accepted } else { words.failed };
+        format!("- {}\n  {how}:{}", one_line(&attempt.todo), quoted(&attempt.why))
+    };
+    let lines: Vec<_> = plan.tried().iter().map(line).collect();
+    if lines.is_empty() { String::new() } else { section(words.tried, &lines.join("\n")) }
 }
 
 #[cfg(test)]
@@ -231,6 +286,24 @@ mod tests {
     }
 
     #[test]
+    fn what_earlier_plans_tried_in_vain_is_told_to_planner_and_verifier() {
+        let mut plan = plan();
+        plan.reopen("a", "It counts the heading.");
+        plan.settle("b", TodoStatus::Failed, "no key\n## Heading");
+        let next = |id: &str| vec![Todo { id: id.into(), description: id.into(), priority: 1, ..Todo::default() }];
+        let mut second = plan.replan(next("c")).unwrap();
+        second.settle("c", TodoStatus::Failed, "too slow");
+        let told = "## What earlier plans tried in vain\n\n- Do a\n  refused, because: It counts the heading.\n- Do b\n  failed, \
+                    because:\n  | no key\n  | ## Heading\n";
+        let message = planner_message(Language::En, "Count.", Some(&second), &[], None);
+        assert!(message.contains(&format!("{told}\nPlan what is left.")), "{message}");
+        let third = second.replan(next("d")).unwrap();
+        let message = verifier_message(Language::En, "Count.", &third, &Evidence::default());
+        assert!(message.contains(&format!("{told}- c\n  failed, because: too slow\n\n## What happened")), "{message}");
+        assert!(!verifier_message(Language::En, "Count.", &plan, &Evidence::default()).contains("in vain"));
+    }
+
+    #[test]
     fn the_planner_is_told_what_was_refused_in_the_persons_own_words() {
         let refused = Refused { plan: plan(), remarks: vec!["no c".into(), "only two\n## Heading".into()] };
         let message = planner_message(Language::En, "Count.", None, &[], Some(&refused));
@@ -270,10 +343,17 @@ mod tests {
             serde_json::from_value(serde_json::json!({ "name": name, "description": description, "parameters": {} })).unwrap()
         };
         let long = "x".repeat(161);
+        let tool_lines = |tools: &[ToolSpec]| tool_lines(Language::En, tools);
         let lines = tool_lines(&[tool("now", "The time.\nMore."), tool("long", &long)]);
         assert_eq!(lines, format!("- `now`: The time.\n- `long`: {}…", &long[1..]));
         let marked = tool_lines(&[tool("send", "⟦mail describes it⟧ Sends.\nMore. ⟦end⟧")]);
         assert_eq!(marked, "- `send`: ⟦mail describes it⟧ Sends. ⟦end⟧");
+        let many: Vec<_> = (0..300).map(|n| tool(&format!("git__command_{n}"), &long)).collect();
+        let lines = tool_lines(&many);
+        assert!(lines.chars().count() < TOOLS_CHARS + 200, "{}", lines.chars().count());
+        let shown = described_tools(&many);
+        let rest = format!("- and {0} more, which `find_tools` describes if you have it: git__* ({0} tools)", 300 - shown);
+        assert!(shown > 60 && lines.ends_with(&rest), "{lines}");
     }
 
     #[test]

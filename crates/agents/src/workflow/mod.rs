@@ -38,6 +38,7 @@ mod transcript;
 mod truncate;
 mod turn_backend;
 mod work;
+mod work_note;
 
 pub use agent::Workflow;
 pub use agent_type::{AgentAction, AgentType, BadAgentType};
@@ -56,7 +57,7 @@ pub use language::Language;
 pub use messages::{Refused, executor_message, planner_message, tool_lines, verifier_message};
 pub use order::{Done, Order, RoleOutcome};
 pub use plain_backend::{CallTool, PlainBackend, StopHandle};
-pub use plan::{MOST_TODOS, Plan, PlanError};
+pub use plan::{FailedAttempt, MOST_TODOS, Plan, PlanError};
 pub use plan_approval::PlanApproval;
 pub use prompts::{
     ContextSource, EXECUTOR_CORE_TEMPLATE, FALLBACK_CORE_TEMPLATE, PLANNER_CORE_TEMPLATE, Prompt, PromptError, PromptManager,
@@ -72,3 +73,4 @@ pub use role::{RoleReply, WorkflowRole, WorkflowState};
 pub use template::{BUSINESS_CONTEXT, Template, TemplateError};
 pub use todo::{Todo, TodoStatus};
 pub use work::work;
+pub(crate) use work_note::work_note;

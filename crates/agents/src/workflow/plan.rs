@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::truncate::clipped;
 use super::{TaskJudgement, Todo, TodoStatus};
 
 /// Most todos of one plan.
@@ -15,10 +16,29 @@ pub(super) const LONGEST_ID: usize = 64;
 /// Most bytes of all descriptions of a plan together. Every role is shown them.
 const MOST_BYTES: usize = 64 * 1024;
 
+/// Most failed attempts that a plan remembers, the newest ones, and most bytes of a heading or reason.
+const MOST_TRIED: usize = 12;
+const MOST_TRIED_BYTES: usize = 400;
+
 /// Todos that fit together: ids once each, dependencies that are there, no circles.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Plan {
     todos: Vec<Todo>,
+    /// What failed or was refused in plans that this one replaces, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<FailedAttempt>,
+}
+
+/// A todo of an earlier plan that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedAttempt {
+    /// The heading of the todo.
+    pub todo: String,
+    /// The reason of the executor, or of the verifier that refused the result.
+    pub why: String,
+    /// Whether there was a result, which the verifier refused.
+    pub was_refused: bool,
 }
 
 /// Why todos are no plan. The text is meant for whoever wrote them.
@@ -92,12 +112,37 @@ impl Plan {
         if let Some(circle) = circle(&todos) {
             return Err(PlanError::Circle(circle));
         }
-        Ok(Self { todos })
+        Ok(Self { todos, tried: Vec::new() })
     }
 
     /// The todos, in the order in which they were written.
     pub fn todos(&self) -> &[Todo] {
         &self.todos
+    }
+
+    /// What failed or was refused in earlier plans, oldest first.
+    pub fn tried(&self) -> &[FailedAttempt] {
+        &self.tried
+    }
+
+    /// What a next plan must not forget: the attempts known so far, and what failed or was refused in this plan. A todo that could
+    /// not begin because another failed was not tried.
+    fn tried_by_now(&self) -> Vec<FailedAttempt> {
+        let has_failed = |id: &String| self.todo(id).is_some_and(|other| other.status == TodoStatus::Failed);
+        let new = self.todos.iter().filter_map(|todo| {
+            let was_refused = match todo.status {
+                TodoStatus::Failed if !todo.dependencies.iter().any(has_failed) => false,
+                TodoStatus::Pending if !todo.result.is_empty() => true,
+                _ => return None,
+            };
+            Some(FailedAttempt {
+                todo: clipped(&todo.heading(), MOST_TRIED_BYTES).into_owned(),
+                why: clipped(&todo.result, MOST_TRIED_BYTES).into_owned(),
+                was_refused,
+            })
+        });
+        let all: Vec<_> = self.tried.iter().cloned().chain(new).collect();
+        all[all.len().saturating_sub(MOST_TRIED)..].to_vec()
     }
 
     /// The todo with this id.
@@ -230,7 +275,7 @@ impl Plan {
             let (result, last_result) = (String::new(), String::new());
             merged.push(Todo { status: TodoStatus::Pending, result, last_result, is_current: false, ..todo });
         }
-        Self::checked(merged)
+        Ok(Self { tried: self.tried_by_now(), ..Self::checked(merged)? })
     }
 
     fn change(&mut self, id: &str, change: impl FnOnce(&mut Todo)) {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp, ToolCall,
-    Usage, Verdict,
+    Artifact, CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp,
+    ToolCall, Usage, Verdict,
 };
-use polis_engine::{BatchUpdate, NewMessage, SubThreadGroup, SubThreadResult, Turn};
+use polis_engine::{BatchUpdate, FindTools, NewMessage, SubThreadGroup, SubThreadResult, Turn};
 use polis_ports::{ModelRequest, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions, Listeners, 
 use super::format::changed_plan_format;
 use super::truncate::{MOST_MESSAGE_BYTES, clipped};
 use super::{Done, Order, RoleOutcome, WorkflowRole};
+use crate::conversation::GET_ARTIFACT;
+use crate::environment::Environment;
 
 /// What the meta of an order's sub-thread says.
 #[derive(Serialize, Deserialize)]
@@ -65,6 +67,9 @@ pub(super) struct TurnBackend<'t> {
     todos: Vec<String>,
     /// The todo that its own order is about.
     todo: Option<Arc<str>>,
+    /// Where the roles work, and what they are told about the files there.
+    environment: Environment,
+    told: Arc<str>,
 }
 
 /// What the last message of an order says beside its text.
@@ -89,7 +94,14 @@ impl<'t> TurnBackend<'t> {
             group: SubThreadGroup::default(),
             todos: Vec::new(),
             todo: None,
+            environment: Environment::default(),
+            told: "".into(),
         }
+    }
+
+    /// The same backend, whose roles work here and were told this.
+    pub(super) fn within(self, environment: Environment, told: &str) -> Self {
+        Self { environment, told: told.into(), ..self }
     }
 
     /// The same backend, for an order about this todo, if it is about one.
@@ -106,6 +118,14 @@ impl<'t> TurnBackend<'t> {
         let request = SubThreadRequest::new(order.agent.name(), order.title.as_str()).showing(order.title.as_str());
         let order = Order { tools: None, ..order };
         SubThreadRequest { meta: Meta::of(&Ordered { order, heard: Some(self.heard.unwrap_or_default()) }), ..request }
+    }
+
+    /// Keeps the record of a run for agents that can read it later.
+    pub(super) async fn keep_record(&mut self, record: &str) -> Option<Artifact> {
+        let can_read = self.turn.has_tool(GET_ARTIFACT);
+        // Which tools there are may change, and a run of older code kept none.
+        self.turn.note("record", || can_read.then(|| "kept".to_owned())).await?;
+        self.turn.put_artifact("workflow.md", "text/markdown", record.as_bytes()).await.ok()
     }
 
     /// Says what is to be said, and this as the last bot message; the phase follows, where there is one. Gives the message as
@@ -206,6 +226,20 @@ impl AgentBackend for TurnBackend<'_> {
 
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.turn.tools()
+    }
+
+    fn callable_tools(&self) -> Arc<[ToolSpec]> {
+        let shown = self.turn.tools();
+        let all = self.turn.callable_tools();
+        let more = all.iter().filter(|tool| shown.iter().all(|other| other.name != tool.name));
+        let is_search = |tool: &&ToolSpec| matches!(&*tool.name, FindTools::NAME | ToolCall::USE_TOOL);
+        shown.iter().chain(more).filter(|tool| !is_search(tool)).cloned().collect()
+    }
+
+    async fn environment_change(&mut self) -> Option<String> {
+        let changed = self.turn.note("files", || self.environment.changed_files(&self.told)).await?;
+        self.told = changed.clone();
+        Some(changed.to_string())
     }
 
     fn now(&self) -> Timestamp {

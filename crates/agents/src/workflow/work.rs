@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use polis_domain::{
     CallResult, EffectClass, Failure, FailureCode, Finish, Reply, Text, Timestamp, ToolCall, ToolChoice, Usage,
 };
+use polis_engine::FindTools;
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
 use super::fields::Reading;
+use super::messages::described_tools;
 use super::phrases::phrases;
 use super::reply_listener::ReplyListener;
 use super::response::{read_executor_response, refuse_empty_word};
@@ -131,7 +133,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
     async fn plan(&mut self, system: &Text) -> Result<RoleOutcome, Failure> {
         let order = self.order;
         let mut asking =
-            Asking::looking(PlannerResponse::NAME, AgentAction::Planning, self.reading_tools(), planner_format(), system);
+            Asking::looking(PlannerResponse::NAME, AgentAction::Planning, self.planning_tools(), planner_format(), system);
         let mut last = None;
         for round in 1..=order.rounds.max(1) {
             self.take_person_messages().await?;
@@ -497,6 +499,17 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let tools = self.tools();
         let reads = tools.iter().filter(|tool| tool.class == EffectClass::Read && !tool.volatile);
         reads.take(MOST_LOOK_TOOLS).cloned().collect()
+    }
+
+    /// The tools with which a planner looks. It can search the tools where its prompt does not describe all of them.
+    fn planning_tools(&self) -> Arc<[ToolSpec]> {
+        let (tools, reading) = (self.tools(), self.reading_tools());
+        let all = self.order.tools.clone().unwrap_or_else(|| self.backend.callable_tools());
+        let search = tools.iter().find(|tool| &*tool.name == FindTools::NAME);
+        match search.filter(|_| described_tools(&all) < all.len()) {
+            Some(search) => reading.iter().chain([search]).cloned().collect(),
+            None => reading,
+        }
     }
 
     fn has_called(&self) -> bool {

@@ -61,14 +61,18 @@ impl Team {
         let (team, asked) = (self.clone(), asked.clone());
         ScriptedModel::new(move |request| {
             asked.lock().unwrap().push(request.clone());
-            let heard = Heard::new(request);
-            match role(request) {
-                // A model that cannot write a plan answers the same way where it is asked without one.
-                "planner" | "fallback" => (team.planner)(&heard),
-                "executor" => (team.executor)(&current(&heard.first), &heard),
-                _ => (team.verifier)(&heard),
-            }
+            team.reply(request)
         })
+    }
+
+    pub(super) fn reply(&self, request: &ModelRequest) -> ScriptedReply {
+        let heard = Heard::new(request);
+        match role(request) {
+            // A model that cannot write a plan answers the same way where it is asked without one.
+            "planner" | "fallback" => (self.planner)(&heard),
+            "executor" => (self.executor)(&current(request), &heard),
+            _ => (self.verifier)(&heard),
+        }
     }
 }
 
@@ -83,10 +87,17 @@ pub(super) fn role(request: &ModelRequest) -> &'static str {
 }
 
 /// The id of the todo that an executor is told to do.
-fn current(message: &str) -> String {
-    let at = message.find("## The current task\n\n").map(|at| at + "## The current task\n\n".len());
-    let at = at.or_else(|| message.find("## 当前任务\n\n").map(|at| at + "## 当前任务\n\n".len())).unwrap();
-    message[at..].split(':').next().unwrap().to_owned()
+fn current(request: &ModelRequest) -> String {
+    let mut texts = request.messages.iter().filter_map(|message| match message {
+        ChatMessage::User { text, .. } => Some(text),
+        ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+    });
+    let after = |text: &str| {
+        let headings = ["## The current task\n\n", "## 当前任务\n\n"];
+        headings.iter().find_map(|heading| text.split_once(heading).map(|(_, after)| after.to_owned()))
+    };
+    let current = texts.find_map(|text| after(text)).unwrap();
+    current.split(':').next().unwrap().to_owned()
 }
 
 pub(super) fn plan(todos: &[(&str, u32, &[&str])]) -> ScriptedReply {

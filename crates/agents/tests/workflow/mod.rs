@@ -12,3 +12,4 @@ mod proof;
 mod robust;
 mod rounds;
 mod seen;
+mod within;

@@ -48,7 +48,7 @@ fn tokens_of(step: &PastStep) -> u64 {
             estimate_tokens(text) + calls.iter().map(of_call).sum::<u64>()
         }
         PastStepKind::Ended(failure) => estimate_tokens(&failure.message),
-        PastStepKind::Environment(text) => estimate_tokens(text),
+        PastStepKind::Environment(text) | PastStepKind::Work(text) => estimate_tokens(text),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use polis_domain::{Call, CallResult, Effect, EffectClass, EffectId, Flow, Outcome, PersonId, ToolCall};
+use polis_domain::{Call, CallResult, ENVIRONMENT, Effect, EffectClass, EffectId, Flow, Outcome, PersonId, ToolCall};
 
 use super::Turn;
 use super::call::{refused, result_of};
@@ -91,15 +91,16 @@ impl Turn {
 
     /// Like [`Turn::once`], for a value whose content comes from places that policies care about.
     pub async fn once_with_flow(&mut self, name: &str, flow: Flow, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
-        let call = Call {
-            flow,
-            call_id: name.into(),
-            tool: name.into(),
-            arguments: "{}".into(),
-            class: EffectClass::Read,
-            own: true,
-            ..Call::default()
-        };
+        self.log_once(Call { flow, call_id: name.into(), tool: name.into(), ..Call::default() }, value).await
+    }
+
+    /// Like [`Turn::once`], for what only models and later runs need: user interfaces do not show it.
+    pub async fn note(&mut self, name: &str, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
+        self.log_once(Call { call_id: name.into(), tool: ENVIRONMENT.into(), ..Call::default() }, value).await
+    }
+
+    async fn log_once(&mut self, call: Call, value: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
+        let call = Call { arguments: "{}".into(), class: EffectClass::Read, own: true, ..call };
         let is_this = |entry: &Entry| matches!(entry.declared(), Some((Effect::Tool(logged), _)) if logged.is_same(&call));
         let value: Arc<str> = match self.journal.peek(EffectId { turn: self.start.id, n: self.n }) {
             Some(entry) if !is_this(entry) => return None,

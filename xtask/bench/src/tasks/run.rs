@@ -75,8 +75,8 @@ async fn open(
     meter: &Arc<Mutex<Meter>>,
     made: &Made,
 ) -> Result<Society> {
-    let workflow = Workflow::new(AgentWorkflowEngine::new(PromptManager::default()));
     let environment = environment(Workspace::open(folder)?);
+    let workflow = Workflow::new(AgentWorkflowEngine::new(PromptManager::default())).with_environment(environment.clone());
     let converse = Converse { environment: environment.clone(), ..Converse::default() };
     let parts = RoleParts::new(ROLE).with_environment(environment).with_workflow(workflow.clone());
     let cast = Cast::new().with(CONVERSE, converse).with(ROLE, RoleAgent { parts }).with(WORKFLOW, workflow.telling_role());

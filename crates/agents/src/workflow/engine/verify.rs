@@ -29,6 +29,7 @@ impl<B: AgentBackend> Run<'_, B> {
             if done.address.is_empty() { todo.to_owned() } else { format!("{}.messages[{index}]", done.address) }
         };
         for (at, call, result) in results(&done.transcript) {
+            let call = call.meant();
             let came = if result.is_error { Err(&*result.content) } else { Ok(&*result.content) };
             let name = match &result.changed {
                 Some(made) => self.evidence.changed_call(&place(at), todo, &call.name, made, came),

@@ -193,3 +193,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_plan_remembers_a_bounded_number_of_failed_attempts_and_none_that_was_not_begun() {
+    let mut plan = Plan::new(vec![todo("a", 1, &[]), todo("b", 2, &["a"])]).unwrap();
+    for n in 0..20 {
+        plan.settle("a", Failed, &format!("{n} {}", "x".repeat(1_000)));
+        plan = plan.replan(vec![todo("a", 1, &[]), todo("b", 2, &["a"])]).unwrap();
+    }
+    let tried = plan.tried();
+    assert_eq!((tried.len(), &tried[0].why[..2], &tried[11].why[..3]), (12, "8 ", "19 "));
+    assert!(tried.iter().all(|attempt| attempt.why.len() <= 400 && !attempt.was_refused));
+}
