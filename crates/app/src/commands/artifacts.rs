@@ -40,6 +40,9 @@ async fn list(config: &Config, json: bool) -> Result<Exit, CliError> {
     if json {
         return out::json(&json!({ "artifacts": listed })).map(|()| Exit::Done);
     }
+    if listed.is_empty() {
+        out::note("polis: there are no artifacts");
+    }
     for ListedArtifact { artifact, at, agent, .. } in listed {
         let who = agent.map_or_else(|| "you".to_owned(), |agent| agent.to_string());
         let what = format!("{:>12}  {}  {}", artifact.bytes, artifact.media_type, artifact.name);

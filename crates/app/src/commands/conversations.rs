@@ -55,6 +55,13 @@ async fn list(config: &Config, args: &Conversations, search: Option<&str>) -> Re
         return out::json(&json!({ "conversations": listed })).map(|()| Exit::Done);
     }
     listed.iter().try_for_each(|one| out::line(&line(one)))?;
+    if listed.is_empty() {
+        out::note(match (search.is_some(), args.archived) {
+            (true, _) => "polis: no conversation matches",
+            (false, true) => "polis: no conversation is archived",
+            (false, false) => "polis: there are no conversations yet; polis run and polis chat begin one",
+        });
+    }
     Ok(Exit::Done)
 }
 

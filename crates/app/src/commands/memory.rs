@@ -69,6 +69,7 @@ fn done(json: bool, what: &str, id: &MemoryId) -> Result<Exit, CliError> {
 
 async fn list(config: &Config, search: Option<String>, json: bool) -> Result<Exit, CliError> {
     let transport = Transport::open(config, Purpose::Read).await?;
+    let is_search = search.is_some();
     let (listed, note) = all(transport.api(), search).await?;
     if let Some(note) = note {
         out::note(&format!("polis: {note}"));
@@ -77,6 +78,9 @@ async fn list(config: &Config, search: Option<String>, json: bool) -> Result<Exi
         return out::json(&json!({ "memories": listed })).map(|()| Exit::Done);
     }
     listed.iter().try_for_each(|one| out::line(&line(one)))?;
+    if listed.is_empty() {
+        out::note(if is_search { "polis: no memory matches" } else { "polis: nothing is remembered for you" });
+    }
     Ok(Exit::Done)
 }
 

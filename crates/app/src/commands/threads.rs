@@ -20,6 +20,9 @@ pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, CliErro
         out::line(&format!("{place:<40}  {messages:>5} messages  {phase}{open}"))?;
     }
     let (shown, count) = (listed.threads.len(), listed.count);
+    if count == 0 {
+        out::note("polis: there are no threads yet");
+    }
     if shown < count {
         out::note(&format!("polis: {shown} of {count}; GET /api/threads?limit=N shows more"));
     }

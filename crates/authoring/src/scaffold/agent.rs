@@ -180,7 +180,11 @@ pub(super) fn name(typed: &str) -> Result<String, ScaffoldError> {
     let bare =
         typed.strip_suffix("_agent").or_else(|| typed.strip_suffix("Agent")).filter(|bare| !bare.is_empty()).unwrap_or(typed);
     if !bare.is_empty() && !naming::is_snake(bare) && !naming::is_camel(bare) {
-        return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; write `{}`", naming::snake(typed))));
+        let written = naming::snake(typed);
+        let is_good = naming::is_snake(&written) && name(&written).is_ok();
+        let advice =
+            if is_good { format!("write `{written}`") } else { "name the work it does, such as order_tracking".to_owned() };
+        return Err(refused(format!("`{typed}` is neither in snake_case nor in CamelCase; {advice}")));
     }
     match naming::judge(bare, &Abbreviations::new()) {
         Some(Fault::Empty { wrong, remedy } | Fault::Short { wrong, remedy }) => {
@@ -222,6 +226,7 @@ mod tests {
             ("order_mgmt", "`mgmt` is an abbreviation; write `management`"),
             ("order-tracking", "write `order_tracking`"),
             ("../order", "neither in snake_case"),
+            ("My_Flow", "in CamelCase; name the work it does"),
             ("match", "name of a module"),
             ("completed", "name of a module"),
             ("", "technical term"),
