@@ -14,6 +14,10 @@ const FURTHER: &str = "tokens.json";
 /// The token that is there, if there is one.
 pub(crate) fn read(data: &Path) -> Result<Option<Token>, CliError> {
     let path = data.join(FILE);
+    // A pipe would be waited for, and a device never ends.
+    if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
+        return Err(bad(&path, "it is not a file; delete it, and the next start creates a new one"));
+    }
     match fs::read_to_string(&path) {
         Ok(text) => match Token::new(&text) {
             Some(token) => Ok(Some(token)),

@@ -158,12 +158,16 @@ impl TokenFile {
 
     /// The tokens, oldest first.
     pub fn list(&self) -> Result<Vec<StoredToken>, TokenFileError> {
+        let strange = |what: String| TokenFileError::Strange { path: self.0.clone(), what };
+        // A pipe would be waited for, and a device never ends.
+        if fs::metadata(&self.0).is_ok_and(|found| !found.is_file()) {
+            return Err(strange("it is not a file".to_owned()));
+        }
         let text = match fs::read_to_string(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(TokenFileError::Io { path: self.0.clone(), error }),
         };
-        let strange = |what: String| TokenFileError::Strange { path: self.0.clone(), what };
         let tokens: Vec<StoredToken> = serde_json::from_str(&text).map_err(|error| strange(error.to_string()))?;
         match tokens.iter().find(|token| token.accepted().is_none()) {
             Some(token) => Err(strange(format!("the one called `{}`", token.name))),

@@ -243,9 +243,9 @@ fn beside(file: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Refuses what is no file.
+/// Refuses what is no file, also in the place of SQLite's journal.
 fn refuse_special(file: &Path) -> Result<(), BackupError> {
-    plain_file::check(file).map_err(|error| match error.kind() {
+    plain_file::check(file).and_then(|()| plain_file::check(&journal(file))).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => BackupError::NotABackup(file.display().to_string()),
         _ => from_io(error).into(),
     })

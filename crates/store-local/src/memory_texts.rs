@@ -14,6 +14,7 @@ use crate::error::from_sqlite;
 use crate::schema;
 
 pub(crate) const FILE: &str = "memory.db";
+pub(crate) const JOURNAL: &str = "memory.db-journal";
 const VERSION: u32 = 1;
 
 const TABLES: &str = "

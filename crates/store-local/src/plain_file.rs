@@ -8,18 +8,19 @@ use std::path::Path;
 use polis_ports::LogError;
 
 use crate::error::from_io;
-use crate::{damage, last_ack, lock, memory_texts, schema};
+use crate::{backup_file, damage, last_ack, lock, memory_texts, schema};
 
 /// The files of a data directory that are opened by name.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     schema::FILE,
     schema::WAL,
     schema::SHM,
     last_ack::FILE,
     lock::FILE,
     memory_texts::FILE,
+    memory_texts::JOURNAL,
     damage::MARKER,
-    crate::backup_file::TOKENS,
+    backup_file::TOKENS,
 ];
 
 /// Opens a file to read it.

@@ -269,6 +269,31 @@ fn doctor_tells_the_age_of_the_newest_backup_and_a_path_may_begin_at_home() {
     assert!(!ok && found.contains("not_a_backup"), "{found}");
 }
 
+/// A command that opens the pipe waits for a writer for ever, so this test would fail by not ending.
+#[test]
+fn a_pipe_in_a_data_directory_is_refused_by_every_command_that_would_read_it() {
+    let home = begun();
+    for (name, args, code) in [
+        ("token", &["serve", "--listen", "127.0.0.1:0"][..], "bad_token_file"),
+        ("tokens.json", &["token", "list"], "bad_token_file"),
+        ("witness", &["run", "hello"], "log_failed"),
+        ("lock", &["societies"], "log_failed"),
+        ("memory.db-journal", &["memory"], "log_failed"),
+        ("polis.db", &["verify"], "log_failed"),
+        ("polis.db", &["backup", "b"], "log_failed"),
+    ] {
+        let (path, kept) = (home.data().join(name), home.data().join("kept"));
+        let was_there = std::fs::rename(&path, &kept).is_ok();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        home.polis(args).fails(1, code);
+        std::fs::remove_file(&path).unwrap();
+        if was_there {
+            std::fs::rename(kept, path).unwrap();
+        }
+    }
+    home.polis(&["verify"]).ok();
+}
+
 fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()

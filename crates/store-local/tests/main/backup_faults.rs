@@ -255,7 +255,7 @@ fn at_once<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'sta
 
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_refused_and_blocks_nothing() {
-    for name in ["polis.db", "polis.db-wal", "witness", "lock", "memory.db", "DAMAGED", "tokens.json"] {
+    for name in ["polis.db", "polis.db-wal", "witness", "lock", "memory.db", "memory.db-journal", "DAMAGED", "tokens.json"] {
         let dir = fresh_dir();
         let data = dir.path().join("data");
         small(&data);
@@ -296,7 +296,10 @@ fn a_pipe_in_the_place_of_an_artifact_is_a_damaged_artifact_and_one_as_a_backup_
     make_pipe(&pipe);
     let (from, to) = (data.clone(), pipe.clone());
     assert_eq!(at_once("backup", move || code(backup(&from, &to))), "not_a_backup");
-    assert_eq!(at_once("restore", move || code(restore(&pipe, &data.join("to")))), "not_a_backup");
+    let to = data.join("to");
+    assert_eq!(at_once("restore", move || code(restore(&pipe, &to))), "not_a_backup");
+    make_pipe(&dir.path().join("b-journal"));
+    assert_eq!(at_once("verify", move || code(Inspection::open(&file).map(drop))), "not_a_backup");
 }
 
 #[test]
