@@ -96,13 +96,12 @@ pub(crate) async fn work(
         Failure::new("too_many_rounds", message)
     };
     let (mut why_unfinished, mut sources) = (None, Vec::new());
+    let language = language(turn).await;
     let is_prescribed = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     for round in 0..rounds {
         let left = rounds - round;
         if left == WARN_ROUNDS && rounds > 2 * WARN_ROUNDS {
-            request.messages.push(ChatMessage::user(format!(
-                "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
-            )));
+            request.messages.push(ChatMessage::user((language.notes().rounds_left)(left)));
         }
         let tools = offered(turn, ends);
         make_room(turn, &mut request, shown, &tools).await?;
@@ -128,8 +127,8 @@ pub(crate) async fn work(
                 break;
             }
             request.messages.extend(match is_cut {
-                true => cut_reply::messages(&reply),
-                false => vec![ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool.")],
+                true => cut_reply::messages(&reply, language),
+                false => vec![ChatMessage::user(language.notes().empty_reply)],
             });
             continue;
         }
@@ -158,7 +157,7 @@ pub(crate) async fn work(
         }
         request.messages.push(ChatMessage::said(&reply));
         ChatMessage::push_results(&mut request.messages, &reply.tool_calls, &results);
-        request.messages.extend(cut_reply::note(&reply).map(ChatMessage::user));
+        request.messages.extend(cut_reply::note(&reply, language).map(ChatMessage::user));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
             show_anew(turn, &mut request, &mut shown, view).await?;
@@ -217,10 +216,7 @@ async fn answer_unfinished(
     if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
         return Err(why);
     }
-    request.messages.push(ChatMessage::user(
-        "[polis] No more tools can be used in this turn. Answer now with what you have: what is done, what you found, and what \
-         is still to do. The person can ask you to go on.",
-    ));
+    request.messages.push(ChatMessage::user(language(turn).await.notes().conclude));
     // The same tools as before, so that a vendor has them in its cache.
     request = AnswerCheck::default().request(turn, &request, offered(turn, ends));
     request.tool_choice = ToolChoice::None;
