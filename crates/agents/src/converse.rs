@@ -67,7 +67,7 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, purpose: "answer".into(), ..ModelRequest::default() };
-        let ends = EndTools { hands_over: self.hands_over, rejects: turn.is_request() };
+        let ends = EndTools { hands_over: self.hands_over, rejects: !turn.is_conversation() };
         work(turn, request, view.rounds, Some(&view), ends).await
     }
 }
@@ -146,7 +146,7 @@ pub(crate) async fn work(
         if let Some(end) = ends.end(turn, &reply.tool_calls).await {
             return Err(end);
         }
-        let results = check.call_tools(turn, &reply.tool_calls).await;
+        let results = call_tools(turn, &mut check, ends, &reply.tool_calls).await;
         if turn.is_left_by_client() {
             return Ok(Response::new(answer_of_calls(turn, &reply.tool_calls, &results)));
         }
@@ -167,6 +167,23 @@ pub(crate) async fn work(
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
+}
+
+/// Makes the calls of a reply that does not end the turn. A call that should have ended it gets the reason why it does not.
+async fn call_tools(turn: &mut Turn, check: &mut AnswerCheck, ends: EndTools, calls: &[ToolCall]) -> Vec<CallResult> {
+    let refusals: Vec<_> = calls.iter().map(|call| ends.refusal(turn, call)).collect();
+    let others: Vec<_> =
+        calls.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(call, _)| call.clone()).collect();
+    let made = if others.is_empty() { Vec::new() } else { check.call_tools(turn, &others).await };
+    let mut made = made.into_iter();
+    let mut results = Vec::with_capacity(calls.len());
+    for (call, refusal) in calls.iter().zip(refusals) {
+        if let Some(refusal) = &refusal {
+            turn.note_call(call, refusal.clone()).await;
+        }
+        results.extend(refusal.or_else(|| made.next()));
+    }
+    results
 }
 
 /// The tools of the turn, with those that end it.
