@@ -108,20 +108,12 @@ impl ContextUsage {
 
     /// What the agent is told, if there is little room left. It names no counts, so that it changes seldom: what a conversation is
     /// told stays in it.
-    fn notice(&self) -> Option<String> {
-        let limit = match self.window {
-            Some(window) => format!("{} messages or about {} tokens", self.max_count, Self::most(window)),
-            None => format!("{} messages", self.max_count),
-        };
+    fn notice(&self, language: Language) -> Option<String> {
+        let notes = language.notes();
+        let limit = (notes.limit)(self.max_count, self.window.map(Self::most));
         match (self.warning(), self.is_near()) {
-            (true, _) => Some(format!(
-                "This conversation is longer than its limit ({limit}) and could not be summarised. Compress it with \
-                 `compress_context`, or finish soon."
-            )),
-            (false, true) => Some(format!(
-                "This conversation has reached {NEAR_PERCENT} % of its limit ({limit}). Beyond the limit the older messages are \
-                 summarised for you; call `compress_context` first if you want to choose what is kept."
-            )),
+            (true, _) => Some((notes.too_long)(&limit)),
+            (false, true) => Some((notes.nearly_full)(NEAR_PERCENT, &limit)),
             (false, false) => None,
         }
     }
@@ -167,11 +159,12 @@ pub(crate) async fn conversation(turn: &mut Turn, view: &View<'_>) -> Result<Vec
         context_usage = ContextUsage::of(&context, limits, turn.window());
     }
     environment::drop_outdated(&mut context);
-    if let Some(told) = tell(turn, view, &context.steps, context_usage.notice()).await {
+    let language = language(turn).await;
+    if let Some(told) = tell(turn, view, &context.steps, context_usage.notice(language)).await {
         context.steps.push(turn.environment_step(told));
     }
     shorten(turn, &mut context.steps).await;
-    Ok(summary(&context).into_iter().chain(chat_messages(&context, StepForm::Calls)).collect())
+    Ok(summary(&context).into_iter().chain(chat_messages(&context, StepForm::Calls, language)).collect())
 }
 
 /// What stands for the messages that are left out.
@@ -209,7 +202,8 @@ pub(crate) async fn compress(turn: &mut Turn, context: &Context, limits: &Contex
     let Some((last, _)) = older.messages.last() else { return Ok(0) };
     // What was told about the environment is told again.
     older.steps.retain(|step| step.before <= *last && !matches!(step.kind, PastStepKind::Environment(_)));
-    let mut messages: Vec<_> = summary(context).into_iter().chain(chat_messages(&older, StepForm::Text)).collect();
+    let older = chat_messages(&older, StepForm::Text, language(turn).await);
+    let mut messages: Vec<_> = summary(context).into_iter().chain(older).collect();
     messages.push(ChatMessage::user("Now write the notes."));
     let request = ModelRequest {
         system: SUMMARISE.into(),
@@ -233,23 +227,23 @@ pub(crate) enum StepForm {
 }
 
 /// A context as messages to a model.
-pub(crate) fn chat_messages(context: &Context, form: StepForm) -> Vec<ChatMessage> {
+pub(crate) fn chat_messages(context: &Context, form: StepForm, language: Language) -> Vec<ChatMessage> {
     let mut steps = context.steps.iter().peekable();
     let mut shown = Vec::with_capacity(context.messages.len());
     for (index, message) in &context.messages {
         while let Some(step) = steps.next_if(|step| step.before <= *index) {
-            show_step(step, form, &mut shown);
+            show_step(step, form, language, &mut shown);
         }
         shown.push(match message.sender {
             Sender::User => user_message(&message.text, &message.meta),
             Sender::Bot => ChatMessage::assistant(message.text.clone()),
         });
     }
-    steps.for_each(|step| show_step(step, form, &mut shown));
+    steps.for_each(|step| show_step(step, form, language, &mut shown));
     shown.into_iter().skip_while(|message| !matches!(message, ChatMessage::User { .. })).collect()
 }
 
-fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
+fn show_step(step: &PastStep, form: StepForm, language: Language, shown: &mut Vec<ChatMessage>) {
     match (&step.kind, form) {
         (PastStepKind::Calls { text, calls }, StepForm::Calls) => {
             let tool_calls = calls.iter().map(|(call, _)| call.clone()).collect();
@@ -265,22 +259,21 @@ fn show_step(step: &PastStep, form: StepForm, shown: &mut Vec<ChatMessage>) {
             };
             shown.push(ChatMessage::assistant(format!("{text}{}", calls.iter().map(line).collect::<String>()).trim()));
         }
-        (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure))),
+        (PastStepKind::Ended(failure), _) => shown.push(ChatMessage::user(end_note(failure, language))),
         (PastStepKind::Environment(told), _) => shown.push(environment::message(told)),
         (PastStepKind::Work(note), _) => shown.push(ChatMessage::user(format!("[polis] {note}"))),
     }
 }
 
-const DONE: &str = "What its calls did is done.";
-
 /// What the model is told of an earlier turn that has no answer.
-fn end_note(failure: &Failure) -> String {
+fn end_note(failure: &Failure, language: Language) -> String {
     // On one line: what an agent or a person said must not look like a line of the program.
     let why = failure.message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let notes = language.notes();
     match failure.code {
-        FailureCode::RequestRejected => format!("[polis] You rejected this request: \"{why}\""),
-        FailureCode::Cancelled => format!("[polis] Your turn was stopped here, before you had answered: {why}. {DONE}"),
-        _ => format!("[polis] Your turn failed here, before you had answered: {why}. {DONE}"),
+        FailureCode::RequestRejected => (notes.rejected)(&why),
+        FailureCode::Cancelled => (notes.stopped)(&why),
+        _ => (notes.failed)(&why),
     }
 }
 
@@ -307,14 +300,12 @@ pub(crate) async fn shorten_result(turn: &mut Turn, tool: &str, whole: &str, is_
     if is_new && can_read {
         let _ = turn.put_artifact(&format!("{tool}-result.txt"), "text/plain", whole.as_bytes()).await;
     }
-    let again = match can_read {
-        true => format!("{GET_ARTIFACT} with the id {} reads them", Hasher::id_of(whole.as_bytes())),
-        false => "call the tool again if you need them".to_owned(),
-    };
+    let id = can_read.then(|| Hasher::id_of(whole.as_bytes()).to_string());
     let head = &whole[..whole.floor_char_boundary(SHORT_BYTES)];
     // A line that is cut would be read as another one.
     let head = head.rfind('\n').map_or(head, |end| &head[..end]);
-    format!("{head}\n[… {} more bytes; {again}]", whole.len() - head.len()).into()
+    let notes = language(turn).await.notes();
+    format!("{head}\n{}", (notes.more_bytes)(whole.len() - head.len(), id.as_deref())).into()
 }
 
 /// The first of these sizes from which on all are shown whole. Once they are too large together, half of them is given up, so

@@ -67,7 +67,7 @@ impl Agent for Converse {
         }
         let (system, messages) = (system_prompt(turn).await, conversation(turn, &view).await?);
         let request = ModelRequest { system, messages, purpose: "answer".into(), ..ModelRequest::default() };
-        let ends = EndTools { hands_over: self.hands_over, rejects: turn.is_request() };
+        let ends = EndTools { hands_over: self.hands_over, rejects: !turn.is_conversation() };
         work(turn, request, view.rounds, Some(&view), ends).await
     }
 }
@@ -96,13 +96,12 @@ pub(crate) async fn work(
         Failure::new("too_many_rounds", message)
     };
     let (mut why_unfinished, mut sources) = (None, Vec::new());
+    let language = language(turn).await;
     let is_prescribed = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     for round in 0..rounds {
         let left = rounds - round;
         if left == WARN_ROUNDS && rounds > 2 * WARN_ROUNDS {
-            request.messages.push(ChatMessage::user(format!(
-                "[polis] Tools can be used in {left} more rounds of this turn. Do what matters most first."
-            )));
+            request.messages.push(ChatMessage::user((language.notes().rounds_left)(left)));
         }
         let tools = offered(turn, ends);
         make_room(turn, &mut request, shown, &tools).await?;
@@ -128,8 +127,8 @@ pub(crate) async fn work(
                 break;
             }
             request.messages.extend(match is_cut {
-                true => cut_reply::messages(&reply),
-                false => vec![ChatMessage::user("[polis] Your reply was empty. Answer, or call a tool.")],
+                true => cut_reply::messages(&reply, language),
+                false => vec![ChatMessage::user(language.notes().empty_reply)],
             });
             continue;
         }
@@ -147,7 +146,7 @@ pub(crate) async fn work(
         if let Some(end) = ends.end(turn, &reply.tool_calls).await {
             return Err(end);
         }
-        let results = check.call_tools(turn, &reply.tool_calls).await;
+        let results = call_tools(turn, &mut check, ends, &reply.tool_calls).await;
         if turn.is_left_by_client() {
             return Ok(Response::new(answer_of_calls(turn, &reply.tool_calls, &results)));
         }
@@ -158,7 +157,7 @@ pub(crate) async fn work(
         }
         request.messages.push(ChatMessage::said(&reply));
         ChatMessage::push_results(&mut request.messages, &reply.tool_calls, &results);
-        request.messages.extend(cut_reply::note(&reply).map(ChatMessage::user));
+        request.messages.extend(cut_reply::note(&reply, language).map(ChatMessage::user));
         let is_shorter = |(call, result): (&ToolCall, &CallResult)| &*call.meant().name == COMPRESS && !result.is_error;
         if let (Some(view), true) = (conversed, reply.tool_calls.iter().zip(&results).any(is_shorter)) {
             show_anew(turn, &mut request, &mut shown, view).await?;
@@ -168,6 +167,23 @@ pub(crate) async fn work(
     let mut response = sources::attach(response, &sources, is_prescribed);
     Artifact::attach(&mut response.meta, &made);
     Ok(response)
+}
+
+/// Makes the calls of a reply that does not end the turn. A call that should have ended it gets the reason why it does not.
+async fn call_tools(turn: &mut Turn, check: &mut AnswerCheck, ends: EndTools, calls: &[ToolCall]) -> Vec<CallResult> {
+    let refusals: Vec<_> = calls.iter().map(|call| ends.refusal(turn, call)).collect();
+    let others: Vec<_> =
+        calls.iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none()).map(|(call, _)| call.clone()).collect();
+    let made = if others.is_empty() { Vec::new() } else { check.call_tools(turn, &others).await };
+    let mut made = made.into_iter();
+    let mut results = Vec::with_capacity(calls.len());
+    for (call, refusal) in calls.iter().zip(refusals) {
+        if let Some(refusal) = &refusal {
+            turn.note_call(call, refusal.clone()).await;
+        }
+        results.extend(refusal.or_else(|| made.next()));
+    }
+    results
 }
 
 /// The tools of the turn, with those that end it.
@@ -217,10 +233,7 @@ async fn answer_unfinished(
     if turn.answer_rules().is_some_and(|rules| rules.are_binding()) {
         return Err(why);
     }
-    request.messages.push(ChatMessage::user(
-        "[polis] No more tools can be used in this turn. Answer now with what you have: what is done, what you found, and what \
-         is still to do. The person can ask you to go on.",
-    ));
+    request.messages.push(ChatMessage::user(language(turn).await.notes().conclude));
     // The same tools as before, so that a vendor has them in its cache.
     request = AnswerCheck::default().request(turn, &request, offered(turn, ends));
     request.tool_choice = ToolChoice::None;

@@ -21,6 +21,7 @@ const REASON_CHARS: usize = 1_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndTools {
     pub(crate) hands_over: bool,
+    /// Offered to an agent in all of its turns or in none, so that its list of tools stays the same.
     pub(crate) rejects: bool,
 }
 
@@ -32,7 +33,8 @@ impl EndTools {
     /// Why the turn ends, if one of these calls ends it. The other calls of the reply are not made: what is still to be done is
     /// decided elsewhere. Each has a result in the log, so that later turns see what became of it.
     pub(crate) async fn end(self, turn: &mut Turn, calls: &[ToolCall]) -> Option<Failure> {
-        let place = calls.iter().position(|call| self.specs().any(|spec| spec.name == call.name))?;
+        let is_end = |call: &ToolCall| self.specs().any(|spec| spec.name == call.name) && self.refusal(turn, call).is_none();
+        let place = calls.iter().position(is_end)?;
         let ends = &calls[place];
         let (done, failure) = match &*ends.name == START_WORKFLOW {
             true => ("handed over; the answer follows", start_workflow::handed_over(ends)),
@@ -46,6 +48,23 @@ impl EndTools {
             turn.note_call(call, result).await;
         }
         Some(failure)
+    }
+}
+
+impl EndTools {
+    /// Why a call rejects nothing, for the model; none for a call that does, and for those of other tools.
+    pub(crate) fn refusal(self, turn: &Turn, call: &ToolCall) -> Option<CallResult> {
+        if !self.rejects || &*call.name != REJECT_REQUEST {
+            return None;
+        }
+        let why = match (turn.is_request(), reason(call, REASON_CHARS).is_empty()) {
+            (false, _) => "no agent waits for your answer. Answer the message, or say in your answer why you will not do it.",
+            (true, true) => {
+                "`reason` is missing. The agent that asked reads it: call it again and say why you reject the request."
+            }
+            (true, false) => return None,
+        };
+        Some(CallResult::failed(format!("nothing was rejected: {why}")))
     }
 }
 

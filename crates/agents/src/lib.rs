@@ -9,6 +9,7 @@ mod end_tools;
 mod environment;
 mod long_turn;
 pub mod memory;
+mod notes;
 mod plan;
 pub mod role;
 mod role_file;

@@ -7,19 +7,13 @@ use polis_domain::{Failure, ToolChoice};
 use polis_engine::Turn;
 use polis_ports::{ChatMessage, ModelRequest, ModelSettings, ToolSpec, estimate_tokens};
 
-use crate::conversation::{ContextUsage, GET_ARTIFACT, SHORT_BYTES, SUMMARY_TOKENS, shorten_result};
+use crate::conversation::{ContextUsage, GET_ARTIFACT, SHORT_BYTES, SUMMARY_TOKENS, language, shorten_result};
 
 /// So many of the newest rounds of tool use stay as they are.
 const KEEP_ROUNDS: usize = 2;
 
 /// Most results that are named below notes, the newest ones.
 const MAX_KEPT: usize = 20;
-
-const WRITE_NOTES: &str = "[polis] This turn has become too long to show you all of it. Write notes for yourself now; they take the \
-place of your calls so far: what you found, with names, numbers, paths and ids word for word, which files you changed and how, \
-what is still to do. Answer with the notes alone.";
-
-const NOTES: &str = "[polis] Your notes on what you did in this turn so far. The calls themselves are no longer shown.";
 
 /// What vendors say of a request that the model's window has no room for.
 const TOO_LONG: &[&str] = &[
@@ -99,8 +93,9 @@ async fn write_notes(
     rounds: Range<usize>,
     tools: &Arc<[ToolSpec]>,
 ) -> Result<(), Failure> {
+    let words = language(turn).await.notes();
     let mut messages = request.messages[..rounds.end].to_vec();
-    messages.push(ChatMessage::user(WRITE_NOTES));
+    messages.push(ChatMessage::user(words.write_notes));
     let asked = ModelRequest {
         system: request.system.clone(),
         tools: tools.clone(),
@@ -116,7 +111,7 @@ async fn write_notes(
     if notes.is_empty() {
         return Ok(());
     }
-    let mut text = format!("{NOTES}\n\n{notes}");
+    let mut text = format!("{}\n\n{notes}", words.own_notes);
     let long = request.messages[rounds.clone()].iter().filter_map(|message| match message {
         ChatMessage::Tool { name, content, .. } if is_long(content) => Some((name.clone(), content.clone())),
         _ => None,
@@ -126,7 +121,7 @@ async fn write_notes(
     for (name, content) in named {
         if let Ok(artifact) = turn.put_artifact(&format!("{name}-result.txt"), "text/plain", content.as_bytes()).await {
             let begin: String = content.lines().next().unwrap_or_default().chars().take(80).collect();
-            text += &format!("\n[{name} gave {artifact}, which {GET_ARTIFACT} reads. It begins: {begin}]");
+            text += &format!("\n{}", (words.kept_result)(name, &artifact.to_string(), &begin));
         }
     }
     request.messages.splice(rounds, [ChatMessage::user(text)]);

@@ -219,6 +219,39 @@ async fn an_agent_rejects_a_request_and_the_one_that_asked_reads_why_whatever_cr
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_is_rejected_with_a_reason_and_only_where_an_agent_waits() {
+    let calls =
+        vec![role("Worker"), agent("worker", "proud"), ("request_collaboration", json!({ "requests": [request("proud")] }))];
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = asked.clone();
+    let model = ScriptedModel::new(move |request| {
+        heard.lock().unwrap().push((who(request).to_owned(), request.clone()));
+        let reject = |reason: &str| ScriptedReply::call("r", "reject_request", reason).and_call("l", "list_roles", "{}");
+        match (who(request), request.messages.last().unwrap()) {
+            ("root", _) => reply(&calls, request),
+            (_, ChatMessage::User { .. }) => reject(r#"{"reason":" "}"#),
+            (_, ChatMessage::Tool { .. }) if !results(request)[0].contains("no agent waits") => {
+                reject(r#"{"reason":"not mine"}"#)
+            }
+            _ => ScriptedReply::text("well then"),
+        }
+    });
+    let society = open(cast(), Ports::new(MemoryLog::new()).with_model(model)).await;
+    let answer = ask(&society, "go").await.unwrap();
+    assert!(answer.contains("not mine") && answer.contains("request_rejected"), "{answer}");
+    let sent = society.send("proud".into(), "hello", None).await.unwrap();
+    assert_eq!(&*society.answer(&sent).await.unwrap().payload.text, "well then");
+    let asked = asked.lock().unwrap();
+    let of_proud: Vec<_> = asked.iter().filter(|(name, _)| name == "proud").map(|(_, request)| request).collect();
+    assert_eq!(of_proud.len(), 4);
+    let first = results(of_proud[1]);
+    assert!(first[0].contains("nothing was rejected: `reason` is missing") && first[1].contains("roles"), "{first:?}");
+    let second = results(of_proud[3]);
+    assert!(second.iter().any(|result| result.contains("nothing was rejected: no agent waits for your answer")), "{second:?}");
+    assert!(of_proud.iter().all(|request| request.tools == of_proud[0].tools), "vendors cache the list");
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_whoever_made_an_agent_sends_it_away() {
     let calls = vec![("terminate_agent", json!({ "agentId": "grandchild" }))];
     let (society, _) = open_with(calls).await;
@@ -261,8 +294,11 @@ async fn an_agent_has_the_tools_of_its_role_and_its_children_no_more() {
     let sent = society.send("narrow".into(), "go", None).await.unwrap();
     let answer = society.answer(&sent).await.unwrap().payload.text.to_string();
     let tools_of = |name: &str| seen.lock().unwrap().iter().find(|(agent, _)| agent == name).unwrap().1.clone();
-    assert_eq!(tools_of("narrow"), ["spawn_agent", "request_collaboration"]);
-    assert_eq!(tools_of("child"), ["spawn_agent", "request_collaboration", "reject_request"], "an agent waits for it");
+    let allowed = ["spawn_agent", "request_collaboration", "reject_request"];
+    assert_eq!(
+        (tools_of("narrow"), tools_of("child")),
+        (allowed.map(str::to_owned).to_vec(), allowed.map(str::to_owned).to_vec())
+    );
     assert!(answer.contains("list_agents may not be used here: role `narrow` does not have it"), "{answer}");
     assert!(answer.contains("plan may not be used here"), "{answer}");
 }

@@ -8,7 +8,7 @@ use polis_domain::{
     Resolution, Role, SubThreadPath, Task, ThreadId, Timestamp, ToolChoice, Verdict,
 };
 use polis_engine::{Cast, Options, Ports, Society};
-use polis_ports::{ChatMessage, ModelRequest};
+use polis_ports::{ChatMessage, ModelError, ModelRequest};
 use polis_testkit::{ManualClock, MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Map, json};
 
@@ -290,4 +290,25 @@ async fn a_call_that_was_cut_is_told_and_the_text_before_it_is_kept() {
     };
     let shown: Vec<_> = bed.request(2).messages.iter().map(text).collect();
     assert_eq!(shown, ["write", "I write it down.", told, "", "seen {}", told]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_for_the_model_are_in_the_language_of_the_conversation() {
+    let bed = bed(8, |n| match n {
+        0 => ScriptedReply::text(" "),
+        8 => ScriptedReply::text("做完了一半"),
+        9 => ScriptedReply::error(ModelError::Rejected { reason: "on holiday".to_owned() }),
+        10 => ScriptedReply::text("完成"),
+        n => look(n),
+    })
+    .await;
+    bed.ask("请完成它").await;
+    bed.ask("go on").await;
+    bed.ask("and now?").await;
+    assert_eq!(last_text(&bed.request(1)), "[polis] 你的回复是空的。请回答，或者调用工具。");
+    assert_eq!(last_text(&bed.request(5)), "[polis] 这一回合还可以调用 3 轮工具。先做最重要的。");
+    assert!(last_text(&bed.request(8)).starts_with("[polis] 这一回合不能再使用工具。"), "{}", last_text(&bed.request(8)));
+    let shown = bed.request(10).messages;
+    let failed = |message: &ChatMessage| matches!(message, ChatMessage::User { text, .. } if text.starts_with("[polis] 你的这一回合在回答之前失败："));
+    assert!(shown.iter().any(failed), "{shown:#?}");
 }

@@ -13,7 +13,9 @@ use serde_json::Value;
 use super::request_text::SUMMED_UP;
 use super::turn_backend::{Ordered, TurnBackend, report};
 use super::work::work;
-use super::{AgentType, AgentWorkflowEngine, AiMessage, Component, PlanApproval, RoleOutcome, RunOptions, WorkflowResult};
+use super::{
+    AgentType, AgentWorkflowEngine, AiMessage, Component, Language, PlanApproval, RoleOutcome, RunOptions, WorkflowResult,
+};
 use crate::conversation::{SUMMARY, StepForm, chat_messages, naming};
 use crate::environment::{Environment, SharedFacts};
 
@@ -110,11 +112,14 @@ async fn said_before(turn: &mut Turn) -> Result<(Vec<AiMessage>, SharedFacts), F
         id: SUMMED_UP.to_owned(),
         ..AiMessage::assistant(format!("{SUMMARY} {}", context.summaries.join("\n\n")))
     });
-    let messages = chat_messages(&context, StepForm::Text).into_iter().filter_map(|message| match message {
-        ChatMessage::User { text, .. } => Some(AiMessage::user(&*text)),
-        ChatMessage::Assistant { text, .. } => Some(AiMessage::assistant(&*text)),
-        ChatMessage::Tool { .. } => None,
-    });
+    let messages =
+        chat_messages(&context, StepForm::Text, Language::of(&turn.task().message)).into_iter().filter_map(|message| {
+            match message {
+                ChatMessage::User { text, .. } => Some(AiMessage::user(&*text)),
+                ChatMessage::Assistant { text, .. } => Some(AiMessage::assistant(&*text)),
+                ChatMessage::Tool { .. } => None,
+            }
+        });
     Ok((summaries.into_iter().chain(messages).collect(), facts))
 }
 

@@ -361,7 +361,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
                     let told = if asking.tools.is_empty() { words.no_tools } else { words.no_more_looks };
                     Unreadable { component, problems: vec![told.to_owned()] }
                 }
-                Err(Unreadable { component, .. }) if let Some(note) = cut_reply::note(&reply) => {
+                Err(Unreadable { component, .. }) if let Some(note) = cut_reply::note(&reply, self.order.language) => {
                     Unreadable { component, problems: vec![note] }
                 }
                 Err(_) if reply.finish == Finish::Refusal => {
@@ -450,7 +450,9 @@ impl<B: AgentBackend> Rounds<'_, B> {
             ChatMessage::push_result(&mut self.conversation, call, result);
             self.keep(AiMessage::result(call, result)).await?;
         }
-        for note in ChatMessage::notes(&reply.tool_calls, &results).into_iter().chain(cut_reply::note(&reply)) {
+        for note in
+            ChatMessage::notes(&reply.tool_calls, &results).into_iter().chain(cut_reply::note(&reply, self.order.language))
+        {
             self.tell_model(note).await?;
         }
         Ok(())
