@@ -345,10 +345,23 @@ fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// A text with the name of the agent that sent it. Words of a person that begin like words of the program or of an agent are
+/// marked as the person's.
+pub(crate) fn with_sender(text: &str, from: Option<&str>) -> String {
+    let is_mistakable = || {
+        let start: String = text.trim_start().chars().take(8).collect::<String>().to_lowercase();
+        start.starts_with("[polis") || start.starts_with("[from ")
+    };
+    match from {
+        Some(from) => format!("[from {from}]\n{text}"),
+        None if is_mistakable() => format!("[from the person]\n{text}"),
+        None => text.to_owned(),
+    }
+}
+
 /// What was said, who said it where it was another agent, and what was sent along: its name, and itself where models take it.
 pub(crate) fn user_message(text: &str, meta: &Meta) -> ChatMessage {
-    let from = meta.get(Task::FROM).and_then(Value::as_str);
-    let text = from.map_or_else(|| text.to_owned(), |from| format!("[from {from}]\n{text}"));
+    let text = with_sender(text, meta.get(Task::FROM).and_then(Value::as_str));
     let context = meta.get(Task::CONTEXT).and_then(Value::as_object).filter(|context| !context.is_empty());
     let text = match context {
         Some(context) => format!("{text}\n[told by the application: {}]", Value::Object(context.clone())),

@@ -135,7 +135,7 @@ impl Environment {
 
     fn file_names(&self, words: &Words) -> Option<String> {
         let FileList { names, total } = self.files.as_ref()?(MAX_FILES);
-        let names: Vec<_> = names.iter().take(MAX_FILES).map(|name| plain(name, MAX_NAME)).collect();
+        let names: Vec<_> = names.iter().take(MAX_FILES).map(|name| as_name(&plain(name, MAX_NAME))).collect();
         let more = total.saturating_sub(names.len());
         Some(match (names.is_empty(), more) {
             (true, _) => words.no_files.to_owned(),
@@ -256,17 +256,21 @@ const END: &str = "[/polis]";
 
 /// What was logged, as the model sees it.
 pub(crate) fn message(logged: &str) -> ChatMessage {
-    let mut text = format!("{BEGIN} ");
+    let mut text = String::new();
     for (place, section) in read_sections(logged).iter().enumerate() {
         text += match section.about.as_str() {
             _ if place == 0 => "",
             LIMITS => "\n",
             _ => "\n\n",
         };
-        // A file's name or text cannot end the message.
-        text += &section.text.replace(END, "(/polis)");
+        text += &section.text;
     }
-    ChatMessage::user(format!("{text}\n{END}"))
+    ChatMessage::user(framed(&text))
+}
+
+/// A message of the program with what it tells, which may quote names and texts of files: none of them can end it.
+pub(crate) fn framed(told: &str) -> String {
+    format!("{BEGIN} {}\n{END}", told.replace(END, "(/polis)"))
 }
 
 /// What holds for the roles of a workflow, of all that was told in a thread.
@@ -348,6 +352,11 @@ fn skills(listed: &[(String, String)], words: &Words) -> String {
         lines.push(format!("- {}", rest.join(", ")));
     }
     lines.join("\n")
+}
+
+/// A file's name in a list. One with blanks could be read as words of the list.
+fn as_name(name: &str) -> String {
+    if name.contains(char::is_whitespace) { format!("\"{}\"", name.replace('"', "'")) } else { name.to_owned() }
 }
 
 /// A text on one line without hidden characters, cut where it is too long.

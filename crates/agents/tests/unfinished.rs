@@ -138,6 +138,30 @@ async fn of_thousands_of_calls_in_one_reply_some_are_made() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_makes_the_rest_of_its_calls_in_the_next_reply_is_not_taken_for_a_loop() {
+    let writes = |files: std::ops::Range<usize>| {
+        let write = |reply: ScriptedReply, n| reply.and_call(&format!("c{n}"), "write", &format!("{{\"path\":\"file {n}\"}}"));
+        files.fold(ScriptedReply::text(""), write)
+    };
+    let bed = bed(9, move |n| match n {
+        0 => writes(0..130),
+        1 => writes(64..128),
+        2 => writes(128..130),
+        _ => ScriptedReply::text("all written"),
+    })
+    .await;
+    assert_eq!(&*bed.ask("write").await.payload.text, "all written");
+    assert_eq!(bed.calls("write"), 130);
+    let notes = bed
+        .request(1)
+        .messages
+        .iter()
+        .filter(|message| matches!(message, ChatMessage::User { text, .. } if text.contains("of its kind")))
+        .count();
+    assert_eq!(notes, 0, "they were not made, so they did not come to the same");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_loop_ends_with_an_answer_without_tools() {
     let bed = bed(25, |n| if n < 9 { look(0) } else { ScriptedReply::text("always the same") }).await;
     let answer = bed.ask("do it").await;

@@ -524,10 +524,27 @@ pub struct Allowed {
     pub identity: Option<Arc<str>>,
 }
 
+/// The longest name of a tool that every vendor takes, in characters.
+const MAX_TOOL_NAME: usize = 64;
+
 impl Reply {
     /// Whether the model said nothing, for no reason that its vendor tells.
     pub fn is_empty(&self) -> bool {
         self.tool_calls.is_empty() && self.text.trim().is_empty() && self.finish == Finish::Stop
+    }
+
+    /// Writes the names of tools that nobody offered in letters that every vendor takes back in a history. Some models write
+    /// `functions.read_file`, or blanks around a name.
+    #[must_use]
+    pub fn with_plain_names(mut self, is_offered: impl Fn(&str) -> bool) -> Self {
+        for call in self.tool_calls.iter_mut().filter(|call| !is_offered(&call.name)) {
+            let bare = call.name.trim();
+            let bare = bare.strip_prefix("functions.").unwrap_or(bare);
+            let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+            let name: String = bare.chars().take(MAX_TOOL_NAME).map(plain).collect();
+            call.name = if name.is_empty() { "unnamed".into() } else { name.into() };
+        }
+        self
     }
 
     /// Drops the last call of a truncated reply, because its arguments may be incomplete. At the limit of tokens it is kept if they
@@ -612,6 +629,19 @@ mod tests {
         assert_eq!(meant("use_tool", "{\"tool\":\"read\",\"arguments\":\"{}\"}"), "read {}");
         assert_eq!(meant("use_tool", "{\"tool\":\"read\"}"), "read {}");
         assert_eq!(meant("use_tool", "{\"name\":\"read\"}"), "use_tool {\"name\":\"read\"}");
+    }
+
+    #[test]
+    fn names_that_nobody_offered_become_ones_that_vendors_take() {
+        let named = |name: &str| {
+            let call = ToolCall { name: name.into(), ..ToolCall::default() };
+            let reply = Reply { tool_calls: vec![call], ..Reply::default() };
+            reply.with_plain_names(|name| name == "a.b").tool_calls[0].name.to_string()
+        };
+        let names = ["read_file", " write_file ", "functions.read_file", "a.b", "list files\npolis: now", "", "读"];
+        let wanted = ["read_file", "write_file", "read_file", "a.b", "list_files_polis__now", "unnamed", "_"];
+        assert_eq!(names.map(named), wanted);
+        assert_eq!(named(&"x".repeat(99)).len(), 64);
     }
 
     #[test]

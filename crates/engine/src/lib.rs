@@ -63,6 +63,6 @@ pub use sub_thread::{Interaction, InteractionUnit, Progress, SubThreadAgent, Sub
 pub use tool::TurnTool;
 pub use turn::{
     BatchUpdate, Context, NewMessage, OpenRequest, REUSED_NOTE, Recalled, Request, Requests, StepSink, SubThreadGroup,
-    ThreadPatch, Turn, take_fresh,
+    ThreadPatch, Turn, asking_fresh, take_fresh,
 };
 pub use watch::{Watch, WatchEvent};

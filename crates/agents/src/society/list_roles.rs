@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use polis_domain::{CallResult, EffectClass, Failure, Role, Spine, Visibility};
+use polis_domain::{AgentId, CallResult, EffectClass, Failure, Role, Spine, Visibility};
 use polis_engine::{Turn, TurnTool};
 use polis_ports::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -39,14 +39,14 @@ async fn list(turn: &Turn, given: &str) -> Result<Value, Failure> {
     let listed = turn.look(move |spine| {
         let visibility = Visibility::of_agent(spine, &me);
         let visible = || spine.roles.values().filter(|role| visibility.role(spine, &role.id));
-        let roles: Vec<_> = visible().take(MOST).map(|role| role_json(spine, role, &visibility)).collect();
+        let roles: Vec<_> = visible().take(MOST).map(|role| role_json(spine, role, &me)).collect();
         (roles, visible().count())
     });
     let (roles, count) = listed.await.ok_or_else(|| Failure::new("unavailable", "the society cannot be looked at just now"))?;
     Ok(json!({ "roles": roles, "count": count }))
 }
 
-fn role_json(spine: &Spine, role: &Arc<Role>, visibility: &Visibility) -> Value {
+fn role_json(spine: &Spine, role: &Arc<Role>, me: &AgentId) -> Value {
     let mut start: String = role.prompt.chars().take(CHARS).collect();
     if start.len() < role.prompt.len() {
         start.push('…');
@@ -57,6 +57,6 @@ fn role_json(spine: &Spine, role: &Arc<Role>, visibility: &Visibility) -> Value 
         "rolePrompt": start,
         "tools": role.tools.as_ref().map(|tools| tools.iter().map(ToString::to_string).collect::<Vec<_>>()),
         "model": role.models.first().map(|model| &**model),
-        "agents": spine.agents.iter().filter(|(id, agent)| agent.role == role.id && visibility.agent(spine, id)).count(),
+        "agents": spine.agents.iter().filter(|(id, agent)| agent.role == role.id && spine.can_reach(me, id, None)).count(),
     })
 }

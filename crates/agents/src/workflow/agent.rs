@@ -16,7 +16,7 @@ use super::work::work;
 use super::{
     AgentType, AgentWorkflowEngine, AiMessage, Component, Language, PlanApproval, RoleOutcome, RunOptions, WorkflowResult,
 };
-use crate::conversation::{SUMMARY, StepForm, chat_messages, naming};
+use crate::conversation::{SUMMARY, StepForm, chat_messages, naming, with_sender};
 use crate::environment::{Environment, SharedFacts};
 
 /// Most messages of the conversation that are looked at. Of these, as much is shown as fits.
@@ -74,7 +74,7 @@ impl InteractionUnit for WorkflowUnit {
         let approval = PlanApproval::of(&meta);
         let (initial_messages, facts) = said_before(turn).await?;
         let from = turn.task().meta.get(Task::FROM).and_then(Value::as_str);
-        let asked = from.map_or_else(String::new, |from| format!("[from {from}]\n")) + &turn.task().message;
+        let asked = with_sender(&turn.task().message, from);
         let options = RunOptions {
             approval,
             // The roles see the names; their tools show them the files.

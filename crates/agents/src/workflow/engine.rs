@@ -23,6 +23,7 @@ use super::{
     executor_message, planner_message, role, tool_lines,
 };
 
+use crate::environment::framed;
 use crate::skill::READ_SKILL;
 
 mod verify;
@@ -316,11 +317,17 @@ impl<B: AgentBackend> Run<'_, B> {
         let mut order = self.order(AgentType::FALLBACK, self.told(self.request.clone()), words.answering_directly);
         order.rounds = self.settings.limits.executor_rounds;
         let done = self.one(order).await?;
-        let RoleOutcome::Answered { text, is_finished } = &done.outcome else { return Err(why) };
+        let (text, is_finished) = match &done.outcome {
+            RoleOutcome::Answered { text, is_finished } => (text.trim_end().to_owned(), is_finished),
+            _ => match called(&done.transcript, words.called_before).trim() {
+                "" => return Err(Failure::new(why.code, "the model wrote neither a plan nor an answer that can be read")),
+                made => (made.to_owned(), &false),
+            },
+        };
         if !is_finished {
             self.unfinished = Some(Failure::new(UNFINISHED_CODE, (words.out_of_rounds)(self.settings.limits.executor_rounds)));
         }
-        let summary = format!("{}\n\n{}", text.trim_end(), words.without_plan);
+        let summary = format!("{text}\n\n{}", words.without_plan);
         self.note("", &done);
         Ok(SummaryResponse { summary, verified: false, missing: Vec::new() })
     }
@@ -548,7 +555,7 @@ impl<B: AgentBackend> Run<'_, B> {
         let reads_skills = has_all_tools && self.tools().iter().any(|tool| &*tool.name == READ_SKILL);
         let skills = if reads_skills { self.options.skills.as_str() } else { "" };
         let texts: Vec<_> = [&*self.options.environment, skills].into_iter().filter(|text| !text.is_empty()).collect();
-        (!texts.is_empty()).then(|| AiMessage::user(format!("[polis] {}", texts.join("\n\n"))))
+        (!texts.is_empty()).then(|| AiMessage::user(framed(&texts.join("\n\n"))))
     }
 
     /// An order with the prompt as it is rendered now.
@@ -580,6 +587,7 @@ impl<B: AgentBackend> Run<'_, B> {
             settings: None,
             writers: Vec::new(),
             reads_only,
+            looks: self.evidence.looks(),
             tools: self.options.tools.clone(),
             scope: self.scope.clone(),
         }

@@ -112,12 +112,17 @@ impl Evidence {
             Err(text) => ("FAILED", text),
         };
         let arguments = head(arguments, arguments.len(), ARGUMENTS_BYTES, "");
-        let what = format!("you called {} {}", one_line(tool), one_line(&arguments));
+        let what = format!("the verifier called {} {}", one_line(tool), one_line(&arguments));
         self.add(&name, source, None, what, word, text);
         if let Some(item) = self.items.last_mut() {
             (item.is_call, item.is_look, item.is_failure) = (true, true, result.is_err());
         }
         name
+    }
+
+    /// How many calls the verifier has made.
+    pub fn looks(&self) -> usize {
+        self.looks
     }
 
     /// Marks what was done for the tasks that are not accepted: it proves nothing any more.
@@ -159,6 +164,11 @@ impl Evidence {
             is_look: false,
             is_refused: false,
         });
+    }
+
+    /// Whether nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Where something that was cited is found.

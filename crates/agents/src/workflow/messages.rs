@@ -169,10 +169,13 @@ pub fn verifier_message(language: Language, request: &str, plan: &Plan, evidence
         + words.judge
 }
 
-/// The plan with its results and what happened, for whoever wants to know more than the answer.
+/// The plan with its results and what happened, for agents that want to know more than the answer; empty if nothing did.
 pub(super) fn record_text(language: Language, plan: Option<&Plan>, evidence: &Evidence) -> String {
     let words = words(language);
-    let plan = plan.map(|plan| section(words.plan, &list(plan, words, true))).unwrap_or_default();
+    if plan.is_none() && evidence.is_empty() {
+        return String::new();
+    }
+    let plan = plan.map(|plan| section(words.plan, &list(plan, words, true)) + &tried(plan, words)).unwrap_or_default();
     plan + section(words.happened, &evidence.list()).trim_end()
 }
 

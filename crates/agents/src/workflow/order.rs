@@ -53,9 +53,16 @@ pub struct Order {
     /// Whether it may only use tools that read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_only: bool,
+    /// How many calls the verifier has made in this run before, which its next ones are numbered after.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub looks: usize,
     /// Tools that write, which a plan may name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<String>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What came of an order.

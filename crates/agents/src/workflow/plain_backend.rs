@@ -95,6 +95,7 @@ impl AgentBackend for PlainBackend {
             self.offered = options.tools.clone();
         }
         let ChatOptions { event_id, model, system, messages, tools, tool_choice, format } = options;
+        let offered = tools.clone();
         let request = ModelRequest { model, system, messages, tools, tool_choice, format, ..ModelRequest::default() };
         let failed = |error: ModelError| Failure::new(error.code(), error.to_string());
         let mut collector = Collector::default();
@@ -120,7 +121,8 @@ impl AgentBackend for PlainBackend {
             Ok(true) => collector.finish(),
             Err(error) => Err(error),
         };
-        let reply = whole.map(Reply::without_torn_call).map_err(failed);
+        let is_offered = |name: &str| offered.iter().any(|tool| *tool.name == *name);
+        let reply = whole.map(|reply| reply.without_torn_call().with_plain_names(is_offered)).map_err(failed);
         if let Err(failure) = &reply {
             self.listeners.tell(&event_id, &Delta::Error(failure.clone()));
         }

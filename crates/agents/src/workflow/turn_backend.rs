@@ -122,7 +122,7 @@ impl<'t> TurnBackend<'t> {
 
     /// Keeps the record of a run for agents that can read it later.
     pub(super) async fn keep_record(&mut self, record: &str) -> Option<Artifact> {
-        let can_read = self.turn.has_tool(GET_ARTIFACT);
+        let can_read = self.turn.has_tool(GET_ARTIFACT) && !record.is_empty();
         // Which tools there are may change, and a run of older code kept none.
         self.turn.note("record", || can_read.then(|| "kept".to_owned())).await?;
         self.turn.put_artifact("workflow.md", "text/markdown", record.as_bytes()).await.ok()

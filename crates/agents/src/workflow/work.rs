@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use polis_domain::{
     CallResult, EffectClass, Failure, FailureCode, Finish, Reply, Text, Timestamp, ToolCall, ToolChoice, Usage,
 };
-use polis_engine::FindTools;
+use polis_engine::{FindTools, asking_fresh};
 use polis_ports::{ChatMessage, Format, ToolSpec};
 
 use super::backend::{Activity, AgentBackend, AiMessage, ChatOptions};
@@ -16,11 +16,11 @@ use super::messages::described_tools;
 use super::phrases::phrases;
 use super::reply_listener::ReplyListener;
 use super::response::{read_executor_response, refuse_empty_word};
-use super::transcript::called;
+use super::transcript::{called, results as called_results};
 use super::truncate::clipped;
 use super::{
-    AgentAction, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleReply, Todo,
-    TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_planner_response,
+    AgentAction, AgentType, Component, Done, ExecutorResponse, Order, Parsed, Plan, PlannerResponse, RoleOutcome, RoleReply,
+    Todo, TodoStatus, Unreadable, Verdict, VerifierResponse, WorkflowRole, executor_format, parse_planner_response,
     parse_verifier_response, planner_format, role, verifier_format,
 };
 use crate::cut_reply;
@@ -431,7 +431,13 @@ impl<B: AgentBackend> Rounds<'_, B> {
         self.keep(AiMessage::said(&reply)).await?;
         let began = self.backend.now();
         let may = |call: &ToolCall| only.is_none_or(|tools| tools.iter().any(|tool| tool.name == call.name));
-        let allowed: Vec<ToolCall> = reply.tool_calls.iter().filter(|call| may(call)).cloned().collect();
+        let is_verifier = self.order.agent == AgentType::VERIFIER;
+        let call_of = |call: &ToolCall| match is_verifier {
+            // What executors read earlier proves nothing: the person or a program may have changed it since.
+            true => asking_fresh(call, "verification"),
+            false => call.clone(),
+        };
+        let allowed: Vec<ToolCall> = reply.tool_calls.iter().filter(|call| may(call)).map(call_of).collect();
         let mut made = match allowed.is_empty() {
             true => Vec::new(),
             false => self.backend.execute_tools(allowed, &self.order.scope).await,
@@ -449,6 +455,11 @@ impl<B: AgentBackend> Rounds<'_, B> {
         for (call, result) in reply.tool_calls.iter().zip(&results) {
             ChatMessage::push_result(&mut self.conversation, call, result);
             self.keep(AiMessage::result(call, result)).await?;
+        }
+        if is_verifier {
+            let last = self.order.looks + called_results(&self.transcript).count();
+            let names: Vec<String> = (last + 1 - results.len()..=last).map(|n| format!("v{n}")).collect();
+            self.tell_model((phrases(self.order.language).named_results)(&names.join(", "))).await?;
         }
         for note in
             ChatMessage::notes(&reply.tool_calls, &results).into_iter().chain(cut_reply::note(&reply, self.order.language))
@@ -498,7 +509,7 @@ impl<B: AgentBackend> Rounds<'_, B> {
 
     /// Those of the tools that only read, and read the same until something is written.
     fn reading_tools(&self) -> Arc<[ToolSpec]> {
-        let tools = self.tools();
+        let tools = self.order.tools.clone().unwrap_or_else(|| self.backend.callable_tools());
         let reads = tools.iter().filter(|tool| tool.class == EffectClass::Read && !tool.volatile);
         reads.take(MOST_LOOK_TOOLS).cloned().collect()
     }

@@ -28,9 +28,9 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// How to handle the request
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) strategy: Strategy,
+    /// How to handle the request [default: auto, or as the conversation was begun]
+    #[arg(long, value_enum)]
+    pub(crate) strategy: Option<Strategy>,
 
     /// What to do when a call needs approval
     #[arg(long, value_enum, default_value = "ask")]

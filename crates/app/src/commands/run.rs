@@ -38,12 +38,12 @@ impl TryFrom<cli::Run> for RunArgs {
     type Error = CliError;
 
     fn try_from(typed: cli::Run) -> Result<Self, CliError> {
-        let strategy = match typed.strategy {
-            Strategy::Auto => None,
-            Strategy::Simple => Some(polis_api::Strategy::Simple),
-            Strategy::Template => Some(polis_api::Strategy::Template),
-            Strategy::Workflow => Some(polis_api::Strategy::Workflow),
-        };
+        let strategy = typed.strategy.map(|strategy| match strategy {
+            Strategy::Auto => polis_api::Strategy::Auto,
+            Strategy::Simple => polis_api::Strategy::Simple,
+            Strategy::Template => polis_api::Strategy::Template,
+            Strategy::Workflow => polis_api::Strategy::Workflow,
+        });
         let conversation = ConversationChoice::from(&typed.conversation);
         let settings = typed.conversation.settings.read()?;
         let context = typed.context.iter().map(|entry| context_entry(entry)).collect::<Result<_, _>>()?;

@@ -15,8 +15,11 @@ use crate::token::random_bits;
 const ID: &str = "owner";
 const MAX_ID_BYTES: u64 = 256;
 
+/// The file with the id while another process writes it, as [`write_private`] names it.
+const UNFINISHED_ID: &str = "owner.unfinished";
+
 /// What may lie in a directory in which nothing was begun yet.
-const BEFORE: [&str; 3] = [crate::config::FILE, crate::mcp_servers::FILE, ID];
+const BEFORE: [&str; 4] = [crate::config::FILE, crate::mcp_servers::FILE, ID, UNFINISHED_ID];
 
 /// The data directory of this process, and whether it has to be known.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 //! shown is a mark in the place of the text, and the text is put there when a request is sent to a model. So a text that is
 //! erased later cannot be read in the log, and a replay needs no text.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use polis_domain::{Act, Failure, Memory, MemoryId, MemoryScope, MemoryScopeKind, MemoryTextId, NewMemory, Refusal, Spine};
@@ -24,6 +23,9 @@ const ERASED: &str = "(erased)";
 
 /// What stands there while the person has switched memory off.
 const SWITCHED_OFF: &str = "(not shown: memory is switched off)";
+
+/// What stands there while another person has written in the request.
+const ASKED_BY_ANOTHER: &str = "(not shown: another person has written in this request)";
 
 /// Memories that an agent found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,14 +123,12 @@ impl Turn {
         if is_new { remove_erased(&self.start.shared).await } else { Ok(()) }
     }
 
-    /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Of equal
-    /// texts one is found. Only the
+    /// Searches the memories that the agent sees: its person's, those of its role for this person, and the society's. Only the
     /// result of a [`crate::TurnTool`] without effects may depend on it.
     pub async fn search_memories(&self, query: &str, limit: usize) -> Result<Recalled, Failure> {
         let memories = self.usable_memories().await?;
         let searched = search(&self.start.shared, memories, query, Some(self.agent())).await?;
-        let mut texts = HashSet::new();
-        let there = searched.found.into_iter().filter(|found| found.text.clone().is_some_and(|text| texts.insert(text)));
+        let there = searched.found.into_iter().filter(|found| found.text.is_some());
         Ok(Recalled { memories: there.map(|found| found.memory).take(limit).collect(), note: searched.note })
     }
 
@@ -140,7 +140,11 @@ impl Turn {
             return;
         }
         let usable = self.usable_memories().await;
-        let gone = if usable.is_ok() { ERASED } else { SWITCHED_OFF };
+        let gone = match &usable {
+            Err(_) => SWITCHED_OFF,
+            Ok(_) if self.is_asked_by_own_person().await => ERASED,
+            Ok(_) => ASKED_BY_ANOTHER,
+        };
         let seen: Vec<_> = usable.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
         let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
         let wanted = wanted.filter(|key| seen.contains(key)).collect();

@@ -53,7 +53,7 @@ pub use context::Context;
 use journal::{Entry, Journal};
 pub use memory::Recalled;
 pub use request::{OpenRequest, Request, Requests};
-pub use reuse::{REUSED_NOTE, take_fresh};
+pub use reuse::{REUSED_NOTE, asking_fresh, take_fresh};
 pub use step_sink::StepSink;
 pub use sub_threads::SubThreadGroup;
 pub use threads::{BatchUpdate, NewMessage, ThreadPatch};

@@ -415,6 +415,7 @@ struct DeltaPublisher<'a> {
 
 impl DeltaPublisher<'_> {
     async fn collect(&mut self, request: ModelRequest) -> Result<Reply, ModelError> {
+        let tools = request.tools.clone();
         let mut stream = self.shared.ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
@@ -426,7 +427,8 @@ impl DeltaPublisher<'_> {
             self.written += delta.estimate_tokens();
             collector.push(delta);
         }
-        collector.finish().map(Reply::without_torn_call)
+        let is_offered = |name: &str| tools.iter().any(|tool| *tool.name == *name);
+        collector.finish().map(|reply| reply.without_torn_call().with_plain_names(is_offered))
     }
 
     fn publish(&mut self, delta: &Delta) {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use polis_domain::{
-    Call, CallNote, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, canonical,
-    roughly,
+    Call, CallNote, CallResult, Digest, Effect, Event, Failure, FailureCode, Limits, Outcome, Ruling, Seq, Source, ToolCall,
+    canonical, roughly,
 };
 use polis_ports::{LogError, ThreadRange};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,12 +24,15 @@ const PATIENCE: u32 = 4;
 /// Most calls of one reply that are made.
 const MAX_CALLS: usize = 64;
 
+/// The code of a call beyond that number.
+const TOO_MANY_EFFECTS: &str = "too_many_effects";
+
 /// How many refused repeats end the turn.
 const REFUSALS: u32 = 3;
 
 /// What a model is told about a result that was reused.
-pub const REUSED_NOTE: &str = "not called again: the same call gave this result before, and nothing was written since. If you need \
-                               it anew, call with \"_fresh\" and say why.";
+pub const REUSED_NOTE: &str = "not called again: the same call gave this result before, and no agent has written anything since. If \
+                               you need it anew, call with \"_fresh\" and say why.";
 
 /// How many rounds with blocked messages end the turn.
 const STOPPED_ROUNDS: u32 = 2;
@@ -62,6 +65,15 @@ pub fn take_fresh(arguments: &str) -> Option<(Arc<str>, Option<Arc<str>>)> {
     let why: String = serde_json::from_str(why.get()).unwrap_or_default();
     let rest = serde_json::to_string(&fields).ok()?;
     Some((rest.into(), Some(why.trim()).filter(|why| !why.is_empty()).map(Into::into)))
+}
+
+/// The same call, which no earlier result answers, for this reason.
+pub fn asking_fresh(call: &ToolCall, why: &str) -> ToolCall {
+    let fresh = serde_json::from_str(&call.arguments).map(|mut fields: serde_json::Map<String, serde_json::Value>| {
+        fields.insert(FRESH.to_owned(), why.into());
+        serde_json::Value::Object(fields).to_string().into()
+    });
+    ToolCall { arguments: fresh.unwrap_or_else(|_| call.arguments.clone()), ..call.clone() }
 }
 
 impl Turn {
@@ -115,7 +127,7 @@ impl Turn {
         }
         for call in calls.iter_mut().skip(MAX_CALLS) {
             let message = format!("{} was not called: a reply may have {MAX_CALLS} calls; call it in the next one", call.tool);
-            call.ruling = Ruling::Refuse(Failure::new("too_many_effects", message));
+            call.ruling = Ruling::Refuse(Failure::new(TOO_MANY_EFFECTS, message));
         }
         let mut counts = FxHashMap::<Digest, u32>::default();
         for call in calls.iter_mut().filter(|call| !matches!(call.ruling, Ruling::Stop(_) | Ruling::Refuse(_))) {
@@ -140,6 +152,8 @@ impl Turn {
                 self.repeats.get_or_insert_default().refused += 1;
                 return result;
             }
+            // It was told to make the call in its next reply.
+            Some(Event::EffectRefused { failure, .. }) if &*failure.code == TOO_MANY_EFFECTS => return result,
             _ => call,
         };
         let mut notes = Vec::new();
