@@ -86,6 +86,15 @@ async fn where_it_says_nothing_its_calls_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn where_it_goes_in_circles_its_calls_are_told() {
+    let bed = open(&planless("no", |_| look("a")), engine()).await;
+    let answer = bed.ask("What is a?").await;
+    assert!(answer.starts_with("Before that it called:\n- look {\"at\":\"a\"}"), "{answer}");
+    assert!(answer.ends_with(NOTE), "{answer}");
+    assert!(bed.workflow().await.last().unwrap().meta.contains_key("unfinished"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_model_that_cannot_be_asked_is_a_failure_as_before() {
     let down = Team {
         planner: Arc::new(|_| ScriptedReply::error(polis_ports::ModelError::Rejected { reason: "no".to_owned() })),

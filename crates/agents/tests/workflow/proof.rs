@@ -128,6 +128,28 @@ async fn planner_and_verifier_look_things_up_and_write_nothing() {
     let messages = bed.workflow().await;
     let evidence = &messages.last().unwrap().meta["evidence"];
     assert!(evidence["v1"].as_str().unwrap().contains("messages["), "{evidence}");
+    assert!(bed.heard("verifier")[1].last.contains("These results are named v1, v2."), "{}", bed.heard("verifier")[1].last);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verifier_reads_anew_what_an_executor_has_read() {
+    let team = Team {
+        planner: Arc::new(planning("Read a.", false)),
+        executor: Arc::new(|todo, heard| if heard.replies == 0 { look("a") } else { executed(todo, "a is 1") }),
+        verifier: Arc::new(|heard| match (heard.replies, heard.last.contains("[v1]")) {
+            (0, _) => look("a"),
+            (_, false) => unsatisfied("Once more", &[("a", false, &[])]),
+            (_, true) => verified("a is 1", &[("a", &["v2"])]),
+        }),
+    };
+    let bed = open(&team, engine()).await;
+    bed.ask("a?").await;
+    let looks =
+        bed.count(|event| matches!(event, Event::EffectStarted { effect: Effect::Tool(call), .. } if &*call.tool == "look"));
+    let heard = bed.heard("verifier");
+    assert!(looks > heard.len() / 2, "{looks} calls in {} requests", heard.len());
+    let named: Vec<_> = heard.iter().filter_map(|heard| heard.last.split("named ").nth(1).map(str::to_owned)).collect();
+    assert_eq!(named[..2], ["v1.", "v2."], "the numbers go on in the next judgement");
 }
 
 #[tokio::test(start_paused = true)]

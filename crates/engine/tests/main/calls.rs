@@ -66,7 +66,7 @@ async fn an_identical_call_is_answered_from_the_log_in_every_turn_thread_and_age
         run(vec![call("look", READ), again(), unit, of_a1(vec![again()]), Op::Then(Program(vec![again()]))]).await;
     assert_eq!(made, [format!("look {READ}")]);
     assert!(
-        said.starts_with("look (not called again: the same call gave this result before, and nothing was written"),
+        said.starts_with("look (not called again: the same call gave this result before, and no agent has written anything"),
         "{said}"
     );
     let (bed, made) = (Bed::new(), Made::default());
