@@ -57,6 +57,9 @@ impl Task {
     /// The meta key of the asking agent.
     pub const FROM: &str = "from";
 
+    /// The key of a message's meta that says that its sender waits for no answer.
+    pub const UNAWAITED: &str = "unawaited";
+
     /// The meta key of the resource that the request is about.
     pub const RESOURCE: &str = "currentResourceId";
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, json};
 
-use crate::{Artifact, Event, Message, PLAN, PhaseUpdateSuggestion, Recorded, Sender, Settings, Task, Thread, ThreadId, place};
+use crate::{
+    Artifact, Event, Message, PLAN, PhaseUpdateSuggestion, Recorded, ReplyTo, Sender, Settings, Task, Thread, ThreadId, place,
+};
 
 impl Thread {
     /// Folds all of a thread's events.
@@ -68,10 +70,15 @@ impl Messages {
     /// Applies an event of the thread; events without a message, or about an older one, change nothing.
     pub fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
-            Event::TurnStarted { message: Some(id), index, task, .. } => {
+            Event::TurnStarted { message: Some(id), index, task, reply_to, .. } => {
                 let mut meta = Map::new();
                 Artifact::attach(&mut meta, &Artifact::attached(&task.meta));
-                meta.extend(task.meta.get(Task::FROM).map(|from| (Task::FROM.to_owned(), from.clone())));
+                if let Some(from) = task.meta.get(Task::FROM) {
+                    meta.insert(Task::FROM.to_owned(), from.clone());
+                    if *reply_to == ReplyTo::Nobody {
+                        meta.insert(Task::UNAWAITED.to_owned(), true.into());
+                    }
+                }
                 let message = Message {
                     id: id.clone(),
                     sender: Sender::User,

@@ -74,7 +74,7 @@ impl InteractionUnit for WorkflowUnit {
         let approval = PlanApproval::of(&meta);
         let (initial_messages, facts) = said_before(turn).await?;
         let from = turn.task().meta.get(Task::FROM).and_then(Value::as_str);
-        let asked = with_sender(&turn.task().message, from);
+        let asked = with_sender(&turn.task().message, from, turn.is_unawaited());
         let options = RunOptions {
             approval,
             // The roles see the names; their tools show them the files.

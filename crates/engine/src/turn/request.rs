@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polis_domain::{AgentId, Effect, EffectId, Failure, FailureCode, Meta, Origin, ReplyTo};
+use polis_domain::{AgentId, Effect, EffectId, Failure, FailureCode, Meta, Origin, ReplyTo, Task};
 
 use super::Turn;
 use super::ask::answer;
@@ -54,6 +54,11 @@ impl Turn {
     /// Whether another agent waits for the answer of this turn.
     pub fn is_request(&self) -> bool {
         self.origin == Origin::Inbox && matches!(self.reply_to, ReplyTo::Effect(_))
+    }
+
+    /// Whether an agent sent the message of this turn and waits for no answer.
+    pub fn is_unawaited(&self) -> bool {
+        self.reply_to == ReplyTo::Nobody && self.task.meta.contains_key(Task::FROM)
     }
 
     /// Rejects the request of this turn (D38): `return Err(turn.reject("that is the writer's work"))`. The agent that asked reads
