@@ -252,6 +252,34 @@ async fn a_request_is_rejected_with_a_reason_and_only_where_an_agent_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_is_told_whether_the_sender_waits_and_later_as_at_first() {
+    let request = ("request_collaboration", json!({ "requests": [request("worker1")] }));
+    let calls =
+        vec![role("Worker"), agent("worker", "worker1"), ("send_message", json!({ "to": "worker1", "text": "note" })), request];
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = asked.clone();
+    let model = ScriptedModel::new(move |request| match who(request) {
+        "root" => reply(&calls, request),
+        _ => {
+            heard.lock().unwrap().push(request.messages.clone());
+            ScriptedReply::text("done")
+        }
+    });
+    let society = open(cast(), Ports::new(MemoryLog::new()).with_model(model)).await;
+    ask(&society, "go").await.unwrap();
+    let asked = asked.lock().unwrap();
+    let texts = |n: usize| {
+        let user = |message: &ChatMessage| match message {
+            ChatMessage::User { text, .. } => Some(text.lines().next().unwrap_or_default().to_owned()),
+            ChatMessage::Assistant { .. } | ChatMessage::Tool { .. } => None,
+        };
+        asked[n].iter().filter_map(user).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(0), ["[from root, no answer awaited]"]);
+    assert_eq!(texts(1), ["[from root, no answer awaited]", "[from root]"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_whoever_made_an_agent_sends_it_away() {
     let calls = vec![("terminate_agent", json!({ "agentId": "grandchild" }))];
     let (society, _) = open_with(calls).await;
