@@ -126,3 +126,21 @@ fn was_moved(all: &Trusted, id: &str) -> bool {
     let is_there = |(path, own): (&String, &OwnData)| own.id == *id && id_in(Path::new(path)).as_deref() == Some(id);
     all.data.iter().any(is_left) && !all.data.iter().any(is_there)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_another_process_is_claiming_is_not_foreign() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join(super::super::DATA);
+        let is_foreign = || DataOwner::new(folder.path(), Path::new(super::super::DATA), false).is_foreign(None);
+        fs::create_dir(&data).unwrap();
+        write_private(&data.join(ID), "an id").unwrap();
+        fs::rename(data.join(ID), data.join(UNFINISHED_ID)).unwrap();
+        assert!(!is_foreign());
+        fs::write(data.join("polis.db"), "").unwrap();
+        assert!(is_foreign());
+    }
+}

@@ -154,6 +154,12 @@ fn a_strategy_is_one_of_four() {
     home.polis(&["run", "--strategy", "simple", "hello"]).ok();
     home.polis(&["run", "--strategy", "template", "x"]).fails(1, "no_sop");
     home.polis(&["run", "--strategy", "workflow", "what is 2 + 3?"]).ok();
+    let opened = || home.polis(&["log", "--json"]).ok().matches("threadOpened").count();
+    let before = opened();
+    home.polis(&["run", "--continue", "--strategy", "auto", "what is 2 + 4?"]).ok();
+    assert_eq!(opened(), before, "auto counts for this request");
+    home.polis(&["run", "--continue", "what is 2 + 5?"]).ok();
+    assert!(opened() > before, "the conversation keeps the strategy that it was begun with");
 }
 
 #[test]
