@@ -319,7 +319,7 @@ impl<B: AgentBackend> Run<'_, B> {
         let done = self.one(order).await?;
         let (text, is_finished) = match &done.outcome {
             RoleOutcome::Answered { text, is_finished } => (text.trim_end().to_owned(), is_finished),
-            _ => match called(&done.transcript, words.called_before).trim() {
+            _ => match called(&done.transcript, words.no_answer).trim() {
                 "" => return Err(Failure::new(why.code, "the model wrote neither a plan nor an answer that can be read")),
                 made => (made.to_owned(), &false),
             },

@@ -261,17 +261,22 @@ impl<B: AgentBackend> Rounds<'_, B> {
                 self.call_some(reply, self.order.reads_only.then_some(&*asking.tools)).await?;
                 continue;
             }
-            if !reply.text.trim().is_empty() {
+            let is_cut = cut_reply::says_nothing(&reply);
+            if !reply.text.trim().is_empty() && !is_cut {
                 return Ok(RoleOutcome::Answered { text: reply.text, is_finished: !is_last });
             }
             empty_replies += 1;
             if empty_replies > MAX_EMPTY_REPLIES {
                 break;
             }
+            let note = cut_reply::note(&reply, self.order.language).unwrap_or_else(|| words.empty_reply.to_owned());
             self.keep(AiMessage::said(&reply)).await?;
-            self.tell_model(words.empty_reply.to_owned()).await?;
+            if !reply.text.trim().is_empty() {
+                self.conversation.push(ChatMessage::said(&reply));
+            }
+            self.tell_model(note).await?;
         }
-        let made = called(&self.transcript, words.called_before);
+        let made = called(&self.transcript, words.no_answer);
         match made.trim() {
             "" => Err(Failure::new("no_reply", "the model gave no answer")),
             made => Ok(RoleOutcome::Answered { text: made.to_owned(), is_finished: false }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_agents::workflow::{PlanApproval, WorkflowLimits};
-use polis_domain::{Effect, Event, ToolChoice};
+use polis_domain::{Effect, Event, Finish, ToolChoice};
 use polis_testkit::ScriptedReply;
 use serde_json::json;
 
@@ -82,14 +82,25 @@ async fn its_last_reply_has_no_tools_and_what_is_unfinished_is_named_so() {
 async fn where_it_says_nothing_its_calls_are_told() {
     let team = planless("no", |heard| if heard.replies == 0 { look("a") } else { ScriptedReply::text("") });
     let answer = open(&team, engine()).await.ask("all of it").await;
-    assert!(answer.starts_with("Before that it called:\n- look {\"at\":\"a\"}"), "{answer}");
+    assert!(answer.starts_with("The model wrote no answer. It called:\n- look {\"at\":\"a\"}"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_cut_within_a_call_is_asked_for_again() {
+    let team = planless("no", |heard| match heard.replies {
+        0 => ScriptedReply::text("I look.").and_call("c", "look", "{\"at\":").ending(Finish::Length),
+        _ => ScriptedReply::text("It is 1."),
+    });
+    let bed = open(&team, engine()).await;
+    assert_eq!(bed.ask("What is a?").await, format!("It is 1.\n\n{NOTE}"));
+    assert!(bed.heard("fallback")[1].last.contains("within a call of look"), "{}", bed.heard("fallback")[1].last);
 }
 
 #[tokio::test(start_paused = true)]
 async fn where_it_goes_in_circles_its_calls_are_told() {
     let bed = open(&planless("no", |_| look("a")), engine()).await;
     let answer = bed.ask("What is a?").await;
-    assert!(answer.starts_with("Before that it called:\n- look {\"at\":\"a\"}"), "{answer}");
+    assert!(answer.starts_with("The model wrote no answer. It called:\n- look {\"at\":\"a\"}"), "{answer}");
     assert!(answer.ends_with(NOTE), "{answer}");
     assert!(bed.workflow().await.last().unwrap().meta.contains_key("unfinished"));
 }
