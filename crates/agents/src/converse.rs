@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::answer_check::{AnswerCheck, answer_of_calls};
 use crate::conversation::{ContextLimits, View, compress, conversation, language};
 use crate::cut_reply;
-use crate::end_tools::EndTools;
+use crate::end_tools::{EndTools, HandOver};
 use crate::environment::Environment;
 use crate::long_turn::{halve, is_too_long, make_room};
 use crate::sources;
@@ -46,12 +46,17 @@ pub struct Converse {
     pub environment: Environment,
     /// Whether the model may hand the request over to be planned. The turn then fails with the code `start_workflow`, which only a
     /// role knows what to do with.
-    pub hands_over: bool,
+    pub hands_over: HandOver,
 }
 
 impl Default for Converse {
     fn default() -> Self {
-        Self { context: ContextLimits::default(), max_rounds: 25, environment: Environment::default(), hands_over: false }
+        Self {
+            context: ContextLimits::default(),
+            max_rounds: 25,
+            environment: Environment::default(),
+            hands_over: HandOver::default(),
+        }
     }
 }
 

@@ -17,17 +17,30 @@ request is not yours to do, or must not be done. When you only lack a fact, answ
 /// Longest reason, in characters.
 const REASON_CHARS: usize = 1_000;
 
+/// Whether a model may hand a request over to be planned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HandOver {
+    /// The agent never plans, and its models are not offered the tool.
+    #[default]
+    Never,
+    /// Not this request: a person or a plan says how it is done. The tool is offered and refuses, so that the list of tools stays
+    /// the same in a conversation.
+    NotNow,
+    /// As the model judges.
+    Allowed,
+}
+
 /// Which of these tools a turn offers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EndTools {
-    pub(crate) hands_over: bool,
+    pub(crate) hands_over: HandOver,
     /// Offered to an agent in all of its turns or in none, so that its list of tools stays the same.
     pub(crate) rejects: bool,
 }
 
 impl EndTools {
     pub(crate) fn specs(self) -> impl Iterator<Item = ToolSpec> {
-        self.hands_over.then(start_workflow::spec).into_iter().chain(self.rejects.then(reject_request))
+        (self.hands_over != HandOver::Never).then(start_workflow::spec).into_iter().chain(self.rejects.then(reject_request))
     }
 
     /// Why the turn ends, if one of these calls ends it. The other calls of the reply are not made: what is still to be done is
@@ -52,8 +65,13 @@ impl EndTools {
 }
 
 impl EndTools {
-    /// Why a call rejects nothing, for the model; none for a call that does, and for those of other tools.
+    /// Why a call does not end the turn, for the model; none for a call that does, and for those of other tools.
     pub(crate) fn refusal(self, turn: &Turn, call: &ToolCall) -> Option<CallResult> {
+        if self.hands_over == HandOver::NotNow && &*call.name == START_WORKFLOW {
+            return Some(CallResult::failed(
+                "nothing was handed over: it is settled that you do this yourself. Go on, and answer.",
+            ));
+        }
         if !self.rejects || &*call.name != REJECT_REQUEST {
             return None;
         }

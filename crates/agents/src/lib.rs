@@ -22,6 +22,7 @@ pub mod workflow;
 pub use a2a_agent::A2aAgent;
 pub use conversation::{ContextLimits, ContextUsage};
 pub use converse::Converse;
+pub use end_tools::HandOver;
 pub use environment::{Environment, FileList, INSTRUCTIONS_FILE};
 pub use plan::PlanTool;
 pub use role::RoleAgent;

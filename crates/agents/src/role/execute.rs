@@ -13,10 +13,10 @@ use super::message::{StructuredMessage, TaskInfo};
 use super::options::{LlmConfig, RoleParts};
 use super::plan::{InternalPlan, InternalStep, StepType};
 use super::state::AgentState;
-use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, language, may_hand_over};
+use super::strategy::{Choice, PlanningStrategy, STRATEGY, WORKFLOW, hand_over, language};
 use crate::conversation::{as_data, conversation, one_line};
 use crate::converse::{Converse, system_prompt, work};
-use crate::end_tools::EndTools;
+use crate::end_tools::{EndTools, HandOver};
 use crate::workflow::{Language, work_note};
 
 /// Most times that a plan may begin a step. A policy cannot go on for ever, whatever it says.
@@ -235,7 +235,7 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
     match parts.actions.find(name) {
         Some(Entry::Converse) => {
             let LlmConfig { context, max_rounds, .. } = parts.llm_config;
-            let (environment, hands_over) = (parts.environment.clone(), may_hand_over(parts, turn));
+            let (environment, hands_over) = (parts.environment.clone(), hand_over(parts, turn));
             let converse = Converse { context, max_rounds, environment, hands_over };
             converse.execute_task(turn).await.map(Progress::Done)
         }
@@ -250,7 +250,12 @@ async fn own_step(parts: &RoleParts, turn: &mut Turn, state: &AgentState, step: 
                 settings: ModelSettings { temperature: parts.llm_config.temperature, ..ModelSettings::default() },
                 ..ModelRequest::default()
             };
-            work(turn, request, view.rounds, None, EndTools::default()).await.map(Progress::Done)
+            let hands_over = match hand_over(parts, turn) {
+                HandOver::Never => HandOver::Never,
+                HandOver::NotNow | HandOver::Allowed => HandOver::NotNow,
+            };
+            let ends = EndTools { hands_over, rejects: !turn.is_conversation() };
+            work(turn, request, view.rounds, None, ends).await.map(Progress::Done)
         }
         Some(Entry::Own(action)) => action.run(turn, &step.params).await.map(Progress::from),
         None => Err(unknown_action(parts, name)),

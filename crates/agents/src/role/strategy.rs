@@ -8,6 +8,7 @@ use super::message::TaskInfo;
 use super::options::RoleParts;
 use super::plan::InternalPlan;
 use super::start_workflow::START_WORKFLOW;
+use crate::end_tools::HandOver;
 use crate::workflow::Language;
 
 /// The key of a task's meta that says which strategy to use, and of an answer's that says which one was used.
@@ -108,19 +109,23 @@ pub(super) async fn choose(parts: &RoleParts, turn: &mut Turn, task: &TaskInfo) 
         let message = format!("no SOP fits this task ({there}); add words of it to `when` of one, or use another strategy");
         return Err(Failure::new("no_sop", message));
     }
-    let reason = match may_hand_over(parts, turn) {
-        true => "the model answers it directly",
-        false => "no SOP fits",
+    let reason = match hand_over(parts, turn) {
+        HandOver::Allowed => "the model answers it directly",
+        HandOver::NotNow | HandOver::Never => "no SOP fits",
     };
     Ok(Choice::new(PlanningStrategy::Simple, reason))
 }
 
 /// Whether the model may decide that a task is complex, while it works on it by the simple strategy.
-pub(super) fn may_hand_over(parts: &RoleParts, turn: &Turn) -> bool {
+pub(super) fn hand_over(parts: &RoleParts, turn: &Turn) -> HandOver {
     let is_open = turn.role().is_none_or(|role| role.has_tool(START_WORKFLOW)) && !turn.is_denied(START_WORKFLOW);
     let is_bound = turn.answer_rules().is_some_and(|rules| rules.are_binding());
     let can_plan = parts.workflow.is_some() || !parts.collaborators.is_empty();
-    can_plan && parts.llm_config.judges && is_open && !is_bound && matches!(forced(turn.task()), Ok(None))
+    match (can_plan && parts.llm_config.judges && is_open && !is_bound, forced(turn.task())) {
+        (false, _) => HandOver::Never,
+        (true, Ok(None)) => HandOver::Allowed,
+        (true, _) => HandOver::NotNow,
+    }
 }
 
 /// Whether the simple strategy ended because the model wants the task to be planned.
