@@ -189,7 +189,8 @@ impl Entry {
                     Effect::Model { model, request, purpose, .. },
                     Effect::Model { model: asked, request: now, purpose: named, .. },
                 ) => {
-                    let is_same_call = !is_strict && !purpose.is_empty() && purpose == named;
+                    // One that was logged before calls had names is the named one in its place.
+                    let is_same_call = !is_strict && !named.is_empty() && (purpose == named || purpose.is_empty());
                     is_same_call || (model, request) == (asked, now)
                 }
                 (Effect::Grant { .. }, Effect::Model { .. }) => true,
