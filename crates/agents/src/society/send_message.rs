@@ -22,8 +22,7 @@ struct Arguments {
 impl TurnTool for SendMessage {
     fn spec(&self) -> ToolSpec {
         let description = "Tells another agent something, or the person with to = user, and goes on without an answer. When you need \
-                           what comes of it, use request_collaboration. Your final answer reaches whoever asked you by itself: do not \
-                           send it.";
+                           what comes of it, use request_collaboration. Your final answer reaches an agent that waits for it by itself: do not send it.";
         let properties = json!({
             "to": { "type": "string", "description": "An agent's name, the role that only one agent has, or user" },
             "text": { "type": "string", "description": "All that the receiver needs to know; it has not seen your conversation" },

@@ -31,8 +31,8 @@ struct Arguments {
 
 impl TurnTool for TerminateAgent {
     fn spec(&self) -> ToolSpec {
-        let description = "Sends away an agent that you made, for good. It first does what waits for it. Only whoever made an agent may \
-                           do this.";
+        let description =
+            "Terminates an agent that you made. It first does what waits for it. Only the agent that made it may do this.";
         let properties = json!({
             "agentId": { "type": "string", "description": "Its name, or the role that only one agent has" },
             "reason": { "type": "string", "description": "Why, for the record" },
