@@ -65,6 +65,11 @@ pub trait AgentBackend: Send {
         self.listeners().unlisten(event_id);
     }
 
+    /// Whether an earlier result may answer a call, which the argument `_fresh` prevents. Otherwise no call has that argument.
+    fn reuses_results(&self) -> bool {
+        false
+    }
+
     /// The tools that an executor's requests list.
     fn tools(&self) -> Arc<[ToolSpec]>;
 

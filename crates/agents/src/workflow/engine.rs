@@ -563,7 +563,7 @@ impl<B: AgentBackend> Run<'_, B> {
         // Who answers without a plan that a person would be asked about may not change anything.
         let reads_only = agent == AgentType::FALLBACK && self.settings.approval != PlanApproval::Never;
         // Last, so that what stands before it is the same for all roles.
-        let changed = self.changed.iter().map(|changed| AiMessage::user(format!("[polis] {changed}")));
+        let changed = self.changed.iter().map(|changed| AiMessage::user(framed(changed)));
         let messages = self.environment(&agent, reads_only).into_iter().chain(messages).chain(changed).collect();
         let tools = (agent == AgentType::PLANNER).then(|| tool_lines(self.language, &self.tools()));
         let max_rounds = Some(self.settings.limits.executor_rounds);

@@ -165,6 +165,10 @@ impl AgentBackend for PlainBackend {
         &mut self.listeners
     }
 
+    fn reuses_results(&self) -> bool {
+        true
+    }
+
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.tools.clone()
     }

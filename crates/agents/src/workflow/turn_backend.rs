@@ -224,6 +224,10 @@ impl AgentBackend for TurnBackend<'_> {
         &mut self.listeners
     }
 
+    fn reuses_results(&self) -> bool {
+        true
+    }
+
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.turn.tools()
     }

@@ -437,7 +437,8 @@ impl<B: AgentBackend> Rounds<'_, B> {
         let began = self.backend.now();
         let may = |call: &ToolCall| only.is_none_or(|tools| tools.iter().any(|tool| tool.name == call.name));
         let is_verifier = self.order.agent == AgentType::VERIFIER;
-        let call_of = |call: &ToolCall| match is_verifier {
+        let asks_fresh = is_verifier && self.backend.reuses_results();
+        let call_of = |call: &ToolCall| match asks_fresh {
             // What executors read earlier proves nothing: the person or a program may have changed it since.
             true => asking_fresh(call, "verification"),
             false => call.clone(),

@@ -167,6 +167,25 @@ async fn an_application_gives_its_tools_and_context_and_hears_every_message_and_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_verifier_calls_the_servers_of_an_application_with_its_own_arguments() {
+    let tool = json!({ "name": "look", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true } });
+    let eyes =
+        json!([{ "key": "eyes", "name": "Eyes", "config": { "trusted": true }, "status": "connected", "tools": [tool] }]);
+    let verify = team().verifier;
+    let looking = move |heard: &Heard| match heard.replies {
+        0 => ScriptedReply::call("v", "look", r#"{"at":"c"}"#),
+        _ => verify(heard),
+    };
+    let mut own = own_backend(&Team { verifier: Arc::new(looking), ..team() }, &Asked::default());
+    let options = RunOptions { mcp_servers: serde_json::from_value(eyes).unwrap(), ..options() };
+    run_agent_workflow(&engine(), &mut own, options, Box::new(Told::default())).await.unwrap();
+    assert_eq!(
+        own.called[2], "eyes.look {\"at\":\"c\"} for \"r1\"",
+        "nothing is reused here, so nothing asks for a fresh result"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_backend_is_given_all_that_a_model_is_to_be_asked() {
     let mut own = own_backend(&team(), &Asked::default());
     run_agent_workflow(&engine(), &mut own, options(), Box::new(Told::default())).await.unwrap();

@@ -199,7 +199,7 @@ async fn roles_of_a_workflow_see_files_that_were_made_meanwhile() {
         requests.map(texts).collect::<Vec<_>>()
     };
     let (executors, verifiers) = (of("executor"), of("verifier"));
-    let now = "user: [polis] The workspace has changed. Top level now: a.txt, b.txt";
+    let now = "user: [polis] The workspace has changed. Top level now: a.txt, b.txt\n[/polis]";
     assert!(executors[0].iter().all(|text| text != now) && executors[1].iter().all(|text| text != now), "{executors:#?}");
     assert_eq!(executors[2].last().unwrap(), now);
     assert_eq!(executors[2][0], executors[0][0], "what was told before stays");
