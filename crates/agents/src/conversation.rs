@@ -345,8 +345,8 @@ fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A text with the name of the agent that sent it, and whether that waits for an answer. Words of a person that begin like words of the program or of an agent are
-/// marked as the person's.
+/// A text with the name of the agent that sent it, and whether that waits for an answer. A person's words that begin like those of
+/// the program or of an agent are marked.
 pub(crate) fn with_sender(text: &str, from: Option<&str>, is_unawaited: bool) -> String {
     let is_mistakable = || {
         let start: String = text.trim_start().chars().take(8).collect::<String>().to_lowercase();

@@ -62,9 +62,7 @@ impl EndTools {
         }
         Some(failure)
     }
-}
 
-impl EndTools {
     /// Why a call does not end the turn, for the model; none for a call that does, and for those of other tools.
     pub(crate) fn refusal(self, turn: &Turn, call: &ToolCall) -> Option<CallResult> {
         if self.hands_over == HandOver::NotNow && &*call.name == START_WORKFLOW {

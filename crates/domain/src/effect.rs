@@ -547,8 +547,8 @@ impl Reply {
         self
     }
 
-    /// Drops the last call of a truncated reply, because its arguments may be incomplete. At the limit of tokens it is kept if they
-    /// are whole.
+    /// Drops the last call of a truncated reply, because its arguments may be incomplete. A reply that reached the limit of tokens
+    /// keeps a last call whose arguments are whole.
     #[must_use]
     pub fn without_torn_call(mut self) -> Self {
         let is_torn = match self.finish {

@@ -59,8 +59,8 @@ pub(crate) async fn search(
     Ok(Searched { found: found.collect(), note })
 }
 
-/// These memories, those first whose words fit a text best, then the newest. Erased ones are left out, and of equal texts all but
-/// the newest.
+/// These memories, those first whose words fit a text best, then the newest. Erased ones are left out. Of equal texts
+/// the newest counts.
 pub(crate) async fn rank_by_words(shared: &Shared, mut memories: Vec<Memory>, text: &str) -> Result<Vec<Memory>, Failure> {
     memories.sort_by_key(|memory| std::cmp::Reverse((memory.edited_at.unwrap_or(memory.kept_at), memory.id.clone())));
     let keys = memories.iter().map(|memory| memory.text.clone()).collect();

@@ -140,14 +140,16 @@ impl Turn {
             return;
         }
         let usable = self.usable_memories().await;
-        let gone = match &usable {
-            Err(_) => SWITCHED_OFF,
-            Ok(_) if self.is_asked_by_own_person().await => ERASED,
-            Ok(_) => ASKED_BY_ANOTHER,
-        };
+        let is_on = usable.is_ok();
         let seen: Vec<_> = usable.unwrap_or_default().into_iter().map(|memory| memory.text).collect();
         let wanted = request.messages.iter().filter_map(text_of).flat_map(|text| marks(text)).map(MemoryTextId::from);
-        let wanted = wanted.filter(|key| seen.contains(key)).collect();
+        let (wanted, unseen): (Vec<_>, Vec<_>) = wanted.partition(|key| seen.contains(key));
+        let gone = match is_on {
+            false => SWITCHED_OFF,
+            // Who has written is read from the log.
+            true if unseen.is_empty() || self.is_asked_by_own_person().await => ERASED,
+            true => ASKED_BY_ANOTHER,
+        };
         let texts = self.start.shared.ports.memory_texts.read(wanted).await.unwrap_or_default();
         for message in &mut request.messages {
             let (ChatMessage::User { text, .. } | ChatMessage::Tool { content: text, .. }) = message else { continue };
