@@ -2,10 +2,9 @@
 //! history.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use polis_api::{Caller, ConversationPage, Local, OrganisationPage, RequestPage, View};
+use polis_api::{ConversationPage, OrganisationPage, RequestPage, View};
 use polis_domain::AgentId;
 use polis_engine::{Cast, Society};
 use polis_testkit::{Op, Program, ProgrammedAgent};
@@ -66,13 +65,7 @@ async fn after(requests: usize) -> Result<Vec<Read>> {
         Op::Say("All done.".into()),
     ]);
     answered(&society, &team.text(), NEWEST).await?;
-    let local = Local {
-        society: society.clone(),
-        caller: Caller::owner(),
-        host: Arc::default(),
-        uploads: Default::default(),
-        registry: None,
-    };
+    let local = world::local(&society);
     let reads = vec![
         read("conversation", async || local.conversation_view(&AgentId::root(), &ConversationPage::default()).await).await?,
         read("trace", async || local.trace(&RequestPage::default()).await).await?,

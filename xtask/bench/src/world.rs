@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use polis_api::{Caller, Local};
 use polis_domain::Role;
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, NoArtifacts, Toolbox};
@@ -62,6 +63,12 @@ pub(crate) fn ports(log: Arc<dyn Log>, model: Arc<dyn Model>, toolbox: Arc<dyn T
 pub(crate) async fn society(log: Arc<dyn Log>, cast: Cast, behaviour: &str) -> Result<Society> {
     let ports = ports(log, Arc::new(ScriptedModel::saying("yes")), Arc::new(ScriptedTools::new()));
     Ok(Society::open("main".into(), ports, cast, options(behaviour)).await?)
+}
+
+/// The operations of a society, as its owner calls them.
+pub(crate) fn local(society: &Society) -> Local {
+    let (society, caller) = (society.clone(), Caller::owner());
+    Local { society, caller, host: Arc::default(), uploads: Default::default(), registry: None }
 }
 
 /// A society on a thread of its own, as the program runs it.

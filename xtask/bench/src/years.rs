@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use polis_api::{Caller, ConversationPage, Local};
+use polis_api::ConversationPage;
 use polis_domain::{Failure, Response};
 use polis_engine::{Agent, Cast, ConversationStart, Society, Turn};
 use polis_store_local::LocalLog;
@@ -136,13 +136,7 @@ async fn round(society: &Society, count: u64) -> Result<(f64, f64)> {
 
 /// The bytes of what a user interface shows first.
 async fn first_view(society: &Society) -> Result<usize> {
-    let local = Local {
-        society: society.clone(),
-        caller: Caller::owner(),
-        host: Arc::default(),
-        uploads: Default::default(),
-        registry: None,
-    };
+    let local = world::local(society);
     let view = local.conversation_view(&id(7).into(), &ConversationPage::default()).await?;
     Ok(serde_json::to_vec(&view)?.len())
 }
