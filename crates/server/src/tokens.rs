@@ -234,9 +234,14 @@ impl StoredToken {
     }
 }
 
+/// Where [`write_private`] writes a file before it takes its place.
+pub fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("unfinished")
+}
+
 /// Writes a secret: aside and renamed, so that a crash leaves no half of it, and readable by its owner only.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let unfinished = path.with_extension("unfinished");
+    let unfinished = unfinished(path);
     // One that a crash left behind could have been opened by somebody since.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,11 +1,12 @@
 //! Whose a data directory is. A folder can come with a `.polis` of another user: a log with roles, permissions and open work, a
 //! token, logins. The user's own has an id in it that only the user's list of trusted folders knows.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use polis_server::write_private;
+use polis_server::{unfinished, write_private};
 
 use super::store::{OwnData, TrustStore, Trusted, create_private};
 use crate::error::CliError;
@@ -15,11 +16,8 @@ use crate::token::random_bits;
 const ID: &str = "owner";
 const MAX_ID_BYTES: u64 = 256;
 
-/// The file with the id while another process writes it, as [`write_private`] names it.
-const UNFINISHED_ID: &str = "owner.unfinished";
-
 /// What may lie in a directory in which nothing was begun yet.
-const BEFORE: [&str; 4] = [crate::config::FILE, crate::mcp_servers::FILE, ID, UNFINISHED_ID];
+const BEFORE: [&str; 3] = [crate::config::FILE, crate::mcp_servers::FILE, ID];
 
 /// The data directory of this process, and whether it has to be known.
 #[derive(Debug)]
@@ -105,7 +103,10 @@ impl DataOwner {
     fn is_empty(&self) -> bool {
         let is_link = self.path.symlink_metadata().is_ok_and(|about| about.is_symlink());
         let entries = || Some(fs::read_dir(&self.path).ok()?.flatten().map(|entry| entry.file_name()));
-        !is_link && entries().is_some_and(|mut names| names.all(|name| BEFORE.iter().any(|before| name == *before)))
+        // Another process may be claiming it at this moment.
+        let claiming = unfinished(Path::new(ID));
+        let is_before = |name: OsString| name == claiming.as_os_str() || BEFORE.iter().any(|before| name == *before);
+        !is_link && entries().is_some_and(|mut names| names.all(is_before))
     }
 }
 
@@ -138,7 +139,7 @@ mod tests {
         let is_foreign = || DataOwner::new(folder.path(), Path::new(super::super::DATA), false).is_foreign(None);
         fs::create_dir(&data).unwrap();
         write_private(&data.join(ID), "an id").unwrap();
-        fs::rename(data.join(ID), data.join(UNFINISHED_ID)).unwrap();
+        fs::rename(data.join(ID), unfinished(&data.join(ID))).unwrap();
         assert!(!is_foreign());
         fs::write(data.join("polis.db"), "").unwrap();
         assert!(is_foreign());
