@@ -307,6 +307,22 @@ export type BegunSociety = {
 /** Names the code that runs a turn. */
 export type Behaviour = string;
 
+/** One version of a behaviour. */
+export type BehaviourVersion = {
+  /** The behaviour. Its units have the same versions. */
+  behaviour: Behaviour;
+  /** Whether new turns begin with it. */
+  newest: boolean;
+  /** Whether this program has its code. */
+  registered: boolean;
+  /** Whether its code can be removed: a newer version is registered, and no open turn needs this one. */
+  removable: boolean;
+  /** The open turns that began with it, oldest first. */
+  turns: Array<OpenTurn>;
+  /** The version. */
+  version: CodeVersion;
+};
+
 /** The part of the settings that has the phase. */
 export type BriefStatus = {
   /** The current phase. */
@@ -439,6 +455,12 @@ export type Cleared = {
 } | {
   askedBy: Array<TurnId>;
 } | "everything";
+
+/** The version of the code behind a behaviour. A turn keeps the one that it began with. */
+export type CodeVersion = number;
+
+/** The newest versions of behaviours, without those that are at the first. */
+export type CodeVersions = Record<string, CodeVersion>;
 
 /** A chunk that a component grows by. */
 export type ComponentChunk = "again" | {
@@ -599,6 +621,12 @@ export type Delta = {
   error: Failure;
 };
 
+/** The versions of behaviours that this program has or that an open turn needs. */
+export type Deployment = {
+  /** By behaviour and version. */
+  versions: Array<BehaviourVersion>;
+};
+
 /** A 64-bit digest that is the same on every machine and in every version. It is not cryptographic. */
 export type Digest = string;
 
@@ -752,6 +780,14 @@ export type Envelope = {
   to: AgentId;
 };
 
+/** The conversation whose content was erased. */
+export type Erased = {
+  /** Whether nothing was left to erase. */
+  already: boolean;
+  /** Its id. */
+  id: AgentId;
+};
+
 /** What can happen. */
 export type Event = {
   societyFounded: {
@@ -789,6 +825,11 @@ export type Event = {
     identity: string;
     /** The tool, as it is listed. */
     tool: string;
+  };
+} | {
+  versionsSet: {
+    /** Those that are not version 1. */
+    versions: CodeVersions;
   };
 } | {
   budgetsSet: {
@@ -846,6 +887,22 @@ export type Event = {
     agent: AgentId;
     /** What changed. */
     change: ConversationChange;
+  };
+} | {
+  conversationErased: {
+    /** The agent of the conversation. */
+    agent: AgentId;
+    /** The artifacts that its events named. Those that nothing else names are removed. */
+    artifacts?: Array<ArtifactId>;
+    /** The person who erased it. */
+    by: PersonId;
+  };
+} | {
+  erasureDone: {
+    /** The agent of the conversation. */
+    agent: AgentId;
+    /** The artifacts that were removed. */
+    artifacts?: Array<ArtifactId>;
   };
 } | {
   memoryChanged: {
@@ -915,6 +972,8 @@ export type Event = {
     shown?: Shown;
     /** What the turn is asked to do. */
     task: Task;
+    /** The version of that code; the turn keeps it to its end. */
+    version?: CodeVersion;
   };
 } | {
   effectStarted: {
@@ -1674,6 +1733,18 @@ export type OpenTask = {
   turns: number;
 };
 
+/** An open turn. */
+export type OpenTurn = {
+  /** The agent that runs it. */
+  agent: AgentId;
+  /** Its id. */
+  id: TurnId;
+  /** Why it is parked, if it is. */
+  parked?: string | null;
+  /** Its thread. */
+  thread: ThreadId;
+};
+
 /** Roles, agents and terminations. */
 export type Org = {
   /** All agents, including terminated ones, oldest first. */
@@ -1914,7 +1985,7 @@ export type Recorded = {
 export type Reply = {
   /** The sources that the text cites. */
   citations?: Array<Citation>;
-  /** The tool of a call within which the reply was cut. The call is not made, because its arguments may be incomplete. */
+  /** The tool of the first call that is not made: the reply was cut within it, so that its arguments may be incomplete, or it is one too many. */
   cutCall?: string | null;
   /** Opaque data that the vendor wants back when the conversation goes on within this turn, such as signed reasoning. Only the vendor's own adapter reads it. */
   echo?: unknown;
@@ -2372,8 +2443,6 @@ export type ThreadRecord = {
 
 /** Threads by name. */
 export type Threads = {
-  /** How many there are in all. */
-  count: number;
   /** The `after` of the next page; none when there is no more. */
   next?: string | null;
   /** The threads of this page. */
@@ -2991,11 +3060,23 @@ export interface Routes {
     body: Record<string, never>;
     answer: Deleted;
   };
+  /** Erases the content of a conversation for good, also of one that was deleted before. One that goes on is deleted first. */
+  "POST /api/conversations/{id}/erase": {
+    query: undefined;
+    body: Record<string, never>;
+    answer: Erased;
+  };
   /** The dead letters: messages that crashed agents. */
   "GET /api/dead-letters": {
     query: undefined;
     body: undefined;
     answer: DeadLetters;
+  };
+  /** The versions of agents' code, and the open turns that need them. */
+  "GET /api/deployment": {
+    query: undefined;
+    body: undefined;
+    answer: Deployment;
   };
   /** The log after a position and then live events, as server-sent events. */
   "GET /api/events": {

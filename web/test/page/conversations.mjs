@@ -130,6 +130,58 @@ export const checks = [
     }),
   ],
   [
+    'every setting of models is set with the keyboard, refused at its field, kept by the conversation and sent to the model',
+    alone(async ({ open, model }, one) => {
+      const { id } = await one.ask('/api/conversations', { title: 'Settings' })
+      const page = await open(one, { path: `/chat/${id}` })
+      const settings = async () => (await one.ask(`/api/conversations/${id}`)).settings
+      const button = page.getByRole('button', { name: 'Model and strategy' })
+      await button.press('Enter')
+      const box = page.getByRole('dialog', { name: 'Model and strategy' })
+      assert.ok(!(await box.getByLabel('Seed').isVisible()), 'the unusual ones are folded away')
+      await box.getByText('More', { exact: true }).press('Enter')
+      await box.getByLabel('Effort').selectOption('high')
+      const written = [['Temperature', '0.25'], ['Thinking budget', '0'], ['Top-p', '0.9'], ['Longest reply', '500'], ['Seed', '-7'], ['Stop text 1', 'END'], ['Stop text 2', 'a\\nb\\\\n'], ['Tool choice', 'auto'], ['Service tier', 'flex']]
+      for (const [label, text] of written) await box.getByLabel(label).fill(text)
+      await box.getByLabel('Parallel calls').selectOption('false')
+      await box.getByLabel('Cache').selectOption('off')
+      await box.getByLabel('Service tier').press('Enter')
+      await box.waitFor({ state: 'detached' })
+      assert.ok(await button.evaluate((node) => node === document.activeElement))
+      const all = { effort: 'high', temperature: 0.25, thinkingBudget: 0, topP: 0.9, maxTokens: 500, seed: -7, stop: ['END', 'a\nb\\n'], toolChoice: 'auto', serviceTier: 'flex', parallelCalls: false, cache: 'off' }
+      assert.deepEqual(await settings(), all)
+      await write(page, 'with settings')
+      await page.locator('.message.bot', { hasText: 'You said: with settings' }).waitFor()
+      const { temperature, top_p, seed, stop } = model.last
+      assert.deepEqual({ temperature, top_p, seed, stop }, { temperature: 0.25, top_p: 0.9, seed: -7, stop: ['END', 'a\nb\\n'] })
+
+      await button.click()
+      await box.getByText('More, 9 set').click()
+      const labels = [...written.map(([label]) => label), 'Effort', 'Parallel calls', 'Cache']
+      const values = await Promise.all(labels.map((label) => box.getByLabel(label).inputValue()))
+      assert.deepEqual(values, [...written.map(([, text]) => text), 'high', 'false', 'off'])
+      // What the page refuses itself, and what the server does.
+      for (const [label, text, why] of [['Longest reply', '0', 'It must be from 1 to 4294967295.'], ['Seed', '1.5', 'This is not a whole number.'], ['Top-p', '0', '`top_p` is a number above 0 and up to 1'], ['Service tier', 'two words', '`service_tier` is one word']]) {
+        const before = await box.getByLabel(label).inputValue()
+        await box.getByLabel(label).fill(text)
+        await page.keyboard.press('Enter')
+        assert.equal(await box.getByRole('alert').innerText(), why)
+        await page.waitForFunction(() => document.activeElement?.matches('[aria-invalid]'))
+        assert.equal(await page.evaluate(() => document.getElementById(document.activeElement.getAttribute('aria-describedby').split(' ').at(-1)).textContent), why)
+        await box.getByLabel(label).fill(before)
+        await page.keyboard.press('Tab')
+        await box.getByRole('alert').waitFor({ state: 'detached' })
+      }
+      assert.deepEqual(await settings(), all, 'nothing of what was refused counts')
+      for (const [label] of written) await box.getByLabel(label).fill('')
+      for (const label of ['Effort', 'Parallel calls', 'Cache']) await box.getByLabel(label).selectOption('')
+      await box.getByLabel('Stop text 1').press('Enter')
+      await box.waitFor({ state: 'detached' })
+      assert.equal(await settings(), undefined, 'an empty field is not set')
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+  [
     'two conversations go on side by side, and a decision that waits in one does not stop the other',
     alone(async ({ open, model }, one) => {
       const page = await open(one, { path: '/chat' })

@@ -84,9 +84,9 @@ function verifier(wish) {
   return [{ text: JSON.stringify({ type: 'component', component: 'verifier-response', allCompleted: true, userNeedsSatisfied: true, overallFeedback: 'Every task is done and shown.', summary: 'The folder holds `sales.csv` and `notes.md`. The notes say **buy milk** and do not mention the table.', improvements: [], tasks }) }]
 }
 
-/** Starts the model; `pace` is milliseconds between pieces and can be changed at any time. */
+/** Starts the model; `pace` is milliseconds between pieces and can be changed at any time, `last` the newest request. */
 export function scriptedModel() {
-  const model = { pace: 2, requests: 0, pieces: 0 }
+  const model = { pace: 2, requests: 0, pieces: 0, last: undefined }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -95,13 +95,14 @@ export function scriptedModel() {
       return
     }
     model.requests += 1
+    model.last = JSON.parse(body)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const send = (delta, finish = null) => response.write(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
     const rest = () => new Promise((resolve) => setTimeout(resolve, model.pace))
     let open = true
     response.on('close', () => (open = false))
     let calls = 0
-    for (const part of next(JSON.parse(body))) {
+    for (const part of next(model.last)) {
       if (part.call) {
         send({ tool_calls: [{ index: calls, id: `call_${model.requests}_${calls}`, type: 'function', function: { name: part.call.name, arguments: '' } }] })
         for (const piece of part.call.arguments.match(/.{1,12}/gs) ?? []) {

@@ -8,8 +8,9 @@ import type { Chat } from '../../store/state'
 import { Icon, type IconName } from '../../ui/Icon'
 import { announce } from '../../ui/announce'
 import { plainText } from '../../ui/format'
-import { EffortPick, ModelPick, StrategyPick, TemperaturePick } from './Picks'
-import { type Effort, type Strategy, change, complain } from './actions'
+import { ModelFields, useModelSettings } from './ModelSettings'
+import { ModelPick, StrategyPick } from './Picks'
+import { type Strategy, change, complain } from './actions'
 
 interface MenuProps {
   chat: Chat
@@ -49,7 +50,10 @@ function Popover({ anchor, role, label, className, onClose, onKeyDown, children 
     const at = anchor.getBoundingClientRect()
     const { width, height } = node.getBoundingClientRect()
     node.style.left = `${Math.max(8, Math.min(at.right - width, innerWidth - width - 8))}px`
-    node.style.top = `${at.bottom + height + 12 > innerHeight ? Math.max(8, at.top - height - 4) : at.bottom + 4}px`
+    const top = at.bottom + height + 12 > innerHeight ? Math.max(8, at.top - height - 4) : at.bottom + 4
+    node.style.top = `${top}px`
+    // It may grow later.
+    node.style.maxHeight = `${innerHeight - top - 8}px`
     node.querySelector<HTMLElement>('button, input, select')?.focus()
   }, [anchor, role])
   useEffect(() => {
@@ -168,24 +172,36 @@ function Rename({ chat, onDone }: RenameProps) {
 /** Model, strategy and model settings of a conversation. */
 function Settings({ chat, anchor, onClose }: SettingsProps) {
   const [model, setModel] = useState(chat.model ?? '')
+  const how = useModelSettings(chat)
   const keep = () => {
     if (model.trim() !== (chat.model ?? '')) void change(chat.id, { model: model.trim() })
   }
-  const set = (what: { effort?: Effort; temperature?: number }) => void change(chat.id, { settings: { ...chat.settings, ...what } })
+  /** Sends the field that is being written, and closes if nothing was refused. */
+  const submit = async (form: HTMLFormElement) => {
+    keep()
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur()
+    if (await how.settled()) {
+      onClose()
+      anchor.focus()
+      return
+    }
+    const wrong = form.querySelector<HTMLElement>('[aria-invalid]')
+    wrong?.closest('details')?.setAttribute('open', '')
+    wrong?.focus()
+  }
   return (
     <Popover anchor={anchor} role="dialog" label={t('settings.conversation')} className="settings-box" onClose={onClose}>
+      {/* The fields say themselves what is wrong with them, in the language of the page. */}
       <form
+        noValidate
         onSubmit={(event) => {
           event.preventDefault()
-          keep()
-          onClose()
-          anchor.focus()
+          void submit(event.currentTarget)
         }}
       >
         <ModelPick value={model} onChange={setModel} onBlur={keep} />
         <StrategyPick value={(chat.strategy ?? 'auto') as Strategy} onChange={(strategy) => void change(chat.id, { strategy })} />
-        <EffortPick value={chat.settings?.effort ?? undefined} onChange={(effort) => set({ effort })} />
-        <TemperaturePick value={chat.settings?.temperature ?? undefined} onChange={(temperature) => set({ temperature })} />
+        <ModelFields {...how} />
         {/* With several fields, Enter sends a form only where it has such a button. */}
         <button type="submit" hidden />
       </form>

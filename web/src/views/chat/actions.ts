@@ -7,14 +7,13 @@ import { isConversation } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { knownSocieties, refreshSocieties } from '../../store/societies'
 import { store } from '../../store/store'
-import type { Accepted, Artifact, ModelSettings, Recorded } from '../../types'
+import type { Accepted, Artifact, Recorded } from '../../types'
 import { alarm, announce } from '../../ui/announce'
 
 export const STRATEGIES = ['auto', 'simple', 'template', 'workflow'] as const
 export type Strategy = (typeof STRATEGIES)[number]
 
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
-export type Effort = (typeof EFFORTS)[number]
 
 /** Says what went wrong, for eyes and ears. */
 export function complain(error: unknown): string {
@@ -39,8 +38,8 @@ export async function say(to: string | undefined, text: string, { task, strategy
   return post('/api/submit', { text, ...how, ...files }, at)
 }
 
-/** Renames, pins or archives a conversation, or changes its settings. */
-export function change(id: string, what: { title?: string; pinned?: boolean; archived?: boolean; model?: string; strategy?: Strategy; settings?: ModelSettings }): Promise<unknown> {
+/** Renames, pins or archives a conversation, or changes its model or strategy. */
+export function change(id: string, what: { title?: string; pinned?: boolean; archived?: boolean; model?: string; strategy?: Strategy }): Promise<unknown> {
   return post(`/api/conversations/${encodeURIComponent(id)}`, what).catch(complain)
 }
 
