@@ -1,0 +1,156 @@
+//! Who owns a society: leases in its row, by the clock of the database.
+//!
+//! A claim raises the epoch, so what the owner before it still sends writes nothing. A log that has claimed a society writes to it
+//! only under that claim, also when it has lost it, until it releases it or claims it again. Societies that nobody has claimed can
+//! be written by any log.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use polis_domain::SocietyId;
+use polis_ports::LogError;
+use rustc_hash::FxHashMap;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::connection::{Connection, Param, param};
+use crate::pool::{Pool, Work};
+use crate::reader::{column, name, named};
+use crate::sql;
+
+/// How often a society is claimed that changes meanwhile.
+const TRIES: usize = 5;
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The society is this node's, under this epoch.
+    Ours(u64),
+    /// Another node has a lease that has not ended.
+    Theirs(Owner),
+}
+
+/// Who owns a society.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The name of the node.
+    pub node: String,
+    /// The epoch of its claim, or a later one: it grows also when the owner makes sure what became of an append.
+    pub epoch: u64,
+    /// How long its lease lasts still, if it is not renewed.
+    pub remaining: Duration,
+}
+
+/// The epochs of the societies that this log has claimed.
+#[derive(Default)]
+pub(crate) struct Claims(Mutex<FxHashMap<SocietyId, i64>>);
+
+impl Claims {
+    pub(crate) fn epoch(&self, society: &SocietyId) -> Option<i64> {
+        self.lock().get(society).copied()
+    }
+
+    /// Raises the epoch of a claim that stays.
+    pub(crate) fn raise(&self, society: &SocietyId, epoch: i64) {
+        if let Some(old) = self.lock().get_mut(society) {
+            *old = epoch.max(*old);
+        }
+    }
+
+    pub(crate) fn forget(&self, society: &SocietyId) {
+        self.lock().remove(society);
+    }
+
+    fn add(&self, society: &SocietyId, epoch: i64) {
+        self.lock().insert(society.clone(), epoch);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) async fn claim(
+    pool: &Pool,
+    claims: &Claims,
+    node: &str,
+    society: &SocietyId,
+    lease: Duration,
+) -> Result<Claim, LogError> {
+    let try_claim = TryClaim {
+        society: [named(society)],
+        names: [param(vec![society.as_str().as_bytes().to_vec()], Type::BYTEA_ARRAY)],
+        claim: [named(society), param(node.to_owned(), Type::TEXT), microseconds(lease)],
+    };
+    match pool.run(&try_claim).await? {
+        Ok(epoch) => {
+            claims.add(society, epoch);
+            Ok(Claim::Ours(epoch as u64))
+        }
+        Err(Some(owner)) => Ok(Claim::Theirs(owner)),
+        Err(None) => Err(LogError::Failed(format!("`{society}` has just changed hands; claim it again").into())),
+    }
+}
+
+/// A claim that is being made.
+struct TryClaim {
+    society: [Param; 1],
+    names: [Param; 1],
+    claim: [Param; 3],
+}
+
+impl Work for TryClaim {
+    /// The epoch of the claim, or who else owns the society.
+    type Output = Result<i64, Option<Owner>>;
+
+    async fn run(&self, connection: &mut Connection) -> Result<Self::Output, LogError> {
+        let mut owner = None;
+        for _ in 0..TRIES {
+            if let Some(row) = connection.query(sql::CLAIM, &self.claim).await?.first() {
+                return Ok(Ok(column(row, 0)?));
+            }
+            connection.query(sql::ENSURE, &self.names).await?;
+            owner = owner_in(&connection.query(sql::OWNER, &self.society).await?)?;
+            // It was made just now, or the lease has ended since the claim.
+            if owner.is_some() {
+                break;
+            }
+        }
+        Ok(Err(owner))
+    }
+}
+
+/// Those of the societies whose lease was renewed.
+pub(crate) async fn renew(
+    pool: &Pool,
+    node: &str,
+    societies: &[SocietyId],
+    lease: Duration,
+) -> Result<Vec<SocietyId>, LogError> {
+    let names: Vec<_> = societies.iter().map(|society| society.as_str().as_bytes().to_vec()).collect();
+    let params = [param(names, Type::BYTEA_ARRAY), param(node.to_owned(), Type::TEXT), microseconds(lease)];
+    let rows = pool.query(sql::RENEW, &params).await?;
+    rows.iter().map(|row| name(column(row, 0)?).map(SocietyId::from)).collect()
+}
+
+pub(crate) async fn release(pool: &Pool, claims: &Claims, node: &str, society: &SocietyId) -> Result<(), LogError> {
+    pool.query(sql::RELEASE, &[named(society), param(node.to_owned(), Type::TEXT)]).await?;
+    claims.forget(society);
+    Ok(())
+}
+
+pub(crate) async fn owner(pool: &Pool, society: &SocietyId) -> Result<Option<Owner>, LogError> {
+    owner_in(&pool.query(sql::OWNER, &[named(society)]).await?)
+}
+
+fn owner_in(rows: &[Row]) -> Result<Option<Owner>, LogError> {
+    let read = |row: &Row| {
+        let remaining = Duration::from_micros(u64::try_from(column::<i64>(row, 2)?).unwrap_or(0));
+        Ok(Owner { node: column(row, 0)?, epoch: column::<i64>(row, 1)? as u64, remaining })
+    };
+    rows.first().map(read).transpose()
+}
+
+fn microseconds(lease: Duration) -> Param {
+    param(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX), Type::INT8)
+}
