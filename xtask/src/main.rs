@@ -6,7 +6,9 @@ mod acceptance;
 mod bench;
 mod corpus;
 mod csv;
+mod deb;
 mod deny;
+mod dictionary;
 mod fuzz;
 mod record;
 mod sim;
@@ -27,7 +29,9 @@ cargo xtask <chore>
   acceptance [--ran FILE]     every row of docs/acceptance.csv is shown by a test that ran and passed
   deny                        licences, sources and duplicate versions of dependencies, against deny.toml
   fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
+  deb [PROGRAM]               a Debian package of the release build, or of the program that is named
   corpus                      adds a data directory of this version to those that the tests open
+  dictionary                  makes the dictionary that event bodies are packed with
   sim --seeds N [--from S]    N simulated societies with faults, from seed S on
   bench [ARGS]                our figures against the floor of this machine";
 
@@ -44,8 +48,10 @@ fn main() -> ExitCode {
         "deny" => nothing_more(rest).and_then(|()| deny::run(&Workspace::load()?)).map(|why| {
             why.iter().for_each(|why| println!("skipped: advisories: {why}"));
         }),
+        "deb" => Workspace::load().and_then(|workspace| deb::run(&workspace, rest)),
         "fuzz" => Workspace::load().and_then(|workspace| fuzz::run(&workspace, rest)),
         "corpus" => nothing_more(rest).and_then(|()| corpus::run(&Workspace::load()?)),
+        "dictionary" => nothing_more(rest).and_then(|()| dictionary::run(&Workspace::load()?)),
         "acceptance" => acceptance::run_with_args(rest),
         "sim" => Workspace::load().and_then(|workspace| sim::run(&workspace, rest)),
         "bench" => Workspace::load().and_then(|workspace| bench::run(&workspace, rest)),

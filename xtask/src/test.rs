@@ -6,6 +6,7 @@ mod local_model;
 mod mcp_conformance;
 mod mcp_servers;
 mod packages;
+mod packaging;
 mod page;
 mod page_checks;
 mod peers;
@@ -53,6 +54,7 @@ const STEPS: &[Step] = &[
     Step { name: "clients of others", run: clients::run },
     Step { name: "clients of others: MCP and A2A", run: peers::run },
     Step { name: "requests to vendors", run: sdks::run },
+    Step { name: "packaging", run: packaging::run },
     Step { name: "planted bugs are caught", run: plants::run },
     Step { name: "acceptance", run: |workspace| Ok(acceptance::run(workspace, None)?.map_or(Done::Passed, Done::Skipped)) },
     Step { name: "simulation", run: |workspace| sim::run(workspace, &["--seeds", "300"]).map(passed) },

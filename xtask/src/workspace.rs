@@ -11,7 +11,8 @@ use serde::Deserialize;
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) packages: Vec<Package>,
-    target_dir: PathBuf,
+    /// Where cargo builds.
+    pub(crate) target_dir: PathBuf,
     temp_dir: Option<PathBuf>,
 }
 

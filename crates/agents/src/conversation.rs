@@ -6,7 +6,7 @@ use polis_domain::{
     Artifact, CallResult, Failure, FailureCode, Meta, PastStep, PastStepKind, RoleLimits, Sender, Task, ToolCall,
 };
 use polis_engine::{Context, Turn};
-use polis_ports::{ChatMessage, Hasher, ModelRequest, ModelSettings};
+use polis_ports::{ChatMessage, Hasher, Media, ModelRequest, ModelSettings};
 use serde_json::Value;
 
 use crate::environment::{self, Environment, Facts};
@@ -369,7 +369,11 @@ pub(crate) fn user_message(text: &str, meta: &Meta, is_unawaited: bool) -> ChatM
         None => text,
     };
     let attached = Artifact::attached(meta);
-    ChatMessage::user_with(naming(text, &attached), &attached)
+    let mut message = ChatMessage::user_with(naming(text, &attached), &attached);
+    if let ChatMessage::User { media, .. } = &mut message {
+        media.extend(Media::addressed(meta));
+    }
+    message
 }
 
 /// A text with the names of what was sent along, by which agents can read it.

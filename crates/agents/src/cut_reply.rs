@@ -1,4 +1,4 @@
-//! What a model is told when its reply reached the limit of tokens before it answered, or within a call.
+//! What a model is shown when its reply reached the limit of tokens before it answered, or within a call, or had too many calls.
 
 use polis_domain::{Finish, Reply};
 use polis_ports::ChatMessage;
@@ -18,8 +18,11 @@ pub(crate) fn messages(reply: &Reply, language: Language) -> Vec<ChatMessage> {
     said.into_iter().chain([ChatMessage::user(note)]).collect()
 }
 
-/// That a call of the reply was not made, if one was cut.
+/// That a call of the reply was not made, if one was cut, or that calls were dropped.
 pub(crate) fn note(reply: &Reply, language: Language) -> Option<String> {
+    if reply.had_excess_calls() {
+        return Some((language.notes().excess_calls)(Reply::MAX_CALLS));
+    }
     let tool = reply.cut_call.as_ref().filter(|_| reply.finish == Finish::Length)?;
     Some((language.notes().cut_call)(tool))
 }

@@ -12,6 +12,7 @@ pub(crate) struct Notes {
     pub(crate) conclude: &'static str,
     pub(crate) cut_before_text: &'static str,
     pub(crate) cut_call: fn(&str) -> String,
+    pub(crate) excess_calls: fn(usize) -> String,
     pub(crate) write_notes: &'static str,
     pub(crate) own_notes: &'static str,
     pub(crate) kept_result: fn(&str, &str, &str) -> String,
@@ -46,6 +47,12 @@ const ENGLISH: Notes = Notes {
         format!(
             "[polis] Your reply reached the limit of tokens within a call of {tool}, so this call was not made. Make it again with \
              shorter arguments, or in several parts."
+        )
+    },
+    excess_calls: |most| {
+        format!(
+            "[polis] Your reply had more than {most} calls. Those after the first {most} were dropped and not made. Make fewer calls at \
+             a time, and only those that you need."
         )
     },
     write_notes: "[polis] This turn has become too long to show you all of it. Write notes for yourself now; they take the place of \
@@ -86,6 +93,11 @@ const CHINESE: Notes = Notes {
     cut_call: |tool| {
         format!(
             "[polis] 你的回复在调用 {tool} 的中途达到了 token 上限，这次调用没有执行。请用更短的参数重新调用，或者分成几次。"
+        )
+    },
+    excess_calls: |most| {
+        format!(
+            "[polis] 你的回复中的调用超过了 {most} 个，前 {most} 个之后的已被丢弃，没有执行。请每次少调用一些，只调用需要的。"
         )
     },
     write_notes: "[polis] 这一回合太长，无法再全部显示。请现在为自己写笔记，它会代替到目前为止的调用：你的发现（名称、数字、路径和 id \

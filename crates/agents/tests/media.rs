@@ -7,7 +7,7 @@ use polis_domain::{AgentId, Artifact, CallResult, EffectClass, MessageKind, Role
 use polis_engine::{Cast, Options, Ports, Society, WatchEvent, replay};
 use polis_ports::{Artifacts, ChatMessage, Hasher, MAX_MEDIA_BYTES, Media, MediaKind, ModelRequest};
 use polis_testkit::{ManualClock, MemoryArtifacts, MemoryLog, ScriptedModel, ScriptedReply, ScriptedTools};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n picture";
 /// The same in base64.
@@ -79,6 +79,10 @@ fn cast() -> Cast {
 async fn say(society: &Society, text: &str, artifacts: &[Artifact]) {
     let mut meta = Map::new();
     Artifact::attach(&mut meta, artifacts);
+    say_with(society, text, meta).await;
+}
+
+async fn say_with(society: &Society, text: &str, meta: Map<String, Value>) {
     let sent = society.send_with_meta(AgentId::root(), text, None, meta).await.unwrap();
     let answer = society.answer(&sent).await.unwrap();
     assert_eq!((&answer.kind, &*answer.payload.text), (&MessageKind::Answer, "seen"));
@@ -115,6 +119,19 @@ async fn a_file_is_shown_in_this_turn_and_later_ones_and_is_in_no_event() {
     assert_eq!(shown(&bed.last()), [cat, inline("application/pdf", "a.pdf", "JVBERi0xLjcgdGV4dA==")]);
     let log = bed.log_text();
     assert!(log.contains(&picture.id.to_string()) && !log.contains("iVBORw0KGgo"), "{log}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_by_its_address_is_given_to_the_model_in_this_turn_and_later_ones() {
+    let bed = Bed::new();
+    let society = bed.open().await;
+    let mut meta = Map::new();
+    Media::attach_addresses(&mut meta, ["https://h/i.png", "http://h/plain.png"]);
+    say_with(&society, "what is this?", meta).await;
+    let there = Media::Url("https://h/i.png".into());
+    assert_eq!(shown(&bed.last()), std::slice::from_ref(&there));
+    say(&society, "and now?", &[]).await;
+    assert_eq!(shown(&bed.last()), [there]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,7 +107,7 @@ async fn finish(log: &Arc<MemoryLog>, name: &str) -> usize {
     };
     let envelope = society.answer(&sent).await.unwrap();
     assert_eq!((&envelope.kind, &*envelope.payload.text), (&MessageKind::Answer, ANSWER), "{name}");
-    let org = society.look(Org::of).await.unwrap();
+    let org = society.look_with_terminated(Org::of).await.unwrap();
     let gone: Vec<_> =
         org.agents.iter().filter(|agent| agent.status == OrgStatus::Terminated).map(|agent| agent.id.as_str()).collect();
     assert_eq!(gone, ["checker", "writer"], "{name}");
@@ -167,7 +167,7 @@ async fn a_walk_that_is_stopped_after_every_commit_tells_the_same_story() {
     let survived = crash::at_every_commit(&cast(), model, &[REQUEST]).await.unwrap();
     let spawned = survived.log.iter().filter(|recorded| matches!(recorded.event, Event::AgentSpawned { .. })).count();
     assert_eq!(spawned, 3);
-    assert!(survived.stops > 40, "{}", survived.stops);
+    assert!(survived.stops > 35, "{}", survived.stops);
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,3 +131,17 @@ pub struct Deleted {
     /// Its id.
     pub id: AgentId,
 }
+
+/// Erases the content of a conversation.
+#[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EraseConversation {}
+
+/// The conversation whose content was erased.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct Erased {
+    /// Its id.
+    pub id: AgentId,
+    /// Whether nothing was left to erase.
+    pub already: bool,
+}

@@ -10,6 +10,7 @@ mod agents;
 mod approvals;
 mod artifacts;
 mod conversations;
+mod deployment;
 mod error;
 mod health;
 #[cfg(feature = "local")]
@@ -40,8 +41,10 @@ pub use agents::{
 pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};
 pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
 pub use conversations::{
-    ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, StartConversation,
+    ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, EraseConversation,
+    Erased, StartConversation,
 };
+pub use deployment::{BehaviourVersion, Deployment, OpenTurn};
 pub use error::{ApiError, ProblemDetails};
 pub use health::{Health, HealthModel, HealthStatus, HealthStore, Version};
 #[cfg(feature = "local")]

@@ -7,10 +7,11 @@ use serde_json::Value;
 use crate::{
     Accepted, Acted, AgentDetail, Agents, ApiError, Approvals, ArtifactName, ArtifactPaging, Artifacts, BeginSociety,
     BegunSociety, Cancel, Cancelled, ChangeConversation, ChangedMemory, ComponentAction, Compress, Compressing, Content,
-    Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, EditMemory, Fork, Health,
-    ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories, MemoryFilter, MessagePaging, Messages,
-    Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList, StartConversation, Submit,
-    SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport, Version,
+    Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Deployment, EditMemory, Erased,
+    Fork, Health, ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories, MemoryFilter, MessagePaging,
+    Messages, Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList,
+    StartConversation, Submit, SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport,
+    Version,
 };
 
 /// The operations of a society.
@@ -39,6 +40,9 @@ pub trait Api: Sync {
 
     /// Deletes a conversation: its agent is terminated with all below it. The log keeps what was said.
     async fn delete_conversation(&self, id: &AgentId) -> Result<Deleted, ApiError>;
+
+    /// Erases the content of a conversation for good, also of one that was deleted before. One that goes on is deleted first.
+    async fn erase_conversation(&self, id: &AgentId) -> Result<Erased, ApiError>;
 
     /// The state of a request.
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError>;
@@ -135,6 +139,9 @@ pub trait Api: Sync {
 
     /// The spending on models.
     async fn usage(&self) -> Result<UsageReport, ApiError>;
+
+    /// The versions of behaviours, and the open turns that need them.
+    async fn deployment(&self) -> Result<Deployment, ApiError>;
 
     /// The events after a place of the log.
     async fn log(&self, paging: LogPaging) -> Result<LogPage, ApiError>;

@@ -21,8 +21,6 @@ pub struct ThreadPart {
 pub struct Threads {
     /// The threads of this page.
     pub threads: Vec<ListedThread>,
-    /// How many there are in all.
-    pub count: usize,
     /// The `after` of the next page; none when there is no more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -3,6 +3,7 @@
 use polis_domain::{AgentId, SubThreadPath, ThreadId};
 
 use crate::error::CliError;
+use crate::terminal_language::one_language;
 
 /// A thread and the way down from it.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ impl Address {
             Some(dot) => (&text[..dot], &text[dot + 1..]),
             None => (text, ""),
         };
-        let path = path.parse().map_err(|bad: polis_domain::BadPath| CliError::usage("bad_path", bad.to_string()))?;
+        let path =
+            path.parse().map_err(|bad: polis_domain::BadPath| CliError::usage("bad_path", one_language(&bad.to_string())))?;
         if main.is_empty() || main.contains(['[', ']']) {
             let message = format!("`{text}` is not an address; write for example root or root.messages[3].meta._thread");
             return Err(CliError::usage("bad_path", message));

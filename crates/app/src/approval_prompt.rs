@@ -279,7 +279,10 @@ impl PendingApproval {
                 Some(Line::Garbled) => continue,
                 None => return Ok(false),
             };
-            let Some(decision) = PersonDecision::read(&text) else { continue };
+            let Some(decision) = PersonDecision::read(&text) else {
+                out::note("polis: that is none of the answers; begin with one of the words in the brackets");
+                continue;
+            };
             match self.answer(transport, &decision).await {
                 Err(error) if ["not_waiting", "bad_answer"].contains(&&*error.code) => out::note(&error.message),
                 answered => return answered.map(|()| true),

@@ -153,7 +153,7 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 
 /// Makes backups for as long as it is polled, if the settings say so. A failure is reported, and the next run tries again.
 pub(crate) async fn keep_up(config: &Config) {
-    let Some(to) = &config.backup.to else { return std::future::pending().await };
+    let Some(to) = config.backup.to.as_ref().filter(|_| config.store.is_none()) else { return std::future::pending().await };
     // A directory that does not exist yet is one all the same.
     let to = to.join("");
     let mut ticks = tokio::time::interval(config.backup.every());

@@ -1,28 +1,44 @@
 //! The command line as clap parses it. `config.rs` and each command decide what it means.
 
+mod approvals;
+mod archive;
 #[cfg(feature = "authoring")]
 mod authoring;
 mod backup;
 mod conversations;
+mod examples;
+mod init;
 mod memory;
+#[cfg(feature = "postgres")]
+mod migrate;
 mod run;
 mod settings;
+mod shell;
 mod tools;
 mod trust;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::budget::RequestBudget;
+use crate::suggest;
 use crate::workflow_settings::PlanApprovalFlag;
+pub(crate) use approvals::{Always, Answer, Approve, Deny};
+pub(crate) use archive::Archive;
 #[cfg(feature = "authoring")]
-pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSop, NewWorkflow};
+pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSkill, NewSop, NewTool, NewWorkflow};
 pub(crate) use backup::{Backup, Restore, Verify};
-pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations};
+pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations, Delete};
+pub(crate) use init::{Allowed, Init};
 pub(crate) use memory::{Memory, MemoryCommand};
+#[cfg(feature = "postgres")]
+pub(crate) use migrate::Migrate;
 pub(crate) use run::Run;
 pub(crate) use settings::assign;
+pub(crate) use shell::{Completions, Man};
 pub(crate) use tools::{AddTools, Login, RemoveTools, Tools, ToolsCommand};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
@@ -30,7 +46,7 @@ pub(crate) use trust::{TrustAction, TrustFolder};
 ///
 /// Exit status: 0 done, 1 the work failed, 2 the command line is wrong, 3 a person must decide, 4 the answer is incomplete, refused or not verified, 130 stopped by a signal.
 #[derive(Debug, Parser)]
-#[command(name = "polis", version, max_term_width = 100)]
+#[command(name = "polis", version = shell::VERSION, long_version = shell::LONG_VERSION, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -51,6 +67,11 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
 
+    /// Where the log is: postgres://user@host,host/database; the data directory keeps artifacts, memories and tokens. The password
+    /// belongs into POLIS_STORE or POLIS_STORE_PASSWORD [default: the data directory]
+    #[arg(long, value_name = "URL", env = "POLIS_STORE", hide_env_values = true, global = true)]
+    pub(crate) store: Option<String>,
+
     /// Write results into a file or a pipe unchanged; otherwise control characters, bidirectional marks and invisible
     /// characters are shown as escapes such as \u001b
     #[arg(long, global = true)]
@@ -63,6 +84,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Set this folder up: asks three questions and writes polis.toml
+    Init(Init),
     /// Run the society and its HTTP server
     Serve(Serve),
     /// Run one request to its end, in a new conversation or with --continue in an earlier one; only the answer goes to stdout
@@ -79,6 +102,8 @@ pub(crate) enum Command {
     Agents(ListOptions),
     /// List the conversations, search them; rename, archive, pin or delete one
     Conversations(Conversations),
+    /// Delete a conversation and erase its content for good: from the log, artifacts, snapshots and, with their next run, backups
+    Delete(Delete),
     /// List what agents remember for you; search, add, edit, erase or export it
     Memory(Memory),
     /// List the threads: one for each agent, and those below it
@@ -111,6 +136,12 @@ pub(crate) enum Command {
     Token(Tokens),
     /// Show what was spent on models, and what is left
     Usage(ListOptions),
+    /// Show which versions of agents' code open turns need, and which of them this program has
+    ///
+    /// A version can be removed from the program when a newer one is registered and no open turn of any society began with this one.
+    ///
+    /// Exit status: 0 if every open turn began with the newest version, 1 if one needs a version that is old or not registered.
+    Deploy(ListOptions),
     /// Check the installation and say what to do
     Doctor(Doctor),
     /// Show what a folder's files would do and trust them; list and revoke what you trust
@@ -133,10 +164,15 @@ pub(crate) enum Command {
     Fork(Fork),
     /// Go back to an event; the previous history is kept under another name
     Rewind(Rewind),
+    /// Pack old events together so that they take less room; they are read as before
+    Archive(Archive),
     /// Back up the data directory, also while polis runs; later runs add what is new
     Backup(Backup),
     /// Make a data directory of a backup
     Restore(Restore),
+    /// Move the log between a data directory and PostgreSQL, all of it or nothing, and check that it is the same
+    #[cfg(feature = "postgres")]
+    Migrate(Migrate),
     /// Check every event, hash chains, references, artifacts and memories of a data directory or a backup
     Verify(Verify),
     /// Run every settled turn again against the log, without any call, and report where code or state differs
@@ -144,6 +180,38 @@ pub(crate) enum Command {
     #[cfg(feature = "authoring")]
     #[command(flatten)]
     Authoring(Authoring),
+    /// Print the completions for a shell
+    Completions(Completions),
+    /// Write the manual pages into a folder
+    Man(Man),
+    /// Say how this installation is updated; nothing is downloaded
+    Update,
+}
+
+/// The command line as it is parsed, with the examples of its help.
+pub(crate) fn command() -> clap::Command {
+    examples::add_to(Cli::command())
+}
+
+/// What was typed. Wrong usage ends the process with status 2, and a request for help with 0.
+pub(crate) fn parse(arguments: Vec<OsString>) -> Cli {
+    let mut command = command();
+    let parsed = command.try_get_matches_from_mut(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| with_command(error.format(&mut command), &command).exit())
+}
+
+/// The error with the command that was meant, where clap finds none: it takes no account of swapped letters.
+fn with_command(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    if let (Some(ContextValue::String(typed)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    {
+        let names = command.get_subcommands().map(|below| (below.get_name(), below.get_name()));
+        if let Some(meant) = suggest::nearest(typed, names) {
+            let meant = ContextValue::Strings(vec![meant.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, meant);
+        }
+    }
+    error
 }
 
 /// What a society runs with, for commands that run one.
@@ -197,6 +265,13 @@ pub(crate) struct Serve {
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", env = "POLIS_TLS_KEY", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+
+    /// Replace the polis that serves this data directory: it comes to a safe point and hands its address over
+    ///
+    /// First this program runs the open turns against a copy of the log. If it cannot continue one, or cannot start, the running polis
+    /// continues.
+    #[arg(long)]
+    pub(crate) take_over: bool,
 
     #[command(flatten)]
     pub(crate) with: RunOptions,
@@ -415,76 +490,6 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Approve {
-    /// As `polis approvals` lists it
-    pub(crate) id: String,
-
-    /// For a write in doubt: it was done, with this result
-    #[arg(long, value_name = "RESULT", conflicts_with = "again")]
-    pub(crate) done: Option<String>,
-
-    /// For a write in doubt: repeat it; for a parked turn: resume it
-    #[arg(long)]
-    pub(crate) again: bool,
-
-    /// For a call: run it with these arguments instead, as JSON
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["again", "done"])]
-    pub(crate) arguments: Option<String>,
-
-    /// For a call: do not ask again about similar calls; `polis approvals` shows which calls that covers
-    #[arg(long, value_name = "FOR", value_enum, conflicts_with_all = ["again", "done"])]
-    pub(crate) always: Option<Always>,
-
-    /// With --always: which calls, for example to=bob@corp.example, path=notes/*, amount<=100, or any
-    #[arg(long = "where", value_name = "PATTERN", requires = "always")]
-    pub(crate) matching: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Always {
-    /// By this agent
-    Agent,
-    /// By any agent, for this request
-    Task,
-    /// By any agent
-    Tool,
-    /// By any agent, for all tools of the same server that are read-only according to the server
-    Reads,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Answer {
-    /// As `polis approvals` lists it
-    pub(crate) id: String,
-
-    /// A text, one of the options, or the filled form as JSON
-    #[arg(required = true)]
-    pub(crate) answer: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Deny {
-    /// As `polis approvals` lists it
-    pub(crate) id: String,
-
-    /// For a question of a server: dismiss it without an answer
-    #[arg(long, conflicts_with = "reason")]
-    pub(crate) cancel: bool,
-
-    /// The reason, for the agent to read
-    pub(crate) reason: Vec<String>,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Send {
     /// The agent, for example root
     pub(crate) agent: String,
@@ -589,6 +594,29 @@ pub(crate) struct TaskResult {
 }
 
 impl Command {
+    /// Whether it shows its own progress, asks the person, or lasts until it is stopped.
+    pub(crate) fn converses(&self) -> bool {
+        match self {
+            Self::Init(_)
+            | Self::Serve(_)
+            | Self::Run(_)
+            | Self::Chat(_)
+            | Self::Mcp(_)
+            | Self::Wait(_)
+            | Self::Attach(_)
+            | Self::Delete(_)
+            | Self::Conversations(Conversations { command: Some(ConversationCommand::Delete { .. }), .. })
+            | Self::Memory(Memory { command: Some(MemoryCommand::Forget { .. }), .. })
+            | Self::Trust(_)
+            | Self::Tools(Tools { command: Some(_), .. })
+            | Self::Approve(_)
+            | Self::Deny(_)
+            | Self::Answer(_) => true,
+            Self::Log(log) => log.follow,
+            _ => false,
+        }
+    }
+
     /// What the society runs with; `None` for commands that do not run one.
     pub(crate) fn run_options(&self) -> Option<&RunOptions> {
         match self {
@@ -605,7 +633,8 @@ impl Command {
             | Self::Approve(Approve { with, .. })
             | Self::Deny(Deny { with, .. })
             | Self::Answer(Answer { with, .. }) => Some(with),
-            Self::Log(_)
+            Self::Init(_)
+            | Self::Log(_)
             | Self::Show(_)
             | Self::Agents(_)
             | Self::Artifacts(_)
@@ -614,6 +643,7 @@ impl Command {
             | Self::Threads(_)
             | Self::Tasks(_)
             | Self::Conversations(_)
+            | Self::Delete(_)
             | Self::Memory(_)
             | Self::Result(_)
             | Self::Compress(_)
@@ -621,16 +651,23 @@ impl Command {
             | Self::Export(_)
             | Self::Import(_)
             | Self::Usage(_)
+            | Self::Deploy(_)
             | Self::Trust(_)
             | Self::Approvals(_)
             | Self::Send(_)
             | Self::Cancel(_)
             | Self::Societies(_)
+            | Self::Archive(_)
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Verify(_)
             | Self::Fork(_)
-            | Self::Rewind(_) => None,
+            | Self::Rewind(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Update => None,
+            #[cfg(feature = "postgres")]
+            Self::Migrate(_) => None,
             #[cfg(feature = "authoring")]
             Self::Authoring(_) => None,
         }
@@ -639,12 +676,10 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

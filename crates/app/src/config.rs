@@ -20,13 +20,14 @@ use crate::budget::RequestBudget;
 use crate::cli::{Cli, Command, RunOptions};
 use crate::config_file::{
     ArtifactSettings, BackupSection, ConfigFile, EmbeddingsSection, MemorySection, NetworkSection, ProviderSection,
-    ServerSection, SocietySection, ToolsSection,
+    RetentionSection, ServerSection, SocietySection, ToolsSection,
 };
 use crate::error::CliError;
-use crate::mcp_servers;
+use crate::postgres_store::StoreAddress;
 use crate::remotes::Remote;
 use crate::telemetry::TelemetrySection;
 use crate::trust::{DATA, Trust};
+use crate::{OwnAgents, mcp_servers, out};
 
 /// The variables that name files with the credentials of clouds, which no agent may read.
 const CREDENTIAL_FILES: [&str; 3] =
@@ -103,6 +104,12 @@ pub(crate) struct Config {
     pub(crate) artifacts: ArtifactSettings,
     /// Where copies go while a server runs.
     pub(crate) backup: BackupSection,
+    /// From which age on events are archived.
+    pub(crate) retention: RetentionSection,
+    /// Where the log is; none if it is in the data directory.
+    pub(crate) store: Option<StoreAddress>,
+    /// The value of `--store` to repeat in commands.
+    store_flag: Option<String>,
     /// Whether agents remember and recall.
     pub(crate) memory: MemorySection,
     /// The model that makes vectors of memories.
@@ -115,6 +122,8 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Which files of the folder count.
     pub(crate) trust: Trust,
+    /// The agents of the program that runs.
+    pub(crate) own: OwnAgents,
 }
 
 /// Settings that can differ between societies.
@@ -194,6 +203,22 @@ impl Config {
         foreign.retain(|theirs| servers.iter().all(|ours| ours.name != theirs.name));
         let foreign_servers = foreign.iter().filter(|server| server.enabled).map(|server| server.name.clone()).collect();
         servers.extend(foreign);
+        let store_flag = cli.store.clone().filter(|url| !url.trim().is_empty());
+        let of_file = file.store.url.filter(|url| !url.trim().is_empty());
+        if of_file.as_deref().is_some_and(StoreAddress::has_password) {
+            let message = "in [store] of polis.toml url has a password; set it in POLIS_STORE_PASSWORD instead";
+            return Err(CliError::usage("bad_config", message));
+        }
+        let password = std::env::var("POLIS_STORE_PASSWORD").ok().filter(|password| !password.is_empty());
+        let store = store_flag.as_ref().or(of_file.as_ref());
+        let store = store.map(|url| StoreAddress::parse(url, password.as_deref(), file.store.lease)).transpose()?;
+        let of_command = |url: &String| std::env::var("POLIS_STORE").ok().as_ref() != Some(url);
+        let store_flag = store_flag.filter(of_command);
+        if store_flag.as_deref().is_some_and(StoreAddress::has_password) {
+            out::note(
+                "polis: every user of this machine can read the password in --store; use POLIS_STORE or POLIS_STORE_PASSWORD",
+            );
+        }
         let base = Self {
             data,
             society: SocietyId::from(SOCIETY),
@@ -229,6 +254,10 @@ impl Config {
             repeated: with.map(repeated_flags).unwrap_or_default(),
             artifacts: file.artifacts.into(),
             backup: file.backup,
+            retention: file.retention,
+            store,
+            store_flag,
+            own: OwnAgents::default(),
             memory: file.memory,
             embeddings: file.embeddings,
             http: file.server,
@@ -317,6 +346,10 @@ impl Config {
         let command = match self.is_named && !named {
             true => &format!("--society {} {command}", self.society),
             false => command,
+        };
+        let command = match self.store_flag.as_ref().filter(|url| !StoreAddress::has_password(url)) {
+            Some(url) => &format!("--store {} {command}", shell_quote(url)),
+            None => command,
         };
         if self.data == Path::new(DATA) || std::env::var_os("POLIS_DATA").is_some_and(|dir| dir == self.data) {
             return format!("polis {command}");

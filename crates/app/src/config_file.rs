@@ -6,6 +6,8 @@ mod memory;
 mod network;
 mod precedence;
 mod providers;
+mod retention;
+mod store;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ use crate::error::CliError;
 use crate::mcp_servers::{self, McpServerSection};
 use crate::out;
 use crate::remotes::{Remote, RemoteSection};
+use crate::suggest;
 use crate::telemetry::TelemetrySection;
 use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
@@ -40,6 +43,8 @@ pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
 pub(crate) use providers::ProviderSection;
+pub(crate) use retention::RetentionSection;
+pub(crate) use store::StoreSection;
 pub(crate) use tools::{SearchSection, ToolsSection};
 
 /// The contents of the file.
@@ -75,6 +80,10 @@ pub(crate) struct ConfigFile {
     pub(crate) artifacts: ArtifactsSection,
     #[serde(default)]
     pub(crate) backup: BackupSection,
+    #[serde(default)]
+    pub(crate) retention: RetentionSection,
+    #[serde(default)]
+    pub(crate) store: StoreSection,
     #[serde(default)]
     pub(crate) memory: MemorySection,
     #[serde(default)]
@@ -323,6 +332,12 @@ impl ConfigFile {
                 self.network = None;
             }
         }
+        if std::mem::take(&mut self.store).url.is_some() {
+            out::note(
+                "polis: [store] in a folder's file is not used, because all conversations would be stored there; set it in your own \
+                 polis.toml, by --store or by POLIS_STORE (store_withheld)",
+            );
+        }
         self.tools.withhold(self.table.get_mut("tools").and_then(toml::Value::as_table_mut), is_withheld);
         if let Some(name) = self.telemetry.variables().into_iter().find(is_withheld) {
             withheld("[telemetry]", &name);
@@ -393,7 +408,8 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<ConfigFile, CliError> {
         let before = &text[..at.min(text.len())];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        CliError::usage("bad_config", format!("{} line {line}, column {column}: {what}", path.display()))
+        let hint = suggest::about_key(&what);
+        CliError::usage("bad_config", format!("{} line {line}, column {column}: {what}{hint}", path.display()))
     };
     let mut file: ConfigFile =
         toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;

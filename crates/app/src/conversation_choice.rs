@@ -5,6 +5,7 @@ use polis_domain::{AgentId, PersonId};
 
 use crate::cli::ConversationFlags;
 use crate::error::CliError;
+use crate::suggest;
 
 /// The conversation that the person wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,7 +97,12 @@ async fn named(api: &dyn Api, name: &str) -> Result<Conversation, CliError> {
     }
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(unknown.into()),
+        0 => {
+            let mut all = list(api, None, false).await?;
+            all.extend(list(api, None, true).await?);
+            let all = all.iter().map(|one| (one.id.as_str(), &*one.title));
+            Err(suggest::about_conversation(unknown.into(), name, all))
+        }
         several => {
             let message = format!("{several} conversations match `{name}`; take the id from `polis conversations`");
             Err(CliError::usage("ambiguous_conversation", message))

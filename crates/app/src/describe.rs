@@ -5,7 +5,7 @@ use polis_domain::{
 };
 use serde_json::Value;
 
-use crate::out::short;
+use crate::out::{self, short};
 
 const CHARS: usize = 120;
 
@@ -38,6 +38,7 @@ fn about(event: &Event) -> String {
         Event::RequestDone { request, .. } => request.key.to_string(),
         Event::ToolAllowed { allowed } => serde_json::to_string(allowed).unwrap_or_default(),
         Event::ToolPinned { tool, identity, .. } => format!("{tool} as {}", short(identity, 12)),
+        Event::VersionsSet { versions } => serde_json::to_string(versions).unwrap_or_default(),
         Event::BudgetsSet { budgets } => serde_json::to_string(budgets).unwrap_or_default(),
         Event::BudgetGranted { scope, more } => format!("{scope} {}", serde_json::to_string(more).unwrap_or_default()),
         Event::RoleChanged { role } => format!("{} ({})", role.id, role.name),
@@ -51,6 +52,12 @@ fn about(event: &Event) -> String {
         }
         Event::ConversationChanged { agent, change } => {
             format!("{agent} {}", serde_json::to_string(change).unwrap_or_default())
+        }
+        Event::ConversationErased { agent, by, artifacts } => {
+            format!("{agent}, by {by}, {}", out::count(artifacts.len(), "artifact"))
+        }
+        Event::ErasureDone { agent, artifacts } => {
+            format!("{agent}, {} removed", out::count(artifacts.len(), "artifact"))
         }
         Event::MemoryChanged { change, .. } => serde_json::to_string(change).unwrap_or_default(),
         Event::AgentDismissed { agent, caller, reason, .. } => format!("{agent}, by {caller} {}", short(reason, CHARS)),

@@ -9,6 +9,8 @@ use polis_client::ClientError;
 use polis_engine::{ForkError, OpenError};
 use polis_ports::LogError;
 
+use crate::terminal_language::one_language;
+
 /// How the program ends (interface: 0, 1, 2, 3, 4, 130).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -76,7 +78,7 @@ impl From<ApiError> for CliError {
         // Errors of the command line, whatever their code.
         let is_typed = matches!(error.code(), "bad_url" | "bad_certificate" | "bad_society_name") && error.status() == 400;
         let exit = if is_typed { Exit::Usage } else { Exit::Failed };
-        Self { exit, ..Self::new(error.code().to_owned(), error.detail()) }
+        Self { exit, ..Self::new(error.code().to_owned(), one_language(error.detail())) }
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use polis_domain::{Event, SocietyId};
 use polis_ports::{ForkOrigin, Log, LogError};
-use polis_store_local::LocalLog;
 
 /// Where a society was forked from.
 struct ForkSource {
@@ -16,7 +15,7 @@ struct ForkSource {
 
 /// The societies whose settings apply where this one has none, the nearest first: the one that it was forked from, and so
 /// on; for one that a rewind has replaced, its replacement.
-pub(crate) async fn ancestors(log: &LocalLog, society: &SocietyId) -> Result<Vec<SocietyId>, LogError> {
+pub(crate) async fn ancestors(log: &dyn Log, society: &SocietyId) -> Result<Vec<SocietyId>, LogError> {
     let mut sources = BTreeMap::new();
     for fork in log.societies().await? {
         let Some(ForkOrigin { from, at }) = log.origin(&fork).await? else { continue };

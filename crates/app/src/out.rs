@@ -82,10 +82,14 @@ fn json_line(level: Level, target: &str, fields: Map<String, Value>) -> String {
     harmless(&Value::Object(fields.into_iter().chain(head).collect()).to_string()).into_owned()
 }
 
-/// Writes what the libraries log as JSON.
-struct JsonLines;
+/// How an entry of the libraries' log is written.
+enum LogLines {
+    Json,
+    /// For people, without time and source.
+    Notes,
+}
 
-impl<S, N> FormatEvent<S, N> for JsonLines
+impl<S, N> FormatEvent<S, N> for LogLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -94,8 +98,22 @@ where
         let mut fields = Fields::default();
         event.record(&mut fields);
         let about = event.metadata();
-        writeln!(writer, "{}", json_line(*about.level(), about.target(), fields.0))
+        let line = match self {
+            Self::Json => json_line(*about.level(), about.target(), fields.0),
+            Self::Notes => harmless(&warning(*about.level(), fields.0)).into_owned(),
+        };
+        writeln!(writer, "{line}")
     }
+}
+
+/// A warning as a line: how urgent, the message, and the fields in brackets.
+fn warning(level: Level, mut fields: Map<String, Value>) -> String {
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let message = fields.remove("message").map(text).unwrap_or_default();
+    let fields: Vec<_> = fields.into_iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
+    let about = if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
+    let urgency = if level == Level::ERROR { "error" } else { "warning" };
+    format!("polis: {urgency}: {message}{about}")
 }
 
 #[derive(Default)]
@@ -203,11 +221,12 @@ pub(crate) fn short(text: &str, chars: usize) -> String {
 /// What tells of codes and keys when it is asked to talk. It is never asked.
 const SECRETIVE: &[&str] = &["rmcp::transport::auth=off", "oauth2=off"];
 
-/// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …); warnings by default. With
-/// `POLIS_LOG_FORMAT=json` everything on stderr is one object a line.
+/// Sends what the libraries log to stderr, as `POLIS_LOG` wants it (`info`, `polis_engine=debug`, …). Without it, warnings are
+/// lines for people. With `POLIS_LOG_FORMAT=json` everything on stderr is one object a line.
 pub(crate) fn start_log() -> Result<(), CliError> {
     let wanted = std::env::var("POLIS_LOG").unwrap_or_default();
-    let wanted = if wanted.trim().is_empty() { "warn" } else { wanted.trim() };
+    let is_asked_for = !wanted.trim().is_empty();
+    let wanted = if is_asked_for { wanted.trim() } else { "warn" };
     let bad = |error| CliError::usage("bad_log_filter", format!("POLIS_LOG: {error}; write for example POLIS_LOG=info"));
     let mut filter = EnvFilter::try_new(wanted).map_err(bad)?;
     for quiet in SECRETIVE {
@@ -217,10 +236,11 @@ pub(crate) fn start_log() -> Result<(), CliError> {
     let colour = io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match std::env::var("POLIS_LOG_FORMAT").unwrap_or_default().trim() {
-        "" | "text" => log.with_ansi(colour).init(),
+        "" | "text" if is_asked_for => log.with_ansi(colour).init(),
+        "" | "text" => log.with_ansi(false).event_format(LogLines::Notes).init(),
         "json" => {
             IS_JSON.store(true, Ordering::Relaxed);
-            log.with_ansi(false).event_format(JsonLines).init();
+            log.with_ansi(false).event_format(LogLines::Json).init();
         }
         other => {
             let what = format!("POLIS_LOG_FORMAT: unknown format `{other}`; write json or text");
@@ -257,6 +277,22 @@ mod tests {
         let shown = harmless(&value.to_string()).into_owned();
         assert!(shown.is_ascii(), "{shown}");
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), value);
+    }
+
+    #[test]
+    fn a_warning_is_a_line_for_people() {
+        let fields = |value: Value| value.as_object().cloned().unwrap();
+        for (level, about, line) in [
+            (
+                Level::WARN,
+                serde_json::json!({ "message": "the server is down", "server": "time" }),
+                "polis: warning: the server is down (server: time)",
+            ),
+            (Level::ERROR, serde_json::json!({ "message": "no log", "code": 3 }), "polis: error: no log (code: 3)"),
+            (Level::WARN, serde_json::json!({ "message": "no backup" }), "polis: warning: no backup"),
+        ] {
+            assert_eq!(warning(level, fields(about)), line);
+        }
     }
 
     #[test]

@@ -13,15 +13,16 @@ use polis_engine::ForkError;
 use polis_http::Trust;
 use polis_ports::{Delta, Log, LogError};
 use polis_server::{LiveEvent, LiveEvents, STOP_GRACE};
-use polis_store_local::LocalLog;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Config;
 use crate::error::CliError;
+use crate::patience::Patience;
 use crate::purpose::Purpose;
+use crate::store::{OpenedLog, Store};
 use crate::stored_societies::StoredSocieties;
-use crate::wiring::{OpenSociety, Store};
+use crate::wiring::OpenSociety;
 use crate::workflow_progress::LiveStep;
 use crate::{out, token, wiring};
 
@@ -76,25 +77,25 @@ impl Transport {
 
     /// Opens the way that there is.
     pub(crate) async fn open(config: &Config, purpose: Purpose) -> Result<Self, CliError> {
+        // Other commands say so themselves.
+        let _patience = (purpose == Purpose::Run).then(|| Patience::start("still opening the society"));
         if let Some(url) = &config.url {
             return connect_or_create(config, url, token_for(config)?, purpose).await;
         }
-        if !purpose.creates() && !holds_society(&config.data) {
-            let message = format!("there is no society in {}; create one with polis run or polis serve", config.data.display());
-            return Err(CliError::new("no_data", message));
+        if !purpose.creates() && config.store.is_none() && !holds_society(&config.data) {
+            return Err(no_data(&config.data.display()));
         }
         config.trust.check_data()?;
         if purpose.creates() {
             config.trust.claim_data()?;
         }
-        match open_log(&config.data).await {
-            Ok(log) => {
+        match OpenedLog::open(config).await {
+            Ok(opened) => {
                 if purpose == Purpose::Run {
-                    // It only tells other processes who holds the store; without it they know less.
-                    let _ = log.write_note(&format!("process {}", std::process::id()));
+                    opened.write_note(&format!("process {}", std::process::id()));
                 }
-                refuse_unknown(config, &log, purpose).await?;
-                Ok(Self::in_process(wiring::open(config, &Store::open(config, log)?, purpose).await?))
+                refuse_unknown(config, &*opened.log(), purpose).await?;
+                Ok(Self::in_process(wiring::open(config, &Store::open(config, opened)?, purpose).await?))
             }
             Err(LogError::Locked(message)) => match url_of_owner(&config.data) {
                 Some(url) => connect_or_create(config, &url, token_for(config)?, purpose).await,
@@ -272,20 +273,22 @@ fn prefix(config: &Config) -> String {
 }
 
 /// Reading must not create a society, nor must a command to an agent that cannot exist.
-async fn refuse_unknown(config: &Config, log: &LocalLog, purpose: Purpose) -> Result<(), CliError> {
+async fn refuse_unknown(config: &Config, log: &dyn Log, purpose: Purpose) -> Result<(), CliError> {
+    if let (Some(address), false) = (&config.store, purpose.creates())
+        && log.societies().await?.is_empty()
+    {
+        return Err(no_data(address));
+    }
     if purpose.creates() || !config.is_named || log.head(&config.society).await? > Seq(0) {
         return Ok(());
     }
-    Err(ForkError::Unknown(config.society.clone()).into())
+    let known = log.societies().await?;
+    let error = CliError::from(ForkError::Unknown(config.society.clone()));
+    Err(error.meant(config.society.as_str(), known.iter().map(|society| society.as_str())))
 }
 
-/// Opening checks the store, which takes a while.
-pub(crate) async fn open_log(data: &Path) -> Result<LocalLog, LogError> {
-    let dir = data.to_owned();
-    match tokio::task::spawn_blocking(move || LocalLog::open(&dir)).await {
-        Ok(opened) => opened,
-        Err(error) => Err(LogError::Failed(error.into())),
-    }
+fn no_data(place: &dyn std::fmt::Display) -> CliError {
+    CliError::new("no_data", format!("there is no society in {place}; create one with polis run or polis serve"))
 }
 
 /// The owner's note in the lock file: the first word is the address, if there is one.

@@ -1,7 +1,7 @@
 //! Puts a society together: the store, a model, the tools, the agents.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use polis_agents::memory::with_memory_tools;
@@ -10,12 +10,12 @@ use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, Environment, FileList, INSTRUCTIONS_FILE, PlanTool, ReadSkill, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
-use polis_ports::{Embedder, Log, Model, ServerState, ToolServer, Toolbox};
+use polis_ports::{Embedder, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::vendors::{self, Setup};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
-use polis_store_local::{LocalArtifacts, LocalLog, LocalMemoryTexts};
-use polis_telemetry::{FollowHandle, Telemetry};
+use polis_store_local::LocalArtifacts;
+use polis_telemetry::FollowHandle;
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins, local_date, top_level};
 
@@ -24,8 +24,9 @@ use crate::config_file::ProviderSection;
 use crate::error::CliError;
 use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
+use crate::store::Store;
 use crate::trust::{Trust, create_private};
-use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, roles, skills, sops, telemetry};
+use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, retention, roles, skills, sops, suggest};
 
 /// The code that runs plain conversations.
 const CONVERSE: &str = "converse";
@@ -101,35 +102,6 @@ impl OpenSociety {
     }
 }
 
-/// What all societies of a data directory share.
-#[derive(Clone)]
-pub(crate) struct Store {
-    pub(crate) log: Arc<LocalLog>,
-    pub(crate) artifacts: LocalArtifacts,
-    memory_texts: LocalMemoryTexts,
-    /// Where telemetry goes, once a society runs.
-    telemetry: Arc<OnceLock<Option<Telemetry>>>,
-}
-
-impl Store {
-    /// The store of a log that this process has to itself. Only one may be opened on it.
-    pub(crate) fn open(config: &Config, log: LocalLog) -> Result<Self, CliError> {
-        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-            .map_err(|error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
-        let memory_texts = LocalMemoryTexts::new(&config.data);
-        Ok(Self { log: Arc::new(log), artifacts, memory_texts, telemetry: Arc::default() })
-    }
-
-    /// Where telemetry goes, the same for all societies; none without an endpoint.
-    fn telemetry(&self, config: &Config) -> Result<Option<Telemetry>, CliError> {
-        if let Some(telemetry) = self.telemetry.get() {
-            return Ok(telemetry.clone());
-        }
-        let telemetry = telemetry::open(config)?.map(|(_, telemetry)| telemetry);
-        Ok(self.telemetry.get_or_init(|| telemetry).clone())
-    }
-}
-
 /// A random number.
 pub(crate) fn entropy() -> Result<u64, CliError> {
     getrandom::u64().map_err(|error| CliError::new("no_randomness", format!("the system provides no random numbers: {error}")))
@@ -164,8 +136,11 @@ pub(crate) async fn open_for(
     purpose: Purpose,
     watchers: Option<Arc<LocalLive>>,
 ) -> Result<OpenSociety, CliError> {
+    if purpose != Purpose::Read {
+        store.own(&config.society).await?;
+    }
     let ancestors = match purpose {
-        Purpose::Run | Purpose::Import => lineage::ancestors(&store.log, &config.society).await?,
+        Purpose::Run | Purpose::Import => lineage::ancestors(&*store.log, &config.society).await?,
         Purpose::Read | Purpose::Enqueue => Vec::new(),
     };
     let config = &config.with_ancestors(&config.society, &ancestors);
@@ -214,12 +189,15 @@ pub(crate) async fn open_for(
     };
     let id = config.society.clone();
     let society = match purpose {
-        Purpose::Read => Society::open_read_only(id, ports).await?,
+        Purpose::Read => Society::open_read_only(id, ports, cast(config)).await?,
         Purpose::Enqueue | Purpose::Import => {
             Society::open(id, ports, cast(config), Options { max_running: 0, ..options(config)? }).await?
         }
         Purpose::Run => Society::open(id, ports, cast(config), options(config)?).await?,
     };
+    if purpose != Purpose::Read {
+        society.take_requests(retention::beyond_quota(config));
+    }
     let followed = match telemetry {
         Some(telemetry) => telemetry.follow(&society, before).await,
         None => None,
@@ -272,7 +250,7 @@ struct ModelSetup {
 
 /// The models as they are set up.
 pub(crate) async fn models(config: &Config) -> Result<Models, CliError> {
-    let bad = |error: vendors::OpenError| CliError::usage(error.code(), error.to_string());
+    let bad = |error: vendors::OpenError| suggest::about_model(&error);
     let network = config.network()?;
     let endpoint = |(name, section): (&String, &ProviderSection)| section.endpoint(name, &network);
     let endpoints = config.providers.iter().map(endpoint).collect::<Result<_, String>>();
@@ -474,7 +452,8 @@ pub(crate) fn cast(config: &Config) -> Cast {
     let has_skills = skills.folders().any(Path::is_dir);
     let cast = if has_skills { cast.with_tool(ReadSkill::new(skills)) } else { cast };
     let cast = with_society_tools(cast.with_tool(PlanTool), ROLE);
-    if config.memory.is_enabled() { with_memory_tools(cast) } else { cast }
+    let cast = if config.memory.is_enabled() { with_memory_tools(cast) } else { cast };
+    cast.and(config.own.cast.clone())
 }
 
 /// What agents are told about where they work. A cassette knows requests by their content, so date and files are left out with one.
@@ -492,7 +471,7 @@ fn environment(config: &Config) -> Environment {
 
 fn options(config: &Config) -> Result<Options, CliError> {
     let entropy = entropy()?;
-    let root = root_role(ROLE);
+    let root = config.own.root.clone().unwrap_or_else(|| root_role(ROLE));
     // One alone is the port's own choice, and nothing that a request needs to say.
     let several = Some(&config.models).filter(|models| models.len() > 1);
     let models = several.into_iter().flatten().map(|model| model.as_str().into()).collect();

@@ -145,6 +145,7 @@ async fn every_operation_answers_alike_in_process_and_over_http() {
     both.check("tools", async |api| api.tools(page).await).await;
     both.check("policy", async |api| api.policy().await).await;
     both.check("usage", async |api| api.usage().await).await;
+    both.check("deployment", async |api| api.deployment().await).await;
     let log = both.check("log", async |api| api.log(LogPaging { after: 1, limit: 3 }).await).await;
     assert_eq!((log["events"].as_array().unwrap().len(), &log["next"]), (3, &json!(4)));
     both.check("societies", async |api| api.societies(page).await).await;

@@ -1,6 +1,7 @@
 //! HTTP requests to a polis, encrypted for `https` addresses.
 
 use std::io;
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use polis_api::{ApiError, ProblemDetails};
@@ -8,8 +9,18 @@ use polis_domain::Seq;
 use polis_http::header::{AUTHORIZATION, CONTENT_TYPE};
 use polis_http::{Bytes, HeaderValue, HttpClient, HttpError, HttpOptions, Request, Uri};
 use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
 
 use crate::events::{Body, Sse};
+
+/// The status of a server that does not take a request at present.
+const UNAVAILABLE: u16 = 503;
+
+/// How long a server that is being replaced is asked again. It may take 30 seconds to come to a safe point.
+const MAX_UPGRADE: Duration = Duration::from_secs(60);
+
+/// How long to wait before asking again: what the server says in `Retry-After`.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Why there is no answer, or not the one that was hoped for.
 #[derive(Debug, thiserror::Error)]
@@ -134,16 +145,31 @@ impl Client {
         &self.url
     }
 
-    /// Sends a request; a body, with its media type, makes it a `POST`.
+    /// Sends a request; a body, with its media type, makes it a `POST`. While the server is being replaced by another one, the request
+    /// is repeated until that one answers.
     pub(crate) async fn call(&self, target: &str, body: Option<(&str, Vec<u8>)>) -> Result<Response, ClientError> {
         let unreachable = |error| match error {
             HttpError::Untrusted { reason, .. } => ClientError::Untrusted { url: self.url.clone(), reason },
             HttpError::BadCertificates(why) => ClientError::BadCertificates(why),
             error => ClientError::Unreachable { url: self.url.clone(), error },
         };
-        let request = self.request(target, body).ok_or_else(|| ClientError::BadUrl(format!("{}{target}", self.url)))?;
-        let response = self.http.send(request).await.map_err(unreachable)?;
-        Ok(Response { status: response.status().as_u16(), body: Box::pin(chunks(response.into_body())) })
+        let until = Instant::now() + MAX_UPGRADE;
+        loop {
+            let request =
+                self.request(target, body.clone()).ok_or_else(|| ClientError::BadUrl(format!("{}{target}", self.url)))?;
+            let response = self.http.send(request).await.map_err(unreachable)?;
+            let status = response.status().as_u16();
+            let body: Body = Box::pin(chunks(response.into_body()));
+            if status != UNAVAILABLE {
+                return Ok(Response { status, body });
+            }
+            // A server that is being replaced takes nothing in, so nothing has happened and asking again is safe.
+            let refusal = whole(body).await?;
+            if problem(status, &refusal).code() != "stopping" || Instant::now() >= until {
+                return Ok(Response { status, body: Box::pin(stream::iter([Ok(Bytes::from(refusal))])) });
+            }
+            sleep(AGAIN).await;
+        }
     }
 
     /// Everything after a place of the log, and what comes.

@@ -76,6 +76,10 @@ impl Api for Client {
         self.post(&path("conversations", id.as_str(), "/delete"), &DeleteConversation {}).await
     }
 
+    async fn erase_conversation(&self, id: &AgentId) -> Result<Erased, ApiError> {
+        self.post(&path("conversations", id.as_str(), "/erase"), &EraseConversation {}).await
+    }
+
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         self.get(&path("tasks", id.as_str(), "")).await
     }
@@ -204,6 +208,10 @@ impl Api for Client {
 
     async fn policy(&self) -> Result<Policy, ApiError> {
         self.get("/api/policy").await
+    }
+
+    async fn deployment(&self) -> Result<Deployment, ApiError> {
+        self.get("/api/deployment").await
     }
 
     async fn usage(&self) -> Result<UsageReport, ApiError> {

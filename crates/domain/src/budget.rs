@@ -24,6 +24,16 @@ pub enum BudgetScope {
     Task(TaskId),
 }
 
+impl BudgetScope {
+    /// The agent whose account it is.
+    pub(crate) fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Society | Self::Role(_) | Self::Task(_) => None,
+        }
+    }
+}
+
 /// An amount of each thing that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

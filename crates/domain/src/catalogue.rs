@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::redacted::is_erased;
 use crate::{AgentId, Artifact, ArtifactId, Event, Outcome, PersonId, Recorded, Seq, TaskId, Timestamp, Visibility};
 
 /// A reference with its position in the log.
@@ -78,6 +79,7 @@ impl Recorded {
             Event::EffectEnded { outcome: Outcome::Result(result), .. } => {
                 result.artifacts.iter().chain(&result.media).cloned().collect()
             }
+            Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } if is_erased(artifact) => Vec::new(),
             Event::EffectEnded { outcome: Outcome::Kept(artifact), .. } => vec![artifact.clone()],
             Event::EffectEnded { outcome: Outcome::Verdict(verdict), .. } => verdict.artifacts.clone(),
             Event::ConversationStarted { messages, .. } => {

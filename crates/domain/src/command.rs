@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use crate::{
-    AgentId, Answer, Attempt, Budgets, Children, ConversationChange, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId,
-    Limits, MemoryCommand, MemoryId, Message, MessagePatch, Meta, MetaPath, NewConversation, NewMemory, Org, Outcome, PersonId,
-    Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
+    AgentId, Answer, ArtifactId, Attempt, Budgets, Children, CodeVersions, ConversationChange, Effect, EffectId, Envelope,
+    Failure, Inquiry, InquiryId, Limits, MemoryCommand, MemoryId, Message, MessagePatch, Meta, MetaPath, NewConversation,
+    NewMemory, Org, Outcome, PersonId, Phase, Plan, Request, Role, RoleId, Settings, SocietyId, Spent, Task, TaskId, ThreadId,
+    Timestamp, TurnId,
 };
 
 /// A request to change the society. [`crate::decide`] turns it into events or refuses it.
@@ -43,6 +44,11 @@ pub enum Command {
         person: PersonId,
         /// What they decide.
         command: Box<Command>,
+    },
+    /// Replace the newest versions of behaviours. Turns that are open keep theirs.
+    SetVersions {
+        /// Those that are not version 1.
+        versions: Arc<CodeVersions>,
     },
     /// Replace all budgets.
     SetBudgets {
@@ -104,6 +110,22 @@ pub enum Command {
         agent: AgentId,
         /// What changes.
         change: ConversationChange,
+    },
+    /// Erase the content of a conversation. It is ended first if it goes on.
+    EraseConversation {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// The artifacts that its events name.
+        artifacts: Vec<ArtifactId>,
+        /// Only if it is not pinned, has no open request, and has had no message since.
+        unused_since: Option<Timestamp>,
+    },
+    /// What was to be erased has been.
+    ConfirmErased {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// The artifacts that were removed.
+        artifacts: Vec<ArtifactId>,
     },
     /// Change memories, from outside any turn.
     ChangeMemories {

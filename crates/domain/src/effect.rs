@@ -320,7 +320,8 @@ pub struct Reply {
     /// The tool calls that the model wants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The tool of a call within which the reply was cut. The call is not made, because its arguments may be incomplete.
+    /// The tool of the first call that is not made: the reply was cut within it, so that its arguments may be incomplete, or it
+    /// is one too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_call: Option<Arc<str>>,
     /// Why it stopped.
@@ -528,6 +529,9 @@ pub struct Allowed {
 const MAX_TOOL_NAME: usize = 64;
 
 impl Reply {
+    /// The most calls of a reply that are kept. A reply with more is from a model that does not know when to stop.
+    pub const MAX_CALLS: usize = 256;
+
     /// Whether the model said nothing, for no reason that its vendor tells.
     pub fn is_empty(&self) -> bool {
         self.tool_calls.is_empty() && self.text.trim().is_empty() && self.finish == Finish::Stop
@@ -560,6 +564,21 @@ impl Reply {
             self.cut_call = self.tool_calls.pop().map(|call| call.name);
         }
         self
+    }
+
+    /// Drops the calls beyond [`Reply::MAX_CALLS`].
+    #[must_use]
+    pub fn without_excess_calls(mut self) -> Self {
+        if let Some(first) = self.tool_calls.get(Self::MAX_CALLS) {
+            self.cut_call = Some(first.name.clone());
+            self.tool_calls.truncate(Self::MAX_CALLS);
+        }
+        self
+    }
+
+    /// Whether calls of the reply were dropped because it had too many.
+    pub fn had_excess_calls(&self) -> bool {
+        self.cut_call.is_some() && self.tool_calls.len() >= Self::MAX_CALLS
     }
 }
 
@@ -655,5 +674,16 @@ mod tests {
         assert_eq!(finishes.clone().map(|finish| calls(finish, "")), [2, 2, 1, 1, 1]);
         assert_eq!(finishes.map(|finish| calls(finish, "{\"path\":\"a\"}")), [2, 2, 2, 1, 1], "it is whole at the limit");
         assert_eq!(["{}", "{\"path\":\"a\"", "7"].map(|arguments| calls(Finish::Length, arguments)), [1, 1, 1]);
+    }
+    #[test]
+    fn calls_beyond_the_most_that_are_kept_are_dropped() {
+        let dropped = |count: usize| {
+            let call = |n: usize| ToolCall { name: format!("f{n}").into(), ..ToolCall::default() };
+            let reply = Reply { tool_calls: (0..count).map(call).collect(), finish: Finish::ToolCalls, ..Reply::default() };
+            let reply = reply.without_excess_calls();
+            (reply.tool_calls.len(), reply.had_excess_calls(), reply.cut_call)
+        };
+        assert_eq!(dropped(Reply::MAX_CALLS), (Reply::MAX_CALLS, false, None));
+        assert_eq!(dropped(20_000), (Reply::MAX_CALLS, true, Some("f256".into())));
     }
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, Allowed, Answer, Behaviour, BudgetScope, Budgets, ConversationChange, ConversationSettings, Effect, EffectId,
-    Envelope, Failure, Inquiry, InquiryId, Level, MemoryChange, Message, MessageId, MessagePatch, Meta, MetaPath, Outcome,
-    PersonId, Phase, Plan, ReplyTo, Request, Role, RoleId, Seq, Settings, SocietyId, Spent, Task, TaskId, ThreadId, Timestamp,
-    TurnId,
+    AgentId, Allowed, Answer, ArtifactId, Behaviour, BudgetScope, Budgets, CodeVersion, CodeVersions, ConversationChange,
+    ConversationSettings, Effect, EffectId, Envelope, Failure, Inquiry, InquiryId, Level, Limits, MemoryChange, Message,
+    MessageId, MessagePatch, Meta, MetaPath, Outcome, PersonId, Phase, Plan, ReplyTo, Request, Role, RoleId, Seq, Settings,
+    SocietyId, Spent, Task, TaskId, ThreadId, Timestamp, TurnId,
 };
 
 /// An event with its position, time and thread.
@@ -77,6 +77,11 @@ pub enum Event {
         /// The definition as text.
         definition: Arc<str>,
     },
+    /// The newest versions of behaviours were replaced: new turns begin with them.
+    VersionsSet {
+        /// Those that are not version 1.
+        versions: Arc<CodeVersions>,
+    },
     /// The budgets were replaced.
     BudgetsSet {
         /// The complete new budgets.
@@ -139,6 +144,25 @@ pub enum Event {
         /// What changed.
         change: ConversationChange,
     },
+    /// The content of a conversation is erased: its texts are taken out of all events up to this one next. Its agent has been
+    /// terminated. Recorded under its main thread.
+    ConversationErased {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// The person who erased it.
+        by: PersonId,
+        /// The artifacts that its events named. Those that nothing else names are removed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        artifacts: Vec<ArtifactId>,
+    },
+    /// Nothing is left of what an erasure was to take away.
+    ErasureDone {
+        /// The agent of the conversation.
+        agent: AgentId,
+        /// The artifacts that were removed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        artifacts: Vec<ArtifactId>,
+    },
     /// Memories changed.
     MemoryChanged {
         /// What changed.
@@ -198,6 +222,9 @@ pub enum Event {
         agent: AgentId,
         /// The name of the code that runs.
         behaviour: Behaviour,
+        /// The version of that code; the turn keeps it to its end.
+        #[serde(default, skip_serializing_if = "CodeVersion::is_first")]
+        version: CodeVersion,
         /// The phase of the thread, which selects the handler.
         phase: Phase,
         /// What the turn is asked to do.
@@ -555,66 +582,6 @@ pub enum Settlement {
     Cancelled(Failure),
 }
 
-/// The limits of a society. A command that exceeds one is refused with a code and changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct Limits {
-    /// Longest text of a message, in bytes.
-    pub text_bytes: usize,
-    /// Most entries that wait in one inbox.
-    pub inbox_entries: usize,
-    /// Most bytes of text that wait in one inbox.
-    pub inbox_bytes: usize,
-    /// Most effects that one turn may have open.
-    pub open_effects: usize,
-    /// How deep below root agents may spawn agents (P21).
-    pub depth: usize,
-    /// Most children of one agent.
-    pub children: usize,
-    /// Most agents in the society. Beyond it only a person can create more.
-    pub agents: usize,
-    /// Most agents that all agents together may spawn within a minute.
-    pub spawns_a_minute: usize,
-    /// How old a result may be to answer an identical call; 0 disables reuse.
-    pub reuse_ms: u64,
-    /// Similar calls with the same result within a turn before the agent is warned.
-    pub nudge_repeats: u32,
-    /// Similar calls with the same result within a turn before further ones are refused; a little later the turn ends.
-    pub stop_repeats: u32,
-    /// Longest chain of messages from agent to agent, each caused by the one before; the first is the person's.
-    pub hops: u32,
-    /// Most messages between two agents for one request since the last message of the person. Asks that the sender waits for
-    /// do not count: a cycle of those is refused as a deadlock.
-    pub messages_per_pair: u32,
-    /// Most turns for a request since the last message of the person. Beyond it agents cannot send messages for it.
-    pub turns_per_task: u32,
-    /// Most memories of one scope.
-    pub memories: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            text_bytes: 256 * 1024,
-            inbox_entries: 1_000,
-            inbox_bytes: 4 * 1024 * 1024,
-            open_effects: 64,
-            depth: 5,
-            children: 32,
-            agents: 1_000,
-            spawns_a_minute: 60,
-            reuse_ms: 10 * 60 * 1_000,
-            nudge_repeats: 3,
-            stop_repeats: 6,
-            hops: 16,
-            messages_per_pair: 10,
-            turns_per_task: 1_000,
-            memories: 1_000,
-        }
-    }
-}
-
 impl Event {
     /// The effect that this event is part of.
     pub fn effect(&self) -> Option<EffectId> {
@@ -649,11 +616,14 @@ impl Event {
             | Self::RequestDone { .. }
             | Self::ToolAllowed { .. }
             | Self::ToolPinned { .. }
+            | Self::VersionsSet { .. }
             | Self::BudgetsSet { .. }
             | Self::BudgetGranted { .. }
             | Self::RoleChanged { .. }
             | Self::ConversationStarted { .. }
             | Self::ConversationChanged { .. }
+            | Self::ConversationErased { .. }
+            | Self::ErasureDone { .. }
             | Self::AgentDismissed { .. }
             | Self::AgentTerminated { .. }
             | Self::InboxCleared { .. }

@@ -51,14 +51,17 @@ impl Spine {
             Event::RoleCreated { role, by } => {
                 let turn = by.and_then(|by| self.turns.get(&by.turn));
                 turn.into_iter().for_each(|turn| self.trails.make_role(&turn.agent, &turn.task, &role.id));
-                let maker = turn.map_or_else(AgentId::user, |turn| turn.agent.clone());
-                self.founders.insert(role.id.clone(), Founder { created_by: maker, created_at: recorded.at });
+                let created_by = turn.map_or_else(AgentId::user, |turn| turn.agent.clone());
+                let person = self.person(&created_by).cloned();
+                self.founders.insert(role.id.clone(), Founder { created_by, created_at: recorded.at, person });
                 self.roles.insert(role.id.clone(), role.clone());
             }
             Event::RoleChanged { role } => self.change_role(role),
             Event::AgentSpawned { agent, role, parent, by } => self.spawn(agent, role, parent.as_ref(), *by, recorded),
             Event::ConversationStarted { .. } => self.start_conversation(recorded),
             Event::ConversationChanged { agent, change } => self.change_conversation(agent, change),
+            Event::ConversationErased { agent, .. } => self.begin_erasure(agent, recorded),
+            Event::ErasureDone { agent, .. } => drop(self.erasing.remove(agent)),
             Event::MemoryChanged { change, .. } => self.change_memories(change),
             Event::AgentDismissed { agent, caller, reason, detach, waiter } => {
                 let (caller, reason) = (caller.clone(), reason.clone());
@@ -93,6 +96,7 @@ impl Spine {
             Event::ToolPinned { tool, identity, definition } => {
                 self.pins.insert(tool.clone(), Pin { identity: identity.clone(), definition: definition.clone() });
             }
+            Event::VersionsSet { versions } => self.versions = versions.clone(),
             Event::BudgetsSet { budgets } => self.budgets = budgets.clone(),
             Event::BudgetGranted { scope, more } => {
                 let account = self.ledger.entry(scope.clone()).or_default();
@@ -324,7 +328,9 @@ impl Spine {
     }
 
     fn start_turn(&mut self, recorded: &Recorded) {
-        let Event::TurnStarted { agent, task, origin, reply_to, message, .. } = &recorded.event else { return };
+        let Event::TurnStarted { agent, behaviour, version, task, origin, reply_to, message, .. } = &recorded.event else {
+            return;
+        };
         let Some(thread) = recorded.thread.clone() else { return };
         let id = TurnId(recorded.seq);
         if *origin != Origin::Inbox {
@@ -341,15 +347,18 @@ impl Spine {
             }
             owner.shrink_inbox();
         }
-        let head = match self.threads.get_mut(&thread) {
-            Some(head) => head,
-            None => self.threads.entry(thread.clone()).or_insert_with(|| Head::new(agent.clone())),
-        };
-        head.turn = Some(id);
-        head.messages += u32::from(message.is_some());
+        if !self.threads.contains_key(&thread) {
+            self.threads.insert(thread.clone(), Head::new(agent.clone()));
+        }
+        if let Some(head) = self.threads.get_mut(&thread) {
+            head.turn = Some(id);
+            head.messages += u32::from(message.is_some());
+        }
         let turn = Turn {
             agent: agent.clone(),
             thread,
+            behaviour: behaviour.clone(),
+            version: *version,
             task: task.id.clone(),
             hops: task.hops,
             role: None,
@@ -612,7 +621,7 @@ impl Spine {
             }
             Event::ContextKept { .. } => head.context.get_or_insert_default().failed += 1,
             Event::ThreadLinked { index, slot, child, .. } => {
-                head.links.entry(*index).or_default().push((slot.clone(), child.clone()));
+                head.link(*index, slot.clone(), child.clone());
                 let place = Place { parent: thread.clone(), index: *index, slot: slot.clone() };
                 if let Some(child) = self.threads.get_mut(child) {
                     child.place = Some(Box::new(place));

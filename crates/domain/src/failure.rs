@@ -88,8 +88,14 @@ failure_codes! {
     ModelResting = "model_resting",
     /// Processes ended again and again while they ran the turn.
     EndsProcess = "ends_process",
+    /// No code is registered for the behaviour of the turn.
+    NoBehaviour = "no_behaviour",
+    /// The version of a behaviour that the turn began with is not registered.
+    VersionMissing = "version_missing",
     /// The disk has no room.
     DiskFull = "disk_full",
+    /// The log takes more room than the operator allows.
+    QuotaExceeded = "quota_exceeded",
 }
 
 /// The text of a code that is no variant of [`FailureCode`]. Only the conversions of [`FailureCode`] make one, so a known code

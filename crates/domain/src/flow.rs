@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::redacted::name_digest;
 use crate::{AgentId, EffectId, Reply, RoleId, TaskId, TurnId, VendorTool};
 
 /// How many sources are remembered by name, the newest ones. Earlier ones are only counted.
@@ -211,7 +212,11 @@ impl Trails {
         if flow.recalls {
             trail.join(&self.stored);
             match &flow.file {
-                Some(file) => self.files.get(file).into_iter().for_each(|known| trail.join(known)),
+                // Who wrote it may have been erased, and its name with that.
+                Some(file) => {
+                    let known = [self.files.get(file), self.files.get(&name_digest(file))];
+                    known.into_iter().flatten().for_each(|known| trail.join(known));
+                }
                 None => self.files.values().for_each(|known| trail.join(known)),
             }
         }
@@ -290,6 +295,15 @@ impl Trails {
         if !self.tasks.is_empty() {
             self.tasks.remove(task);
         }
+    }
+
+    /// Takes out the trail of an agent that leaves memory.
+    pub(crate) fn take_out(&mut self, agent: &AgentId) -> Option<Trail> {
+        self.agents.remove(agent)
+    }
+
+    pub(crate) fn put_back(&mut self, agent: &AgentId, trail: Trail) {
+        self.agents.insert(agent.clone(), trail);
     }
 
     /// Drops the trail of a terminated agent.

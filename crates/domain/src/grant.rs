@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use crate::fits;
+use crate::{Call, ReadTool, fits};
 
 /// The name that matches every argument without a pattern of its own.
 const OTHERS: &str = "*";
@@ -162,6 +163,26 @@ impl fmt::Display for Matching {
             }
         }
         Ok(())
+    }
+}
+
+/// What an approval with `always` would cover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingApproval {
+    /// The name of the tool.
+    pub tool: Arc<str>,
+    /// The digest of its definition, if it comes from a server.
+    pub identity: Option<Arc<str>>,
+    /// Which arguments count as similar to those of the pending call.
+    pub matching: Matching,
+    /// The tools of the same server that only read.
+    pub reads: Vec<ReadTool>,
+}
+
+impl LastingApproval {
+    pub(crate) fn of(call: &Call) -> Self {
+        let (tool, identity, reads) = (call.tool.clone(), call.identity.clone(), call.reads.clone());
+        Self { tool, identity, matching: Matching::proposed(&call.arguments), reads }
     }
 }
 

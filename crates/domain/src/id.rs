@@ -24,6 +24,11 @@ macro_rules! text_ids {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The name as shared text.
+            pub fn shared(&self) -> Arc<str> {
+                self.0.clone()
+            }
         }
 
         impl fmt::Display for $name {
@@ -163,6 +168,13 @@ impl TaskId {
     /// The thread that holds what a person and the society said to each other about this task. No agent can have its name.
     pub fn thread(&self) -> ThreadId {
         ThreadId(["task:", &self.0].concat().into())
+    }
+}
+
+impl ThreadId {
+    /// Whether it holds what was said about a request; see [`TaskId::thread`].
+    pub fn is_of_task(&self) -> bool {
+        self.0.starts_with("task:")
     }
 }
 

@@ -4,6 +4,7 @@
 //! decide(spine, command) -> events | refusal      evolve(spine, event)      outstanding(spine) -> owed work
 //! ```
 
+mod activity;
 mod answer_rules;
 mod artifact;
 mod budget;
@@ -12,6 +13,7 @@ mod command;
 mod conversation;
 mod decide;
 mod effect;
+mod erasure;
 mod event;
 mod evolve;
 mod failure;
@@ -19,9 +21,11 @@ mod flow;
 mod grant;
 mod hidden;
 mod id;
+mod idle;
 mod inbox;
 mod inquiry;
 pub mod iso;
+mod limits;
 mod memory;
 mod meta;
 mod model_settings;
@@ -35,6 +39,7 @@ mod pattern;
 mod phase;
 mod plan;
 mod question;
+mod redacted;
 mod refusal;
 mod request;
 mod reuse;
@@ -43,6 +48,7 @@ mod schema;
 mod shape;
 mod spine;
 mod strict;
+mod table;
 mod task;
 mod text;
 mod thread;
@@ -50,8 +56,10 @@ mod thread_fold;
 mod upgrade;
 mod usage;
 mod vendor_tool;
+mod version;
 mod visibility;
 
+pub use activity::TaskActivity;
 pub use answer_rules::{AnswerRules, Format};
 pub use artifact::{Artifact, ArtifactId, BadArtifactId};
 pub use budget::{Account, BadBudgetScope, Budget, BudgetScope, Budgets, Counted, Level, Reserved, Spent};
@@ -66,17 +74,20 @@ pub use effect::{
     Allowed, Call, CallNote, CallResult, Changed, Children, Effect, EffectClass, Finish, Outcome, ReadTool, Reply, Review,
     Ruling, ToolCall,
 };
-pub use event::{Attempt, Cleared, ContextState, Event, Limits, Origin, Permit, Recorded, Settlement};
+pub use erasure::Erasure;
+pub use event::{Attempt, Cleared, ContextState, Event, Origin, Permit, Recorded, Settlement};
 pub use failure::{Failure, FailureCode, OtherCode};
 pub use flow::{Flow, Trail, Trails, names};
-pub use grant::{Matching, Pattern, amounts, targets};
+pub use grant::{LastingApproval, Matching, Pattern, amounts, targets};
 pub use hidden::is_hidden;
 pub use id::{
     AgentId, BadEffectId, Behaviour, Digest, Digesting, EffectId, MemoryId, MemoryTextId, MessageId, PersonId, RoleId, Seq,
     SocietyId, TaskId, ThreadId, Timestamp, TurnId, mix, unique, unique_id,
 };
+pub use idle::{IdleEntry, IdleKey};
 pub use inbox::{Cause, Inbox, InboxEntry};
 pub use inquiry::{Answer, Inquiry, InquiryId, OpenInquiry};
+pub use limits::Limits;
 pub use memory::{MAX_MEMORY_BYTES, Memories, Memory, MemoryChange, MemoryCommand, MemoryScope, MemoryScopeKind, NewMemory};
 pub use meta::{Meta, value_weight};
 pub use model_settings::{BadSetting, CacheMode, Effort, ModelSettings, ToolChoice};
@@ -89,14 +100,16 @@ pub use pattern::fits;
 pub use phase::{BadPhase, Phase};
 pub use plan::{Approach, PLAN, Plan, Step, StepStatus};
 pub use question::{Always, Question, Verdict, Wanted};
+pub use redacted::ERASED;
 pub use refusal::Refusal;
 pub use request::{DoneRequest, IdempotencyKey, Request, Requests};
 pub use reuse::{MAX_RESULTS, ReusableResult, ReusableResults, Source, ToolList, canonical, roughly};
 pub use shape::misfits;
 pub use spine::{
-    Agent, Compressions, DeadLetter, Era, Founder, Head, LastingApproval, OpenEffect, OpenKind, PendingTermination, Pin, Place,
-    PlanRef, SPINE_VERSION, Spine, Stage, TaskActivity, Termination, Turn, TurnState,
+    Agent, Compressions, DeadLetter, Era, Founder, Head, OpenEffect, OpenKind, PendingTermination, Pin, Place, PlanRef,
+    SPINE_VERSION, Spine, Stage, Termination, Turn, TurnState,
 };
+pub use table::Table;
 pub use task::{Envelope, MessageKind, Payload, ReplyTo, Response, ResponseParts, SubThreadRequest, Task, TaskType};
 pub use text::Text;
 pub use thread::{BriefStatus, Message, MessagePatch, PhaseUpdateSuggestion, Sender, Settings, Thread, merge, place};
@@ -104,4 +117,5 @@ pub use thread_fold::Messages;
 pub use upgrade::{BadEvent, EVENT_VERSION, decode_event};
 pub use usage::Usage;
 pub use vendor_tool::{Citation, VendorCall, VendorTool};
+pub use version::{CodeVersion, CodeVersions};
 pub use visibility::Visibility;

@@ -180,6 +180,16 @@ pub enum MemoryCommand {
     Book(MemoryChange),
 }
 
+impl MemoryCommand {
+    /// The agent that it names.
+    pub(crate) fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Book(MemoryChange::Embedded { agent, .. }) => agent.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// A memory that is about to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMemory {

@@ -30,6 +30,20 @@ pub enum Refusal {
     /// There is no such conversation.
     #[error("there is no conversation `{0}`; GET /api/conversations or `polis conversations` lists them")]
     UnknownConversation(AgentId),
+    /// The content of the conversation has been erased, or is being erased.
+    #[error("the content of `{0}` is erased already; nothing is left to erase")]
+    ErasedAlready(AgentId),
+    /// Another agent still works for the conversation.
+    #[error("`{agent}` still works on task `{task}` of this conversation; cancel that task first, with `polis cancel {task}`")]
+    ConversationBusy {
+        /// The agent that works.
+        agent: AgentId,
+        /// The request that it works on.
+        task: TaskId,
+    },
+    /// The conversation was to be erased only if nobody used it.
+    #[error("`{0}` is pinned, has an open request, or has had a message since; nothing was erased")]
+    ConversationInUse(AgentId),
     /// There is no such memory.
     #[error("there is no memory `{0}`; GET /api/memories or `polis memory list` lists them")]
     UnknownMemory(MemoryId),
@@ -257,6 +271,9 @@ impl Refusal {
             Self::ToUser => "to_user",
             Self::UnknownAgent(_) => "unknown_agent",
             Self::UnknownConversation(_) => "unknown_conversation",
+            Self::ErasedAlready(_) => "erased_already",
+            Self::ConversationBusy { .. } => "conversation_busy",
+            Self::ConversationInUse(_) => "conversation_in_use",
             Self::UnknownMemory(_) => "unknown_memory",
             Self::TooManyMemories { .. } => "too_many_memories",
             Self::Terminating(_) => "leaving",

@@ -9,15 +9,18 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::names;
+use crate::idle::MissedLinks;
+use crate::table::Table;
 use crate::{
-    Account, AgentId, Allowed, BudgetScope, Budgets, Call, Catalogue, Cause, Conversation, Conversations, Digest, Effect,
-    EffectClass, EffectId, Failure, Inbox, InquiryId, Limits, Matching, Memories, MetaPath, OpenInquiry, Origin, PersonId,
-    Phase, ReadTool, ReplyTo, Requests, Reserved, ReusableResults, Role, RoleId, Ruling, Seq, SubThreadPath, TaskId, ThreadId,
-    Timestamp, Trails, TurnId, Wanted,
+    Account, AgentId, Allowed, Behaviour, BudgetScope, Budgets, Call, Catalogue, Cause, CodeVersion, CodeVersions,
+    Conversation, Conversations, Digest, Effect, EffectClass, EffectId, Failure, FailureCode, Inbox, InquiryId,
+    LastingApproval, Limits, Memories, MetaPath, OpenInquiry, Origin, PersonId, Phase, ReplyTo, Requests, Reserved,
+    ReusableResults, Role, RoleId, Ruling, Seq, Spent, SubThreadPath, TaskActivity, TaskId, ThreadId, Timestamp, Trails,
+    TurnId, Wanted,
 };
 
 /// The version of the serialised spine. Raise it with every change here, so that old snapshots are ignored.
-pub const SPINE_VERSION: u32 = 16;
+pub const SPINE_VERSION: u32 = 18;
 
 /// The folded state of a society.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,6 +34,8 @@ pub struct Spine {
     pub eras: Arc<Vec<Era>>,
     /// The limits of the society.
     pub limits: Limits,
+    /// The newest versions of behaviours, without those at version 1.
+    pub versions: Arc<CodeVersions>,
     /// The budgets for model calls.
     pub budgets: Arc<Budgets>,
     /// The accounts of all who spent anything. Those of requests are removed with their answers.
@@ -50,18 +55,26 @@ pub struct Spine {
     /// Who created each role, and when.
     pub founders: BTreeMap<RoleId, Founder>,
     /// All agents except `user`.
-    pub agents: FxHashMap<AgentId, Agent>,
+    pub agents: Table<AgentId, Agent>,
     /// The conversations, by their last message. Not serialised: the agents have it.
     #[serde(skip)]
     pub conversations: Conversations,
     /// The terminated agents.
-    pub terminated: BTreeMap<AgentId, Termination>,
+    pub terminated: Table<AgentId, Termination>,
     /// When agents spawned agents within the last minute.
     pub spawned: VecDeque<Timestamp>,
     /// The counters of each request in progress.
     pub activities: FxHashMap<TaskId, TaskActivity>,
     /// The head of each thread that has events.
-    pub threads: FxHashMap<ThreadId, Head>,
+    pub threads: Table<ThreadId, Head>,
+    /// Whether idle entries of these tables may be in the store.
+    #[serde(default)]
+    pub(crate) has_idle: bool,
+    /// What the conversations of each person have spent that are in the store.
+    #[serde(default)]
+    pub(crate) unloaded_spent: BTreeMap<PersonId, Spent>,
+    #[serde(skip)]
+    pub(crate) missed_links: MissedLinks,
     /// The turns that are not settled, oldest first.
     pub turns: BTreeMap<TurnId, Box<Turn>>,
     /// The requests with idempotency keys that were done.
@@ -71,6 +84,9 @@ pub struct Spine {
     pub artifacts: Catalogue,
     /// What agents remember across conversations.
     pub memories: Memories,
+    /// The conversations that are being erased, with the events that say so.
+    #[serde(default)]
+    pub erasing: BTreeMap<AgentId, Seq>,
     /// The open questions of running calls.
     pub inquiries: BTreeMap<InquiryId, OpenInquiry>,
     /// The newest dead-lettered messages, newest last.
@@ -86,19 +102,6 @@ pub struct Pin {
     pub identity: Arc<str>,
     /// The definition as text.
     pub definition: Arc<str>,
-}
-
-/// What an approval with `always` would cover.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastingApproval {
-    /// The name of the tool.
-    pub tool: Arc<str>,
-    /// The digest of its definition, if it comes from a server.
-    pub identity: Option<Arc<str>>,
-    /// Which arguments count as similar to those of the pending call.
-    pub matching: Matching,
-    /// The tools of the same server that only read.
-    pub reads: Vec<ReadTool>,
 }
 
 /// A message that was given up: its turn crashed again and again, or failed while nobody waited for its result.
@@ -177,35 +180,6 @@ pub struct Agent {
     pub within: Option<Box<[RoleId]>>,
 }
 
-/// The counters of a request in progress.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TaskActivity {
-    /// Turns since the last message of the person, including those that wait in inboxes.
-    pub turns: u32,
-    /// How many of those are not settled.
-    pub open: u32,
-    /// The conversation that the person wrote in last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conversation: Option<AgentId>,
-    /// Model calls, by agent.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub calls: BTreeMap<AgentId, u32>,
-    /// Messages from agent to agent since the last message of the person, by sender and receiver. Asks that are waited for do
-    /// not count.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub messages: BTreeMap<AgentId, BTreeMap<AgentId, u32>>,
-    /// Whether the person was notified, since their last message, that messages were blocked.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub is_reported: bool,
-}
-
-impl TaskActivity {
-    /// How many messages one agent has sent another.
-    pub fn sent(&self, from: &AgentId, to: &AgentId) -> u32 {
-        self.messages.get(from).and_then(|sent| sent.get(to)).copied().unwrap_or_default()
-    }
-}
-
 /// Who created a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -214,6 +188,9 @@ pub struct Founder {
     pub created_by: AgentId,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The person that the agent worked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<PersonId>,
 }
 
 /// The pending termination of an agent.
@@ -248,6 +225,9 @@ pub struct Termination {
     /// The person whose conversation it was, if it was that of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<PersonId>,
+    /// Whether the content of the conversation has been erased, or is about to be.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub erased: bool,
 }
 
 /// The state of a thread without its messages.
@@ -275,6 +255,9 @@ pub struct Head {
     /// The sub-threads in its messages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<u32, Vec<(MetaPath, ThreadId)>>,
+    /// Sub-threads in messages before this index may be in the store.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unloaded_before: u32,
 }
 
 /// Skips default values: they would make up most of the snapshot of a large society.
@@ -309,6 +292,10 @@ pub struct Turn {
     pub agent: AgentId,
     /// The thread that it runs in.
     pub thread: ThreadId,
+    /// The name of the code that runs it.
+    pub behaviour: Behaviour,
+    /// The version of that code.
+    pub version: CodeVersion,
     /// The request that it belongs to.
     pub task: TaskId,
     /// How many messages from agent to agent led to it.
@@ -397,6 +384,17 @@ pub enum OpenKind {
     Keep,
 }
 
+impl OpenKind {
+    /// The accounts that it refers to.
+    pub(crate) fn scopes(&self) -> &[BudgetScope] {
+        match self {
+            Self::Model(reserved) => &reserved.scopes,
+            Self::Grant(scopes) => scopes,
+            _ => &[],
+        }
+    }
+}
+
 /// How far an open effect has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
@@ -417,6 +415,9 @@ impl Spine {
         let listed = |(id, agent): (&AgentId, &Agent)| Some((agent.conversation.as_deref()?.place(), id.clone()));
         spine.conversations = Conversations::of(spine.agents.iter().filter_map(listed));
         spine.turns.values_mut().for_each(|turn| turn.open.shrink_to_fit());
+        if spine.has_idle {
+            spine.set_partial();
+        }
         Some(spine)
     }
 
@@ -433,7 +434,7 @@ impl Spine {
     /// The thread at `path` below `main`, if there is one.
     pub fn resolve(&self, main: &ThreadId, path: &SubThreadPath) -> Option<ThreadId> {
         path.segments().iter().try_fold(main.clone(), |thread, segment| {
-            let links = self.threads.get(&thread)?.links.get(&segment.message_index)?;
+            let links = self.links(&thread, segment.message_index);
             links.iter().find(|(slot, _)| *slot == segment.meta_path).map(|(_, child)| child.clone())
         })
     }
@@ -575,32 +576,14 @@ impl Spine {
     pub fn staff(&self) -> usize {
         self.agents.len() + 1 - self.conversations.len()
     }
-
-    /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
-    /// terminated belongs where it belonged.
-    pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
-        self.with_ancestors(agent).last().unwrap_or(agent)
-    }
-
-    /// An agent and all above it, nearest first. Terminated agents stay where they were.
-    pub fn with_ancestors<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
-        std::iter::successors(Some(agent), |id| match self.agents.get(*id) {
-            Some(agent) => agent.parent.as_ref(),
-            None => self.terminated.get(*id)?.parent.as_ref(),
-        })
-    }
-
-    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root if they belong to
-    /// the same person, and to the conversation that the request came from. Other conversations are out of its reach.
-    pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
-        let top = self.top(to);
-        let is_shared = top.as_str() == AgentId::ROOT && to != top && self.person(from) == self.person(to);
-        let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
-        is_shared || top == self.top(from) || asked() == Some(top)
-    }
 }
 
 impl Turn {
+    /// Whether it is parked because its code is not registered. It continues when it is.
+    pub fn lacks_code(&self) -> bool {
+        self.parked().is_some_and(|why| matches!(why.code, FailureCode::NoBehaviour | FailureCode::VersionMissing))
+    }
+
     /// Why it is parked, if it is.
     pub fn parked(&self) -> Option<&Failure> {
         match &self.state {
@@ -647,14 +630,15 @@ impl Head {
             turn: None,
             context: None,
             links: BTreeMap::new(),
+            unloaded_before: 0,
         }
     }
-}
 
-impl LastingApproval {
-    fn of(call: &Call) -> Self {
-        let (tool, identity, reads) = (call.tool.clone(), call.identity.clone(), call.reads.clone());
-        Self { tool, identity, matching: Matching::proposed(&call.arguments), reads }
+    /// Adds a sub-thread. Those of one message are ordered by name, whenever they were loaded.
+    pub(crate) fn link(&mut self, index: u32, slot: MetaPath, child: ThreadId) {
+        let links = self.links.entry(index).or_default();
+        let at = links.partition_point(|(_, other)| *other < child);
+        links.insert(at, (slot, child));
     }
 }
 

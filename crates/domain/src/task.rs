@@ -59,6 +59,8 @@ impl Task {
 
     /// The key of a message's meta that says that its sender waits for no answer.
     pub const UNAWAITED: &str = "unawaited";
+    /// The meta key of the addresses of a message's pictures, which the vendor of a model fetches.
+    pub const PICTURES: &str = "pictures";
 
     /// The meta key of the resource that the request is about.
     pub const RESOURCE: &str = "currentResourceId";

@@ -73,6 +73,9 @@ impl Messages {
             Event::TurnStarted { message: Some(id), index, task, reply_to, .. } => {
                 let mut meta = Map::new();
                 Artifact::attach(&mut meta, &Artifact::attached(&task.meta));
+                if let Some(pictures) = task.meta.get(Task::PICTURES) {
+                    meta.insert(Task::PICTURES.to_owned(), pictures.clone());
+                }
                 if let Some(from) = task.meta.get(Task::FROM) {
                     meta.insert(Task::FROM.to_owned(), from.clone());
                     if *reply_to == ReplyTo::Nobody {

@@ -7,7 +7,7 @@ use crate::{Event, strict};
 /// The version that this code writes. Every new variant or field of an event raises it, also one with a default: an older
 /// polis then refuses the log as too new instead of dropping what it does not know. `event_versions.txt` lists what each
 /// version looks like, and a test holds it against the types.
-pub const EVENT_VERSION: u32 = 7;
+pub const EVENT_VERSION: u32 = 8;
 
 /// Turns a body of one version into one of the next.
 type Step = fn(Value) -> Value;
@@ -23,6 +23,8 @@ const STEPS: &[Option<Step>] = &[
     // Version 6 added memories.
     None,
     // From version 7 on unknown fields are refused.
+    None,
+    // Version 8 added erasures.
     None,
 ];
 

@@ -1,6 +1,6 @@
 //! Whose an agent, an event or an artifact is, and who may see it: everything in a conversation belongs to its person.
 
-use crate::{AgentId, Envelope, Event, ListedArtifact, PersonId, Recorded, RoleId, Spine, ThreadId, TurnId};
+use crate::{AgentId, Envelope, Event, ListedArtifact, PersonId, Recorded, RoleId, Spine, TaskId, ThreadId, TurnId};
 
 /// What a person may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Visibility {
 
     /// Whether a role can be seen. Those that persons created belong to the society, those that agents created to their persons.
     pub fn role(&self, spine: &Spine, role: &RoleId) -> bool {
-        let founder = spine.founders.get(role).map(|founder| &founder.created_by).filter(|founder| !founder.is_user());
-        founder.is_none_or(|founder| self.agent(spine, founder))
+        let founder = spine.founders.get(role).filter(|founder| !founder.created_by.is_user());
+        founder.is_none_or(|founder| self.has(founder.person.as_ref()))
     }
 
     /// Whether an event can be seen.
@@ -81,6 +81,8 @@ impl Spine {
             Event::ConversationStarted { person, .. } => Some(person),
             Event::AgentSpawned { agent, .. }
             | Event::ConversationChanged { agent, .. }
+            | Event::ConversationErased { agent, .. }
+            | Event::ErasureDone { agent, .. }
             | Event::AgentDismissed { agent, .. }
             | Event::AgentTerminated { agent }
             | Event::InboxCleared { agent, .. }
@@ -96,6 +98,29 @@ impl Spine {
                 (None, None) => None,
             },
         }
+    }
+
+    /// The agent at the top of the tree that an agent belongs to: `root`, or the agent of a conversation. An agent that has been
+    /// terminated belongs where it belonged.
+    pub fn top<'a>(&'a self, agent: &'a AgentId) -> &'a AgentId {
+        self.with_ancestors(agent).last().unwrap_or(agent)
+    }
+
+    /// An agent and all above it, nearest first. Terminated agents stay where they were.
+    pub fn with_ancestors<'a>(&'a self, agent: &'a AgentId) -> impl Iterator<Item = &'a AgentId> {
+        std::iter::successors(Some(agent), |id| match self.agents.get(*id) {
+            Some(agent) => agent.parent.as_ref(),
+            None => self.terminated.get(*id)?.parent.as_ref(),
+        })
+    }
+
+    /// Whether an agent may write to another one for a request: within its own tree, to the agents below root if they belong to
+    /// the same person, and to the conversation that the request came from. Other conversations are out of its reach.
+    pub fn can_reach(&self, from: &AgentId, to: &AgentId, task: Option<&TaskId>) -> bool {
+        let top = self.top(to);
+        let is_shared = top.as_str() == AgentId::ROOT && to != top && self.person(from) == self.person(to);
+        let asked = || task.and_then(|task| self.activities.get(task)?.conversation.as_ref());
+        is_shared || top == self.top(from) || asked() == Some(top)
     }
 
     /// The agent that a thread belongs to.

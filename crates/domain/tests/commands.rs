@@ -36,6 +36,7 @@ pub(crate) enum CommandKind {
     Crash,
     Revive,
     Memory,
+    Erase,
 }
 
 pub(crate) fn commands() -> impl Strategy<Value = CommandKind> {
@@ -64,6 +65,7 @@ pub(crate) fn commands() -> impl Strategy<Value = CommandKind> {
         4 => Just(CommandKind::Crash),
         4 => Just(CommandKind::Revive),
         4 => Just(CommandKind::Memory),
+        2 => Just(CommandKind::Erase),
     ]
 }
 
@@ -133,8 +135,14 @@ impl<'a> Chooser<'a> {
             CommandKind::CreateRole => Some(Command::CreateRole { role: role(&self.name()) }),
             CommandKind::Spawn => Some(Command::Spawn { agent: self.agent_name(), role: self.role(), parent: self.agent() }),
             CommandKind::Retry => self.retry(),
+            CommandKind::Budgets if self.one_in(2) => {
+                let newest = CodeVersion(1 + self.roll(3) as u32);
+                let versions = [(Behaviour::from("plain"), newest)].into_iter().collect();
+                Some(Command::SetVersions { versions: Arc::new(versions) })
+            }
             CommandKind::Budgets => Some(Command::SetBudgets { budgets: Arc::new(self.budgets()) }),
             CommandKind::Terminate if self.one_in(6) => Some(self.change_conversation()),
+            CommandKind::Erase => Some(self.erase_conversation()),
             CommandKind::Terminate if self.one_in(3) => Some(Command::RestoreContext { thread: self.any_thread() }),
             CommandKind::Terminate => {
                 let (agent, children) = (self.agent(), self.children());
@@ -530,7 +538,7 @@ impl<'a> Chooser<'a> {
         self.roll(sides) == 1
     }
 
-    fn try_pick<'b, T>(&mut self, from: &'b [T]) -> Option<&'b T> {
+    pub(crate) fn try_pick<'b, T>(&mut self, from: &'b [T]) -> Option<&'b T> {
         if from.is_empty() { None } else { Some(&from[self.roll(from.len())]) }
     }
 

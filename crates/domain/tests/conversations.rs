@@ -20,6 +20,19 @@ impl Chooser<'_> {
         Command::ChangeConversation { agent: self.agent(), change }
     }
 
+    pub(crate) fn erase_conversation(&mut self) -> Command {
+        let erasing: Vec<_> = self.spine.erasing.keys().cloned().collect();
+        if !erasing.is_empty() && self.one_in(2) {
+            return Command::ConfirmErased { agent: erasing[0].clone(), artifacts: Vec::new() };
+        }
+        let going = self.spine.agents.iter().filter(|(_, agent)| agent.conversation.is_some()).map(|(id, _)| id);
+        let ended = self.spine.terminated.iter().filter(|(_, gone)| gone.person.is_some()).map(|(id, _)| id);
+        let mut agents: Vec<_> = going.chain(ended).cloned().collect();
+        agents.sort();
+        let agent = self.try_pick(&agents).cloned().unwrap_or_else(AgentId::root);
+        Command::EraseConversation { agent, artifacts: Vec::new(), unused_since: None }
+    }
+
     pub(crate) fn start_conversation(&mut self) -> Command {
         let agent = self.agent_name();
         let messages = (0..self.roll(3)).map(|_| Arc::new(self.message())).collect();
@@ -136,6 +149,26 @@ fn a_conversation_is_renamed_pinned_archived_and_taken_up_again() {
     check(vec![], command("a", &change), Err(Refusal::UnknownConversation("a".into())));
     let nameless = ConversationChange { title: Some("".into()), ..ConversationChange::default() };
     check(vec![start(new("talk"), None)], command("talk", &nameless), Err(Refusal::BadTitle(String::new())));
+}
+
+#[test]
+fn a_conversation_that_is_used_is_not_erased_for_its_age() {
+    let erase = |unused_since| Command::EraseConversation { agent: "talk".into(), artifacts: Vec::new(), unused_since };
+    let (noon, later) = (Some(NOON), Some(Timestamp(NOON.0 + 1)));
+    let in_use = Err(Refusal::ConversationInUse("talk".into()));
+    let asked = vec![start(new("talk"), Some(personal("talk", "hello")))];
+    // It has a message since, and an open request.
+    check(vec![start(new("talk"), None)], erase(noon), in_use.clone());
+    check(asked.clone(), erase(later), in_use.clone());
+    let change = ConversationChange { pinned: Some(true), ..ConversationChange::default() };
+    let pin = Command::ChangeConversation { agent: "talk".into(), change };
+    check(vec![start(new("talk"), None), pin], erase(later), in_use);
+    for (given, command) in [(vec![start(new("talk"), None)], erase(later)), (asked, erase(None))] {
+        let mut society = four_agents();
+        given.into_iter().for_each(|command| drop(society.command(command, NOON).unwrap()));
+        let events = society.command(command, NOON).unwrap();
+        assert!(events.iter().any(|(_, event)| matches!(event, Event::ConversationErased { .. })), "{events:?}");
+    }
 }
 
 #[test]

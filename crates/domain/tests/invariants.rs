@@ -471,11 +471,14 @@ fn is_act(event: &Event) -> bool {
         | Event::RequestDone { .. }
         | Event::ToolAllowed { .. }
         | Event::ToolPinned { .. }
+        | Event::VersionsSet { .. }
         | Event::BudgetsSet { .. }
         | Event::BudgetGranted { .. }
         | Event::RoleChanged { .. }
         | Event::ConversationStarted { .. }
         | Event::ConversationChanged { .. }
+        | Event::ConversationErased { .. }
+        | Event::ErasureDone { .. }
         | Event::EffectRetried { .. }
         | Event::CallInquired { .. }
         | Event::CallAnswered { .. }

@@ -221,7 +221,10 @@ pub(crate) fn told_once(before: &Before, command: &Command, events: &[Recorded],
         law!(joined == 0 || still > 0, "what was said about {task} was taken in, and nobody will answer it");
         let ended = owed - joined - still;
         // Who calls off several requests of one task hears of it once.
-        let once = matches!(command, Command::Cancel { .. } | Command::Terminate { .. } | Command::Expire { .. });
+        let once = matches!(
+            command,
+            Command::Cancel { .. } | Command::Terminate { .. } | Command::EraseConversation { .. } | Command::Expire { .. }
+        );
         let expected = if once { ended.min(1) } else { ended };
         law!(told == expected, "{ended} requests of {task} ended and the person was told {told} times");
     }

@@ -84,6 +84,7 @@ fn a_sub_thread_starts_with_its_own_settings_and_its_unit_moves_no_other_thread(
     let started = Event::TurnStarted {
         agent: "a".into(),
         behaviour,
+        version: CodeVersion::FIRST,
         phase: phase("completed"),
         task,
         origin: Origin::Unit(id),

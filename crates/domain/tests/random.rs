@@ -34,6 +34,7 @@ fn live(limits: Limits, steps: Steps) -> BTreeSet<String> {
         }
     }
     society.assert_replays();
+    society.assert_erases();
     seen
 }
 
@@ -99,7 +100,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "effectRetried toolAllowed callInquired callAnswered",
         "effectRetried toolAllowed agentDismissed agentTerminated contextCompressed contextRestored contextKept",
         "turnCrashed turnRevived messageDeadLettered crashedLetter failedLetter noticeToAgent noticeToTop noticeToPerson",
-        "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone conversationStarted conversationChanged",
+        "effectRetried toolAllowed planSet answeredFromLog roleChanged requestDone conversationStarted conversationChanged conversationErased erasureDone",
         "memoryChanged kept erased textsRemoved embedded",
     ];
     let refusals = [
@@ -109,7 +110,7 @@ fn random_societies_meet_every_event_and_every_refusal() {
         "bad_answer budget_exhausted",
         "too_many_hops message_loop too_many_turns same_role done_before key_reused",
         "leaving not_your_child has_children root_stays no_parent unknown_conversation too_many_agents nothing_to_compress nothing_to_restore",
-        "unknown_memory too_many_memories",
+        "unknown_memory too_many_memories erased_already conversation_busy",
     ];
     let expected = events.into_iter().chain(refusals).flat_map(str::split_whitespace);
     let missing: Vec<_> = expected.filter(|name| !seen.borrow().contains(*name) && *name != "societyFounded").collect();

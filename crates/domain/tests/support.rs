@@ -6,6 +6,7 @@ use polis_domain::*;
 use serde_json::Map;
 
 use crate::invariants::{Before, Past};
+use crate::paging::Paged;
 
 pub(crate) const SEED: u64 = 7;
 /// When everything happens, unless a case says otherwise.
@@ -18,11 +19,13 @@ pub(crate) struct Society {
     pub(crate) spine: Spine,
     pub(crate) log: Vec<Recorded>,
     past: Past,
+    /// The same society with only a part of it in memory.
+    paged: Paged,
 }
 
 impl Society {
     pub(crate) fn found(limits: Limits) -> Self {
-        let mut society = Self { spine: Spine::default(), log: Vec::new(), past: Past::default() };
+        let mut society = Self { spine: Spine::default(), log: Vec::new(), past: Past::default(), paged: Paged::default() };
         let found = Command::Found { seed: SEED, limits, role: role("worker") };
         society.command(found, NOON).expect("founding is legal once");
         society
@@ -33,6 +36,7 @@ impl Society {
     pub(crate) fn command(&mut self, command: Command, at: Timestamp) -> Result<Vec<Said>, Refusal> {
         let decided = decide(&self.spine, command.clone(), at);
         assert_eq!(decided, decide(&self.spine, command.clone(), at), "to decide twice is to decide the same");
+        assert_eq!(decided, self.paged.command(command.clone(), at), "a society that is partly in memory decides the same");
         let events = decided.inspect_err(|refusal| assert_code(refusal.code()))?;
         let events: Vec<Recorded> = events.into_iter().map(Arc::unwrap_or_clone).collect();
         let before = Before::of(&self.spine);
@@ -56,6 +60,34 @@ impl Society {
         let shared = self.log.iter().cloned().map(Arc::new);
         assert_eq!(Spine::from_iter(shared), self.spine, "the shared log from zero is the live state");
         assert_eq!(self.snapshot(), self.spine, "a snapshot is read back as it was written");
+        assert_eq!(self.paged.whole(), self.spine, "what was unloaded is loaded as it was");
+    }
+
+    /// What an erasure of all conversations leaves of the log is read back, erased once more without a change, covered as it was, and
+    /// folded to the same state but for texts.
+    #[track_caller]
+    pub(crate) fn assert_erases(&self) {
+        let conversations: Vec<_> = self
+            .log
+            .iter()
+            .filter_map(|recorded| match &recorded.event {
+                Event::ConversationStarted { agent, .. } => Some(agent.clone()),
+                _ => None,
+            })
+            .collect();
+        let (mut erasure, mut again) = (Erasure::of(conversations.clone()), Erasure::of(conversations));
+        let erased = self.log.iter().map(|recorded| {
+            if !erasure.covers(recorded) {
+                assert!(!again.covers(recorded));
+                return recorded.clone();
+            }
+            let erased = Recorded { event: recorded.event.redacted(), ..recorded.clone() };
+            assert!(again.covers(&erased), "{recorded:?} belongs to a conversation, also without its texts");
+            assert_eq!(read_back(&erased).event.redacted(), erased.event, "to erase twice is to erase once");
+            erased
+        });
+        let erased: Vec<_> = erased.collect();
+        assert_eq!(shape(&Spine::from_iter(&erased)), shape(&self.spine));
     }
 
     /// Goes on from a snapshot, as after a crash.
@@ -74,6 +106,23 @@ impl Society {
         let own = self.log.iter().filter(|recorded| recorded.thread.as_ref() == Some(&id));
         Thread::fold(id.clone(), own)
     }
+}
+
+/// All of a state that has no texts.
+fn shape(spine: &Spine) -> impl PartialEq + std::fmt::Debug {
+    let turns = spine.turns.iter().map(|(id, turn)| {
+        let open: Vec<_> = turn.open.iter().map(|open| (open.n, open.stage, open.deadline)).collect();
+        (*id, turn.agent.clone(), turn.task.clone(), turn.next, open, turn.is_parked())
+    });
+    let mut heads: Vec<_> = spine.threads.iter().map(|(id, head)| (id.clone(), head.clone())).collect();
+    heads.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut agents: Vec<_> =
+        spine.agents.iter().map(|(id, agent)| (id.clone(), agent.role.clone(), agent.parent.clone())).collect();
+    agents.sort();
+    let mut ledger: Vec<_> = spine.ledger.iter().map(|(scope, account)| (format!("{scope:?}"), *account)).collect();
+    ledger.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let owed: Vec<_> = outstanding(spine).collect();
+    (turns.collect::<Vec<_>>(), heads, agents, ledger, owed, spine.requests.clone(), spine.activities.clone())
 }
 
 fn read_back(recorded: &Recorded) -> Recorded {
@@ -282,6 +331,7 @@ pub(crate) fn started(envelope: &Envelope, index: u32) -> Said {
     let event = Event::TurnStarted {
         agent: envelope.to.clone(),
         behaviour: "plain".into(),
+        version: CodeVersion::FIRST,
         phase: Phase::default(),
         task: Task {
             meta: envelope.payload.meta.clone(),
@@ -302,6 +352,7 @@ pub(crate) fn followed(agent: &str, task: Task, reply_to: ReplyTo, index: u32) -
     let event = Event::TurnStarted {
         agent: agent.into(),
         behaviour: "plain".into(),
+        version: CodeVersion::FIRST,
         phase: Phase::default(),
         task,
         origin: Origin::Inbox,

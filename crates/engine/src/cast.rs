@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use polis_domain::{Behaviour, Failure, Phase, Response};
+use polis_domain::{Behaviour, CodeVersion, CodeVersions, Failure, FailureCode, Phase, Response};
 use polis_ports::ToolSpec;
 use rustc_hash::FxHashMap;
 
@@ -24,12 +24,12 @@ use crate::{
 /// How deep sub-thread declarations may nest. A declaration that contains itself would never end.
 const MAX_DEPTH: usize = 32;
 
-/// Maps each behaviour name to the code that runs it.
+/// Maps each behaviour name and version to the code that runs it.
 ///
 /// Registration never fails: what does not fit is collected in `faults`, and [`Cast::check`] reports all of it at once.
 #[derive(Default, Clone)]
 pub struct Cast {
-    registrations: FxHashMap<Behaviour, Arc<Registration>>,
+    registrations: FxHashMap<Behaviour, BTreeMap<CodeVersion, Arc<Registration>>>,
     /// Tools that run inside turns, with their names.
     tools: Vec<(Arc<str>, Arc<dyn AnyTurnTool>)>,
     faults: Vec<String>,
@@ -41,27 +41,77 @@ impl Cast {
         Self::default()
     }
 
-    /// Registers an agent and all units of the sub-threads that it declares.
-    pub fn with(mut self, behaviour: impl Into<Behaviour>, agent: impl Agent) -> Self {
-        let behaviour = behaviour.into();
-        let agent = Arc::new(agent);
-        let prompt_source: Arc<dyn SystemPromptSource> = agent.clone();
-        let own = agent.clone().as_sub_thread().map(|own| self.declare(behaviour.as_str(), &own, 0));
-        let sub_threads = self.declare_all(behaviour.as_str(), agent.sub_threads(), 0);
-        let phases = self.handlers(&behaviour, agent.phases(), &prompt_source, &sub_threads);
-        let operations = agent.operations();
-        let scope = Arc::new(CodeScope { prompt_source, sub_threads });
-        self.register(behaviour, Registration { scope, code: Code::Agent { agent, phases, own }, operations });
+    /// Registers an agent and all units of the sub-threads that it declares, as version 1.
+    pub fn with(self, behaviour: impl Into<Behaviour>, agent: impl Agent) -> Self {
+        self.with_version(behaviour, CodeVersion::FIRST.0, agent)
+    }
+
+    /// Registers an agent in one of several versions, so that its code can be replaced while turns are open. New turns begin with the
+    /// newest version, whatever the order of registration. An open turn, with the units that it runs, keeps the version that it
+    /// began with. [`crate::Society::deployment`] says when no open turn needs an old version any more.
+    ///
+    /// ```
+    /// # use polis_engine::{Agent, Cast, Turn};
+    /// # use polis_domain::{Failure, Response};
+    /// # struct ArticleAgent;
+    /// # impl Agent for ArticleAgent {
+    /// #     async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> { Ok(Response::new("new")) }
+    /// # }
+    /// # struct OldArticleAgent;
+    /// # impl Agent for OldArticleAgent {
+    /// #     async fn execute_task(&self, _: &mut Turn) -> Result<Response, Failure> { Ok(Response::new("old")) }
+    /// # }
+    /// let cast = Cast::new().with_version("article", 2, ArticleAgent).with_version("article", 1, OldArticleAgent);
+    /// assert!(cast.check().is_ok());
+    /// ```
+    pub fn with_version(mut self, behaviour: impl Into<Behaviour>, version: u32, agent: impl Agent) -> Self {
+        let (behaviour, version) = (behaviour.into(), CodeVersion(version));
+        if version < CodeVersion::FIRST {
+            self.faults.push(format!("`{behaviour}` has version {version}; versions begin at 1"));
+        }
+        if behaviour.owner() != behaviour.as_str() {
+            self.faults.push(format!("`{behaviour}` has a `/` in its name; those are the names of units"));
+        }
+        let Declaration { registrations, faults } = Declaration::of(behaviour, agent);
+        self.faults.extend(faults);
+        for (name, registration) in registrations {
+            self.register(name, version, Arc::new(registration));
+        }
         self
+    }
+
+    /// Adds all that another cast has. Its tools replace earlier ones of the same name.
+    pub fn and(mut self, other: Self) -> Self {
+        self.faults.extend(other.faults);
+        for (name, versions) in other.registrations {
+            for (version, registration) in versions {
+                self.register(name.clone(), version, registration);
+            }
+        }
+        for (name, tool) in other.tools {
+            self.add_tool(name, tool);
+        }
+        self
+    }
+
+    fn register(&mut self, name: Behaviour, version: CodeVersion, registration: Arc<Registration>) {
+        let versions = self.registrations.entry(name.clone()).or_default();
+        if versions.insert(version, registration).is_some() {
+            let which = if version == CodeVersion::FIRST { String::new() } else { format!(" in version {version}") };
+            self.faults.push(format!("`{name}` is registered twice{which}"));
+        }
     }
 
     /// Registers a tool that runs inside turns. It replaces an earlier one of the same name.
     pub fn with_tool(mut self, tool: impl TurnTool) -> Self {
         let tool: Arc<dyn AnyTurnTool> = Arc::new(tool);
-        let name = tool.spec().name;
+        self.add_tool(tool.spec().name, tool);
+        self
+    }
+
+    fn add_tool(&mut self, name: Arc<str>, tool: Arc<dyn AnyTurnTool>) {
         self.tools.retain(|(known, _)| *known != name);
         self.tools.push((name, tool));
-        self
     }
 
     /// The specs of the registered [`TurnTool`]s.
@@ -85,7 +135,8 @@ impl Cast {
 
     /// The operations that agents of this behaviour offer to a person.
     pub fn operations(&self, behaviour: &Behaviour) -> &[Operation] {
-        self.registrations.get(behaviour).map_or(&[], |registration| &registration.operations)
+        let newest = self.registrations.get(behaviour).and_then(BTreeMap::last_key_value);
+        newest.map_or(&[], |(_, registration)| &registration.operations)
     }
 
     /// The names of all registered behaviours, units included, sorted.
@@ -95,15 +146,62 @@ impl Cast {
         names
     }
 
-    pub(crate) fn find(&self, behaviour: &Behaviour) -> Option<Arc<Registration>> {
-        self.registrations.get(behaviour).cloned()
+    pub(crate) fn find(&self, behaviour: &Behaviour, version: CodeVersion) -> Option<Arc<Registration>> {
+        self.registrations.get(behaviour)?.get(&version).cloned()
     }
 
-    fn register(&mut self, behaviour: Behaviour, registration: Registration) {
-        if self.registrations.contains_key(&behaviour) {
-            self.faults.push(format!("`{behaviour}` is registered twice"));
+    /// Why a turn cannot run whose code [`Self::find`] does not find.
+    pub(crate) fn missing(&self, behaviour: &Behaviour, version: CodeVersion) -> Failure {
+        let owner = behaviour.owner();
+        match self.registrations.get(&Behaviour::from(owner)) {
+            Some(versions) if !versions.contains_key(&version) => {
+                let there = versions.keys().map(CodeVersion::to_string).collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "the turn began with version {version} of `{owner}`, and version {there} is registered; register version \
+                     {version} as well, then the turn continues by itself"
+                );
+                Failure::new(FailureCode::VersionMissing, message)
+            }
+            _ => {
+                let message = format!(
+                    "no code is registered for `{behaviour}`; start the program that has it (`polis::serve` makes one), then the turn continues by itself"
+                );
+                Failure::new(FailureCode::NoBehaviour, message)
+            }
         }
-        self.registrations.insert(behaviour, Arc::new(registration));
+    }
+
+    /// The registered versions of each agent, which its units share.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = (&Behaviour, impl DoubleEndedIterator<Item = CodeVersion> + Clone)> {
+        let agents = self.registrations.iter().filter(|(name, _)| name.owner() == name.as_str());
+        agents.map(|(name, versions)| (name, versions.keys().copied()))
+    }
+
+    /// The newest version of each agent.
+    pub(crate) fn newest_versions(&self) -> CodeVersions {
+        self.versions().filter_map(|(name, mut versions)| Some((name.clone(), versions.next_back()?))).collect()
+    }
+}
+
+/// What one agent brings with it: its own code and that of its units.
+#[derive(Default)]
+struct Declaration {
+    registrations: Vec<(Behaviour, Registration)>,
+    faults: Vec<String>,
+}
+
+impl Declaration {
+    fn of(behaviour: Behaviour, agent: impl Agent) -> Self {
+        let mut this = Self::default();
+        let agent = Arc::new(agent);
+        let prompt_source: Arc<dyn SystemPromptSource> = agent.clone();
+        let own = agent.clone().as_sub_thread().map(|own| this.declare(behaviour.as_str(), &own, 0));
+        let sub_threads = this.declare_all(behaviour.as_str(), agent.sub_threads(), 0);
+        let phases = this.handlers(&behaviour, agent.phases(), &prompt_source, &sub_threads);
+        let operations = agent.operations();
+        let scope = Arc::new(CodeScope { prompt_source, sub_threads });
+        this.registrations.push((behaviour, Registration { scope, code: Code::Agent { agent, phases, own }, operations }));
+        this
     }
 
     fn handlers(
@@ -151,7 +249,7 @@ impl Cast {
             let code = Code::Unit(RegisteredUnit { unit, handler, next, agent: agent.clone() });
             first.get_or_insert_with(|| phase.clone());
             units.insert(phase, name.clone());
-            self.register(name, Registration { scope, code, operations: Vec::new() });
+            self.registrations.push((name, Registration { scope, code, operations: Vec::new() }));
         }
         let first = if units.contains_key(&Phase::default()) { Phase::default() } else { first.unwrap_or_default() };
         Arc::new(DeclaredSubThread {
@@ -210,7 +308,7 @@ impl Cast {
     }
 }
 
-/// The code behind one behaviour name.
+/// The code behind one version of a behaviour.
 pub(crate) struct Registration {
     pub(crate) scope: Arc<CodeScope>,
     code: Code,

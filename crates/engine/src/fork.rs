@@ -4,10 +4,10 @@
 //! write without a result is in doubt.
 
 use polis_domain::{Command, Event, Failure, Request, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
-use polis_ports::{Clock, Fork, Log, LogError, Snapshot};
+use polis_ports::{Clock, Fork, Log, LogError, NewSnapshot};
 
-/// Events read at a time.
-const PAGE: usize = 10_000;
+use crate::fold::fold_from_zero;
+use crate::idle::stored_entry;
 
 /// The request for a fork or a rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
     if whole == Seq(0) {
         return Err(ForkError::TooEarly { society: from.clone(), at: asked });
     }
-    let mut spine = fold(log, from, whole).await?;
+    let mut spine = fold_from_zero(log, from, whole).await?;
     let command = Command::Fork { from: from.clone(), seed: mix(entropy ^ mix(whole.0)), request: *request };
     let first = decide(&spine, command, clock.now()).ok().and_then(|mut events| events.pop());
     let first = first.ok_or_else(|| ForkError::TooEarly { society: from.clone(), at: asked })?;
@@ -142,8 +142,9 @@ pub async fn fork(log: &dyn Log, clock: &dyn Clock, branch: &Branch, entropy: u6
         Err(LogError::Conflict { society, .. }) => return Err(ForkError::Taken(society)),
         done => done?,
     }
-    save(log, to, &spine).await;
-    Ok(Forked::of(&spine, whole))
+    let forked = Forked::of(&spine, whole);
+    save(log, to, spine).await;
+    Ok(forked)
 }
 
 /// The fork in a society's past that a request with this key has made, and the society that it was made of. A society may have
@@ -162,7 +163,7 @@ pub async fn forked_before(
             if made != request {
                 return Err(ForkError::KeyReused);
             }
-            let spine = fold(log, society, origin.at).await?;
+            let spine = fold_from_zero(log, society, origin.at).await?;
             return Ok(Some((origin.from, Forked::of(&spine, origin.at))));
         }
         end = end.min(origin.at);
@@ -183,24 +184,15 @@ fn is_doubtful(open: &polis_domain::OpenEffect) -> bool {
     open.stage == Stage::InDoubt || (open.stage == Stage::Working && writes)
 }
 
-/// The state after an event. Snapshots are not used: the newest one may be beyond it.
-async fn fold(log: &dyn Log, society: &SocietyId, through: Seq) -> Result<Spine, LogError> {
-    let mut spine = Spine::default();
-    while spine.seq < through {
-        let limit = usize::try_from(through.0 - spine.seq.0).unwrap_or(PAGE).min(PAGE);
-        let page = log.read(society, spine.seq, limit).await?;
-        if page.is_empty() {
-            return Err(LogError::Damaged(format!("the log of `{society}` ends at {} instead of {through}", spine.seq)));
-        }
-        page.iter().for_each(|recorded| spine.evolve(recorded));
-    }
-    Ok(spine)
-}
-
 /// Saves a snapshot of the fork, so that its first opening need not fold the whole history. A failure is only logged.
-async fn save(log: &dyn Log, society: &SocietyId, spine: &Spine) {
-    let Ok(body) = serde_json::to_vec(spine) else { return };
-    let snapshot = Snapshot { seq: spine.seq, version: SPINE_VERSION, body };
+async fn save(log: &dyn Log, society: &SocietyId, mut spine: Spine) {
+    let seq = spine.seq;
+    let write = Box::new(move || {
+        let entries = spine.unload();
+        let body = serde_json::to_vec(&spine).unwrap_or_default();
+        (body, entries.iter().filter_map(|(name, entry)| stored_entry(name, entry)).collect())
+    });
+    let snapshot = NewSnapshot { seq, version: SPINE_VERSION, after: None, write };
     if let Err(error) = log.save_snapshot(society, snapshot).await {
         tracing::warn!(%error, "the snapshot of the fork was not saved; its first start folds its log");
     }

@@ -109,7 +109,9 @@ impl Aim {
             Command::Once { command, .. } | Command::By { command, .. } => Self::of(command),
             Command::Send { envelope } => Self::Agent(envelope.to.clone(), Some(envelope.task_id.clone())),
             Command::StartConversation { envelope: Some(envelope), .. } => Self::Task(envelope.task_id.clone()),
-            Command::ChangeConversation { agent, .. } => Self::Conversation(agent.clone()),
+            Command::ChangeConversation { agent, .. } | Command::EraseConversation { agent, .. } => {
+                Self::Conversation(agent.clone())
+            }
             Command::Terminate { agent, .. } | Command::Spawn { parent: agent, .. } => Self::Agent(agent.clone(), None),
             Command::RestoreContext { thread } => Self::Thread(thread.clone()),
             Command::Resolve { id, .. } => Self::Effect(*id),
@@ -123,13 +125,13 @@ impl Aim {
     }
 
     /// Why somebody who sees this much is refused.
-    fn refusal(self, spine: &Spine, visibility: &Visibility) -> Option<Refusal> {
+    fn refusal(&self, spine: &Spine, visibility: &Visibility) -> Option<Refusal> {
         match self {
-            Self::Effect(id) => (!visibility.turn(spine, id.turn)).then_some(Refusal::NotOpen(id)),
-            Self::Agent(agent, _) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownAgent(agent)),
-            Self::Conversation(agent) => (!visibility.agent(spine, &agent)).then_some(Refusal::UnknownConversation(agent)),
-            Self::Turn(turn, refusal) => (!visibility.turn(spine, turn)).then_some(refusal),
-            Self::Thread(thread) => (!visibility.thread(spine, &thread)).then_some(Refusal::UnknownThread(thread)),
+            Self::Effect(id) => (!visibility.turn(spine, id.turn)).then_some(Refusal::NotOpen(*id)),
+            Self::Agent(agent, _) => (!visibility.agent(spine, agent)).then(|| Refusal::UnknownAgent(agent.clone())),
+            Self::Conversation(agent) => (!visibility.agent(spine, agent)).then(|| Refusal::UnknownConversation(agent.clone())),
+            Self::Turn(turn, refusal) => (!visibility.turn(spine, *turn)).then(|| refusal.clone()),
+            Self::Thread(thread) => (!visibility.thread(spine, thread)).then(|| Refusal::UnknownThread(thread.clone())),
             Self::Task(_) | Self::Society => None,
         }
     }

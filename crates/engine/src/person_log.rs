@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, Spine, ThreadId, Visibility};
-use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+use polis_domain::{IdleKey, Recorded, Seq, SocietyId, Spine, ThreadId, Visibility};
+use polis_ports::{
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+};
 
 use crate::shared::Shared;
 
@@ -28,10 +30,8 @@ impl PersonLog {
             return Ok(events);
         }
         let visibility = self.visibility.clone();
-        let keep = move |spine: &Spine| {
-            let mut events = events;
-            events.retain(|recorded| visibility.event(spine, recorded));
-            events
+        let keep = move |spine: &Spine| -> Vec<Recorded> {
+            events.iter().filter(|recorded| visibility.event(spine, recorded)).cloned().collect()
         };
         self.shared.look(keep).await.ok_or_else(|| LogError::Failed("the society has ended".into()))
     }
@@ -98,7 +98,15 @@ impl Log for PersonLog {
         Ok(None)
     }
 
-    async fn save_snapshot(&self, _: &SocietyId, _: Snapshot) -> Result<(), LogError> {
+    async fn save_snapshot(&self, _: &SocietyId, _: NewSnapshot) -> Result<(), LogError> {
+        Err(read_only())
+    }
+
+    async fn idle_entries(&self, _: &SocietyId, _: Seq, _: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
+        Err(read_only())
+    }
+
+    async fn list_idle(&self, _: &SocietyId, _: &IdleListing) -> Result<Vec<StoredEntry>, LogError> {
         Err(read_only())
     }
 

@@ -52,6 +52,11 @@ impl Page {
         bytes
     }
 
+    /// The position up to which it has all events after its beginning.
+    fn last(&self) -> Seq {
+        self.events.last().map_or(self.after, |last| last.seq)
+    }
+
     /// Removes the older half of a page that is too large. Gives the bytes that are free now.
     fn trim(&mut self) -> usize {
         if self.bytes <= THREAD_BYTES || self.filling.is_some() {
@@ -97,6 +102,10 @@ impl Recent {
                 cache.insert(thread.clone(), Page::default());
             }
             let Some(page) = cache.threads.get_mut(thread) else { continue };
+            // A fill may have read an event in the log that is released only now.
+            if page.filling.is_none() && recorded.seq <= page.last() {
+                continue;
+            }
             let (added, freed) = (page.push(recorded.clone()), page.trim());
             cache.bytes = cache.bytes + added - freed;
         }

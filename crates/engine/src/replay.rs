@@ -1,13 +1,13 @@
 //! Strict replay: folds the log and runs every settled turn again against its journal. No model or tool is called and nothing
 //! is written; anything that a turn does now and did not do then is a divergence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{
-    AgentId, CallResult, Command, EffectId, Event, FailureCode, Recorded, Role, Ruling, Seq, Settlement, SocietyId, Spine,
-    ThreadId, Timestamp, TurnId, decide,
+    AgentId, CallResult, Command, ERASED, EffectId, Event, FailureCode, IdleKey, Recorded, Role, Ruling, Seq, Settlement,
+    SocietyId, Spine, ThreadId, Timestamp, Turn, TurnId, decide,
 };
 use polis_ports::{
     CallContext, Caller, Clock, DeltaStream, LogError, Model, ModelDescription, ModelError, ModelRequest, ToolError,
@@ -15,7 +15,7 @@ use polis_ports::{
 };
 use tokio::sync::{Notify, mpsc};
 
-use crate::fold::fold;
+use crate::fold::{fold, fold_from_zero};
 use crate::shared::Ports;
 use crate::shared::{ActorMessage, Shared};
 use crate::turn::{self, End, TurnStart};
@@ -37,8 +37,12 @@ pub struct Replayed {
     pub turns: usize,
     /// How many effects these turns have in the log.
     pub effects: usize,
+    /// How many settled turns were not run again because what was said in their thread was erased.
+    pub erased: usize,
     /// How many turns are not settled. They are not run again.
     pub open: usize,
+    /// How many settled turns began with a version of their behaviour that is not registered any more. They are not run again.
+    pub retired: usize,
     /// The divergences, in the order of the log.
     pub divergences: Vec<Divergence>,
 }
@@ -81,10 +85,15 @@ enum Rerun {
 /// Replays a society's log with these agents. Only the log and the artifact port are used as they are; models and tools may be
 /// queried for their properties but never called.
 pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<Replayed, LogError> {
-    let (live, _) = fold(ports, society).await?;
+    let (mut from_snapshot, idle) = fold(ports, society).await?;
+    let live = fold_from_zero(&*ports.log, society, from_snapshot.seq).await?;
+    idle.load(&mut from_snapshot, live.names().map(IdleKey::Name).collect()).await?;
+    from_snapshot.forget_unloaded();
     let mut spine = Spine::default();
     let mut started = BTreeMap::<TurnId, StartedTurn>::new();
     let mut replayed = Replayed::default();
+    // The requests of later turns show what was said in the thread before.
+    let mut erased = BTreeSet::new();
     loop {
         let page = ports.log.read(society, spine.seq, PAGE).await?;
         if page.is_empty() {
@@ -95,15 +104,21 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
                 && let Some(started_turn) = started.remove(turn)
                 && !ends_process(&spine, *turn, settlement)
             {
-                replayed.turns += 1;
-                replayed.effects += started_turn.effects as usize;
-                let replayer = Replayer { society, ports, cast, spine: &live, is_strict: true };
-                let rerun = replayer.run(*turn, &started_turn, recorded.seq).await;
-                let differs = difference(&spine, recorded, *turn, settlement, rerun);
-                replayed.divergences.extend(differs.map(|(effect, what)| {
-                    let effect = effect.map(|n| EffectId { turn: *turn, n });
-                    Divergence { turn: *turn, agent: started_turn.agent, thread: started_turn.thread, effect, what }
-                }));
+                if erased.contains(&started_turn.thread) {
+                    replayed.erased += 1;
+                } else if is_retired(&spine, cast, *turn) {
+                    replayed.retired += 1;
+                } else {
+                    replayed.turns += 1;
+                    replayed.effects += started_turn.effects as usize;
+                    let replayer = Replayer { society, ports, cast, spine: &live, is_strict: true };
+                    let rerun = replayer.run(*turn, &started_turn, recorded.seq).await;
+                    let differs = difference(&spine, recorded, *turn, settlement, rerun);
+                    replayed.divergences.extend(differs.map(|(effect, what)| {
+                        let effect = effect.map(|n| EffectId { turn: *turn, n });
+                        Divergence { turn: *turn, agent: started_turn.agent, thread: started_turn.thread, effect, what }
+                    }));
+                }
             }
             if let Some(id) = recorded.event.effect()
                 && let Some(started_turn) = started.get_mut(&id.turn)
@@ -111,7 +126,10 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
                 started_turn.effects = started_turn.effects.max(id.n + 1);
             }
             spine.evolve(recorded);
-            if let (Event::TurnStarted { agent, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
+            if let (Event::TurnStarted { agent, task, .. }, Some(thread)) = (&recorded.event, &recorded.thread) {
+                if *task.message == *ERASED {
+                    erased.insert(thread.clone());
+                }
                 let role = spine.agents.get(agent).and_then(|agent| spine.roles.get(&agent.role)).cloned();
                 let started_turn = StartedTurn { agent: agent.clone(), thread: thread.clone(), role, effects: 0 };
                 started.insert(TurnId(recorded.seq), started_turn);
@@ -120,7 +138,7 @@ pub async fn replay(society: &SocietyId, ports: &Ports, cast: &Cast) -> Result<R
     }
     replayed.events = spine.seq.0;
     replayed.open = started.len();
-    if spine != live {
+    if live != from_snapshot {
         let what = "the log folded from zero is not the state that a snapshot of it leads to; delete the snapshots".to_owned();
         let (turn, agent) = (TurnId(spine.seq), AgentId::root());
         replayed.divergences.push(Divergence { turn, thread: agent.main_thread(), agent, effect: None, what });
@@ -213,11 +231,20 @@ impl Replayer<'_> {
             };
             match message {
                 ActorMessage::Command { command, .. } => return Rerun::Issued(command),
-                ActorMessage::Look(look) => look(self.spine),
-                ActorMessage::Rest { .. } | ActorMessage::Stop { .. } => return Rerun::Waits,
+                ActorMessage::Look(look) => look(self.spine)(),
+                ActorMessage::Rest { .. }
+                | ActorMessage::Refold { .. }
+                | ActorMessage::Flush { .. }
+                | ActorMessage::Stop { .. } => return Rerun::Waits,
             }
         }
     }
+}
+
+/// Whether the version that a turn began with was removed since.
+fn is_retired(spine: &Spine, cast: &Cast, turn: TurnId) -> bool {
+    let Some(Turn { behaviour, version, .. }) = spine.turns.get(&turn).map(|turn| &**turn) else { return false };
+    cast.find(behaviour, *version).is_none() && cast.missing(behaviour, *version).code == FailureCode::VersionMissing
 }
 
 /// Whether a turn was dead-lettered because it killed processes. Running it again might kill this one.

@@ -151,6 +151,10 @@ impl Scheduler {
         }
     }
 
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Takes the next queued turn, if a slot is free.
     pub(crate) fn next(&mut self) -> Option<(TurnId, Option<Arc<Recorded>>)> {
         if self.running() >= self.max_running {

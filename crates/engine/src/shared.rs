@@ -5,8 +5,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{Budgets, Command, Failure, Limits, PersonId, Recorded, Role, Seq, SocietyId, Spine, ThreadId, TurnId};
@@ -99,6 +99,8 @@ pub struct Options {
     pub max_lingering: usize,
     /// The capacity of the actor's mailbox; a full mailbox makes senders wait.
     pub mailbox: usize,
+    /// The least number of events between two snapshots, which is also how long the idle parts of the state stay in memory.
+    pub snapshot_every: u64,
     /// How long to wait before a log that failed is tried again.
     pub retry_ms: u64,
     /// Whether the society and its turns run on a thread of their own instead of the caller's runtime. Messages between its
@@ -120,14 +122,33 @@ impl Options {
             max_running: 4_096,
             max_lingering: 1_024,
             mailbox: 1_024,
+            snapshot_every: 4_000,
             retry_ms: 1_000,
             own_thread: false,
         }
     }
 }
 
-/// A query of the spine. It runs on the actor, so it must be short.
-pub(crate) type Look = Box<dyn FnOnce(&Spine) + Send>;
+/// A query of the spine. It runs on the actor, so it must be short. It runs again if it asks for entries that are not in memory.
+pub(crate) type Look = Box<dyn Fn(&Spine) -> Release + Send + Sync>;
+
+/// Sends the answer of a query.
+pub(crate) type Release = Box<dyn FnOnce() + Send>;
+
+/// A query whose answer arrives at the receiver.
+pub(crate) fn query<T: Send + 'static>(question: impl Fn(&Spine) -> T + Send + Sync + 'static) -> (Look, oneshot::Receiver<T>) {
+    let (reply, answer) = oneshot::channel();
+    let reply = Arc::new(Mutex::new(Some(reply)));
+    let look = move |spine: &Spine| -> Release {
+        let (found, reply) = (question(spine), reply.clone());
+        Box::new(move || {
+            let reply = reply.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // An error means that nobody waits for the answer any more.
+            let _ = reply.map(|reply| reply.send(found));
+        })
+    };
+    (Box::new(look), answer)
+}
 
 /// The events that a command appended, or why it appended none.
 pub(crate) type Committed = Result<Vec<Arc<Recorded>>, CommandError>;
@@ -144,6 +165,11 @@ pub(crate) enum ActorMessage {
     Rest { turn: TurnId },
     /// A query of the spine, answered after the commit of the pass that it arrives in.
     Look(Look),
+    /// A request to write what is held back. The reply comes when everything sent before is in the log.
+    Flush { reply: oneshot::Sender<Committed> },
+    /// The state folded anew from the log up to some position. It takes the place of the present one, and is saved; the reply says
+    /// whether it was.
+    Refold { spine: Box<Spine>, reply: oneshot::Sender<bool> },
     /// Accept no more commands from outside, let turns reach a safe point within `grace`, then stop.
     Stop { grace: Duration },
 }
@@ -168,8 +194,14 @@ pub(crate) struct Shared {
     pub(crate) recent: Recent,
     /// The channel to the actor.
     pub(crate) actor: mpsc::Sender<ActorMessage>,
+    /// The last event that is in the log and was published.
+    pub(crate) released: AtomicU64,
     /// Why nothing can be written at present; set while the log is failing.
     pub(crate) standby: Mutex<Option<Failure>>,
+    /// Why no new requests are taken, if the host takes none.
+    pub(crate) closed_because: Mutex<Option<Failure>>,
+    /// Held during an erasure.
+    pub(crate) erasing: tokio::sync::Mutex<()>,
     /// Set when the last handle was dropped.
     pub(crate) abandoned: AtomicBool,
     /// Whether a named model call must have the logged prompt as well.
@@ -188,7 +220,10 @@ impl Shared {
             offers: Offers::default(),
             recent: Recent::default(),
             actor,
+            released: AtomicU64::new(0),
             standby: Mutex::new(None),
+            closed_because: Mutex::new(None),
+            erasing: tokio::sync::Mutex::default(),
             abandoned: AtomicBool::new(false),
             is_strict: false,
         }
@@ -231,13 +266,30 @@ impl Shared {
     }
 
     /// Runs a query on the actor, against the committed state. None when that cannot be read or the society has stopped.
-    pub(crate) async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        let look = Box::new(move |spine: &Spine| {
-            let _ = reply.send(question(spine));
-        });
+    pub(crate) async fn look<T: Send + 'static>(&self, question: impl Fn(&Spine) -> T + Send + Sync + 'static) -> Option<T> {
+        let (look, answer) = query(question);
         self.actor.send(ActorMessage::Look(look)).await.ok()?;
         answer.await.ok()
+    }
+
+    /// Whether an event is in the log and was published.
+    pub(crate) fn is_released(&self, seq: Seq) -> bool {
+        self.released.load(Ordering::Acquire) >= seq.0
+    }
+
+    /// Waits until everything that was sent to the actor before is in the log and was published.
+    pub(crate) async fn flush(&self) {
+        let (reply, answer) = oneshot::channel();
+        // An error means that the society stops, and with it the turn.
+        let _ = self.actor.send(ActorMessage::Flush { reply }).await;
+        let _ = answer.await;
+    }
+
+    /// Waits for ever if this process may not own the society any more: before each call that leaves the process.
+    pub(crate) async fn may_act(&self) {
+        if !self.ports.log.is_owned(&self.society) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Puts a message into the actor's mailbox. Only when the mailbox is full or closed is there something left to await.

@@ -15,13 +15,16 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::actor::{Actor, Standby};
-use crate::fold::{fold, fold_through};
+use crate::deployment::deployment;
+use crate::erase::finish_erasures;
+use crate::fold::{fold, fold_from_zero};
+use crate::idle::IdleStore;
 use crate::listing::{Viewer, VisibleArtifacts};
 use crate::memory::remove_erased;
 use crate::own_thread::run_on_own_thread;
 use crate::person_log::PersonLog;
-use crate::shared::{ActorMessage, Committed, Options, Ports, Shared};
-use crate::{Cast, CommandError, OpenError, Operation, Watch};
+use crate::shared::{ActorMessage, Committed, Options, Ports, Shared, query};
+use crate::{Cast, CommandError, DeployedVersion, OpenError, Operation, Watch};
 
 /// The mailbox capacity of a society that is open read-only.
 const MAX_QUEUED_LOOKS: usize = 64;
@@ -154,19 +157,22 @@ impl Society {
         // A process may have ended between the erasure of a memory and the removal of its text. What cannot be removed now is
         // removed with the next erasure or at the next opening.
         let _ = remove_erased(&shared).await;
+        if let Err(error) = finish_erasures(&shared).await {
+            tracing::warn!(%error, "the content of a conversation is not erased yet; it is tried again at the next opening");
+        }
         Ok(Self::new(Handle { shared, entropy, draws: AtomicU64::new(0), ended }))
     }
 
     /// Opens a society read-only: nothing is founded, no turn runs, no timer fires, and every command is rejected.
-    pub async fn open_read_only(id: SocietyId, ports: Ports) -> Result<Self, LogError> {
-        let (spine, _) = fold(&ports, &id).await?;
+    pub async fn open_read_only(id: SocietyId, ports: Ports, cast: Cast) -> Result<Self, LogError> {
+        let (spine, idle) = fold(&ports, &id).await?;
         let (actor, mailbox) = mpsc::channel(MAX_QUEUED_LOOKS);
         let (ended_sender, ended) = watch::channel(None);
         tokio::spawn(async move {
-            answer_looks(spine, mailbox).await;
+            answer_looks(spine, idle, mailbox).await;
             drop(ended_sender);
         });
-        let shared = Arc::new(Shared::new(id, ports, Cast::new(), actor));
+        let shared = Arc::new(Shared::new(id, ports, cast, actor));
         Ok(Self::new(Handle { shared, entropy: 0, draws: AtomicU64::new(0), ended }))
     }
 
@@ -198,6 +204,12 @@ impl Society {
     /// The log port.
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.log
+    }
+
+    /// The versions of behaviours that are registered or that an open turn needs, with these turns.
+    pub async fn deployment(&self) -> Result<Vec<DeployedVersion>, CommandError> {
+        let (shared, visibility) = (self.handle.shared.clone(), self.visibility.clone());
+        self.look(move |spine| deployment(spine, &shared.cast, &visibility)).await
     }
 
     /// The operations that agents of a behaviour offer to a person.
@@ -380,8 +392,8 @@ impl Society {
         }
         let visibility = self.visibility.clone();
         let find = move |spine: &Spine| match spine.agents.contains_key(&name) {
-            true => name,
-            false => spine.addressee(name.as_str(), |id| visibility.agent(spine, id)).cloned().unwrap_or(name),
+            true => name.clone(),
+            false => spine.addressee(name.as_str(), |id| visibility.agent(spine, id)).unwrap_or(&name).clone(),
         };
         self.look(find).await
     }
@@ -402,15 +414,17 @@ impl Society {
         self.handle.shared.standby.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Takes no new requests from now on, for this reason, or takes them again. Open requests go on either way.
+    pub fn take_requests(&self, closed_because: Option<Failure>) {
+        *self.handle.shared.closed_because.lock().unwrap_or_else(PoisonError::into_inner) = closed_because;
+    }
+
     /// Runs a query on the committed state. It runs on the actor, so it must be short.
     pub async fn look<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Spine) -> T + Send + 'static,
+        question: impl Fn(&Spine) -> T + Send + Sync + 'static,
     ) -> Result<T, CommandError> {
-        let (reply, answer) = oneshot::channel();
-        let look = Box::new(move |spine: &Spine| {
-            let _ = reply.send(question(spine));
-        });
+        let (look, answer) = query(question);
         if self.handle.shared.actor.send(ActorMessage::Look(look)).await.is_err() {
             return Err(self.stop_error().await);
         }
@@ -430,7 +444,7 @@ impl Society {
 
     /// The state after an earlier event, folded from the log. This takes as long as the log up to there is.
     pub async fn spine_at(&self, seq: Seq) -> Result<Spine, CommandError> {
-        Ok(fold_through(self.ports(), self.id(), seq).await?.0)
+        Ok(fold_from_zero(&*self.ports().log, self.id(), seq).await?)
     }
 
     /// The messages between the person and the society about a request, in order; empty if there is no such request.
@@ -445,6 +459,11 @@ impl Society {
 
     /// One thread, addressed from a main thread. Sub-threads appear by id only.
     pub async fn thread(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
+        let (id, events) = self.thread_events(main, path).await?;
+        Ok(Thread::fold(id, &events))
+    }
+
+    async fn thread_events(&self, main: &ThreadId, path: &SubThreadPath) -> Result<(ThreadId, Vec<Recorded>), CommandError> {
         let (from, to, visibility) = (main.clone(), path.clone(), self.visibility.clone());
         let known = self.look(move |spine| {
             let found = spine.resolve(&from, &to).filter(|found| visibility.thread(spine, found))?;
@@ -454,21 +473,22 @@ impl Society {
         let address = || ThreadId::from(if path.is_main() { main.to_string() } else { format!("{main}.{path}") });
         let thread = known.await?.ok_or_else(|| Refusal::UnknownThread(address()))?;
         let events = self.ports().log.read_thread(self.id(), &thread, ThreadRange::ALL).await?;
-        Ok(Thread::fold(thread, &events))
+        Ok((thread, events))
     }
 
     /// One thread with all sub-threads embedded in the meta of their messages.
     pub async fn tree(&self, main: &ThreadId, path: &SubThreadPath) -> Result<Thread, CommandError> {
-        let mut thread = self.thread(main, path).await?;
-        let id = thread.id.clone();
-        let links = self.look(move |spine| spine.threads.get(&id).map(|head| head.links.clone()).unwrap_or_default()).await?;
-        for (index, links) in links {
-            for (slot, _) in links {
-                let below = Box::pin(self.tree(main, &path.child_at(index, slot.clone()))).await?;
-                let Ok(value) = serde_json::to_value(&below) else { continue };
-                if let Some(message) = thread.messages.get_mut(index as usize) {
-                    place(&mut Arc::make_mut(message).meta, &slot, value);
-                }
+        let (id, events) = self.thread_events(main, path).await?;
+        let mut thread = Thread::fold(id, &events);
+        let links = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::ThreadLinked { index, slot, .. } => Some((*index, slot)),
+            _ => None,
+        });
+        for (index, slot) in links {
+            let below = Box::pin(self.tree(main, &path.child_at(index, slot.clone()))).await?;
+            let Ok(value) = serde_json::to_value(&below) else { continue };
+            if let Some(message) = thread.messages.get_mut(index as usize) {
+                place(&mut Arc::make_mut(message).meta, slot, value);
             }
         }
         Ok(thread)
@@ -549,7 +569,7 @@ impl Society {
     }
 
     /// A command whose events say who gave it.
-    async fn decision(&self, command: Command) -> Result<(), CommandError> {
+    pub(crate) async fn decision(&self, command: Command) -> Result<(), CommandError> {
         self.command(Command::By { person: self.person.clone(), command: Box::new(command) }).await.map(drop)
     }
 
@@ -580,12 +600,16 @@ impl Society {
 }
 
 /// The actor of a read-only society: answers queries and nothing else.
-async fn answer_looks(spine: Spine, mut mailbox: mpsc::Receiver<ActorMessage>) {
+async fn answer_looks(mut spine: Spine, idle: IdleStore, mut mailbox: mpsc::Receiver<ActorMessage>) {
     while let Some(message) = mailbox.recv().await {
         match message {
-            ActorMessage::Look(look) => look(&spine),
+            // A query that cannot be answered is dropped, and fails at its sender.
+            ActorMessage::Look(look) => idle.answer(&mut spine, &look).await.into_iter().for_each(|release| release()),
             // Dropping the reply channel rejects the command.
-            ActorMessage::Command { .. } | ActorMessage::Rest { .. } => {}
+            ActorMessage::Command { .. }
+            | ActorMessage::Rest { .. }
+            | ActorMessage::Refold { .. }
+            | ActorMessage::Flush { .. } => {}
             ActorMessage::Stop { .. } => return,
         }
     }

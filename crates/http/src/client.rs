@@ -117,7 +117,8 @@ impl HttpClient {
     pub fn new(options: HttpOptions) -> Self {
         let HttpOptions { environment, trust, identity, timeouts, proxies_loopback, resolver, max_idle_per_host } = options;
         let connector = Connector {
-            tcp: tcp(resolver, timeouts.connect),
+            tcp: tcp(resolver.clone(), timeouts.connect),
+            resolver,
             proxies: Arc::new(Proxies::new(&environment, proxies_loopback)),
             tls: LazyTls::new(environment, trust, identity),
             timeout: timeouts.connect,
@@ -138,7 +139,8 @@ impl HttpClient {
 
     /// The same certificates and proxies with another resolver and connections of its own.
     pub fn with_resolver(&self, resolver: Arc<dyn Resolver>) -> Self {
-        let connector = Connector { tcp: tcp(resolver, self.timeouts.connect), ..self.connector.clone() };
+        let tcp = tcp(resolver.clone(), self.timeouts.connect);
+        let connector = Connector { tcp, resolver, ..self.connector.clone() };
         let pool = Arc::new(Mutex::new(pool(&connector, self.max_idle_per_host)));
         Self { pool, connector, ..self.clone() }
     }

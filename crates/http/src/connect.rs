@@ -2,6 +2,7 @@
 //! can name the address that was tried.
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,13 +27,14 @@ use crate::HttpError;
 use crate::client::AGENT;
 use crate::environment::Proxies;
 use crate::error::{find, with_causes};
-use crate::resolve::{HyperResolver, LookupError};
+use crate::resolve::{HyperResolver, LookupError, Resolver};
 use crate::tls::LazyTls;
 
 /// Opens connections; copies share everything.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) tcp: HttpConnector<HyperResolver>,
+    pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) proxies: Arc<Proxies>,
     pub(crate) tls: LazyTls,
     /// How long a connection may take, with proxy and encryption.
@@ -109,15 +111,36 @@ impl Connector {
 
     async fn through_socks(&self, proxy: &Intercept, target: &Uri) -> Result<TcpStream, HttpError> {
         // Ports are named, because the library takes 443 for any other.
-        let to = with_port(target, if target.scheme_str() == Some("https") { 443 } else { 80 })?;
-        let is_resolved_here = proxy.uri().scheme_str() == Some("socks5");
-        let mut socks = SocksV5::new(with_port(proxy.uri(), 1080)?, self.tcp.clone()).local_dns(is_resolved_here);
+        let mut to = with_port(target, if target.scheme_str() == Some("https") { 443 } else { 80 })?;
+        if proxy.uri().scheme_str() == Some("socks5") {
+            // The library would block the thread, and not ask our resolver.
+            to = self.resolved(to).await.map_err(|why| {
+                let host = target.host().unwrap_or_default();
+                let advice = "write socks5h:// if the proxy is to look names up";
+                proxy_error(proxy, format!("needs the address of {host}, which was not found here ({why}); {advice}"))
+            })?;
+        }
+        let mut socks = SocksV5::new(with_port(proxy.uri(), 1080)?, self.tcp.clone());
         if let Some((user, password)) = proxy.raw_auth() {
             socks = socks.with_auth(user.to_owned(), password.to_owned());
         }
         let opened = socks.call(to).await;
         let refused = |error| proxy_error(proxy, format!("gives no way to {}: {}", address_of(target), with_causes(&error)));
         opened.map(TokioIo::into_inner).map_err(refused)
+    }
+
+    /// The same place with the address of its host.
+    async fn resolved(&self, place: Uri) -> Result<Uri, String> {
+        let host = place.host().unwrap_or_default().trim_matches(['[', ']']);
+        if host.parse::<IpAddr>().is_ok() {
+            return Ok(place);
+        }
+        let port = place.port_u16().unwrap_or_default();
+        let found = self.resolver.resolve(host, port).await.map_err(|error| error.to_string())?;
+        let first = found.first().ok_or("it has no address")?.ip();
+        let mut parts = place.into_parts();
+        parts.authority = Some(SocketAddr::new(first, port).to_string().parse().map_err(|_| "it has no usable address")?);
+        Uri::from_parts(parts).map_err(|error| error.to_string())
     }
 
     async fn encrypted(&self, socket: Socket, target: &Uri) -> Result<Socket, HttpError> {

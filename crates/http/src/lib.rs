@@ -37,4 +37,4 @@ pub use hyper::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header, request,
 };
 pub use resolve::{Resolver, SystemResolver};
-pub use tls::{Identity, Trust};
+pub use tls::{Identity, Trust, tls_config};

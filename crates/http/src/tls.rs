@@ -71,6 +71,17 @@ impl LazyTls {
     }
 }
 
+/// The TLS configuration for connections to servers that speak another protocol than HTTP. Blocks while it reads certificates.
+///
+/// # Errors
+///
+/// [`HttpError::BadCertificates`] names the file that is wrong.
+pub fn tls_config(environment: &Environment, trust: &Trust) -> Result<ClientConfig, HttpError> {
+    let mut config = Arc::unwrap_or_clone(read(environment, trust, None)?.config);
+    config.alpn_protocols.clear();
+    Ok(config)
+}
+
 fn read(environment: &Environment, trust: &Trust, identity: Option<&Identity>) -> Result<Tls, HttpError> {
     let mut anchors = match trust {
         Trust::System | Trust::SystemAnd(_) => system_anchors(environment)?,

@@ -14,6 +14,7 @@
 //! | `providers` | `polis::providers`: models over HTTP; `vendors::open` opens one by its name |
 //! | `offline` | the model that needs no key, among the `providers` |
 //! | `tools` | `polis::tools`: files, commands in a sandbox, web pages, MCP servers |
+//! | `serve` | [`serve`]: the whole `polis` program with agents of your own: page, HTTP, protocols, approvals, MCP tools, commands |
 //!
 //! [`prelude`] has what most agents and programs import: `use polis::prelude::*;`.
 //!
@@ -100,6 +101,68 @@
 //! # }
 //! ```
 //!
+//! # Replacing an agent's code
+//!
+//! Turns that are open when a program is replaced are run again by the new one. Register the new code of an agent beside the old one:
+//! an open turn keeps the version that it began with, new turns begin with the newest, and [`Society::deployment`] says when the old
+//! one can be removed.
+//!
+//! ```
+//! use polis::Log;
+//! use polis::prelude::*;
+//! use polis_testkit::{MemoryLog, ScriptedModel};
+//! use std::sync::Arc;
+//!
+//! /// Asks before it answers.
+//! struct ArticleAgent(&'static str);
+//! impl Agent for ArticleAgent {
+//!     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+//!         turn.approve("publish?", Default::default(), None).await?;
+//!         Ok(Response::new(self.0))
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let log = Arc::new(MemoryLog::new());
+//! let open = |cast| {
+//!     let ports = Ports { log: log.clone() as Arc<dyn Log>, ..Ports::new(MemoryLog::new()) };
+//!     Society::open("main".into(), ports, cast, Options::new(1, Role::new("root", "article")))
+//! };
+//! let old = open(Cast::new().with("article", ArticleAgent("old"))).await?;
+//! let sent = old.submit("fish").await?;
+//! old.stop(std::time::Duration::ZERO).await;
+//!
+//! let cast = Cast::new().with_version("article", 2, ArticleAgent("new")).with_version("article", 1, ArticleAgent("old"));
+//! let new = open(cast).await?;
+//! let versions = new.deployment().await?;
+//! assert_eq!((versions[0].turns.len(), versions[0].is_removable()), (1, false));
+//! # let approval = loop {
+//! #     let open = |spine: &polis::domain::Spine| spine.turns.iter().find_map(|(id, turn)| Some((*id, turn.open.first()?.n)));
+//! #     if let Some((turn, n)) = new.look(open).await? { break polis::domain::EffectId { turn, n } }
+//! #     tokio::task::yield_now().await;
+//! # };
+//! # let yes = polis::domain::Outcome::Verdict(polis::domain::Verdict::yes());
+//! # new.resolve(approval, polis::domain::Resolution::Outcome(yes)).await?;
+//! // After the approval:
+//! assert_eq!(&*new.answer(&sent).await?.payload.text, "old");
+//! assert!(new.deployment().await?[0].is_removable());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Serving your agents
+//!
+//! With the feature `serve`, three lines make a program that is `polis` with your agents. Without arguments it serves the page, HTTP and
+//! all protocols; with arguments it is any command of `polis` (`run "…"`, `chat`, `show root`, `doctor`). It reads the same `polis.toml`
+//! and variables, and an existing data directory whose agents need your code.
+//!
+//! ```text
+//! fn main() -> std::process::ExitCode {
+//!     polis::serve(Cast::new().with("article", ArticleAgent), Role::new("root", "article"))
+//! }
+//! ```
+//!
 //! # Working in several rounds
 //!
 //! A [`SubThreadAgent`] works inside one message: in a sub-thread, unit by unit, each a bot message from a [`StateHandler`]
@@ -168,6 +231,8 @@ pub mod prelude {
     pub use polis_ports::{ModelRequest, ModelSettings};
 }
 
+#[cfg(feature = "serve")]
+pub use polis_app::serve;
 #[cfg(feature = "providers")]
 pub use polis_providers as providers;
 #[cfg(feature = "store-local")]
@@ -178,16 +243,16 @@ pub use polis_tools as tools;
 pub use polis_agents::{Converse, RoleAgent, role, workflow};
 pub use polis_domain as domain;
 pub use polis_domain::{
-    AgentId, Artifact, ArtifactId, CallResult, EffectClass, Envelope, Event, Failure, FailureCode, Limits, Message,
-    MessageKind, MessagePatch, MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId,
+    AgentId, Artifact, ArtifactId, CallResult, CodeVersion, EffectClass, Envelope, Event, Failure, FailureCode, Limits,
+    Message, MessageKind, MessagePatch, MetaPath, Phase, Recorded, Response, Role, RoleId, Sender, Seq, Settings, SocietyId,
     SubThreadPath, SubThreadRequest, Target, Task, TaskId, Thread, ThreadId, ToolCall,
 };
 pub use polis_engine::{
-    Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, Divergence, ExecuteSubThread, ForkError, Forked,
-    Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError, OpenRequest, Operation, OperationWords,
-    Options, Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests, Sent, Society, StateHandler, StepSink,
-    SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock, ThreadPatch, Turn, TurnTool, UnfinishedWork,
-    Units, Watch, WatchEvent, fork, free_name, is_society_name, replay,
+    Agent, BatchUpdate, Branch, Cast, CastError, CommandError, Context, DeployedTurn, DeployedVersion, Divergence,
+    ExecuteSubThread, ForkError, Forked, Interaction, InteractionUnit, LocalLive, NewMessage, NoModel, NoTools, OpenError,
+    OpenRequest, Operation, OperationWords, Options, Phases, Ports, PrepareSubThread, Progress, Replayed, Request, Requests,
+    Sent, Society, StateHandler, StepSink, SubThreadAgent, SubThreadGroup, SubThreadResult, SubThreads, SystemClock,
+    ThreadPatch, Turn, TurnTool, UnfinishedWork, Units, Watch, WatchEvent, fork, free_name, is_society_name, replay,
 };
 pub use polis_ports as ports;
 pub use polis_ports::{Artifacts, Clock, Live, Log, Model, ModelRequest, ModelSettings, Tool, ToolSpec, Toolbox};

@@ -201,6 +201,19 @@ async fn a_tool_of_ones_own_needs_no_other_crate() {
     assert_eq!(ask(&society, "Who are you?").await.unwrap(), "root");
 }
 
+/// Compiled by the step `feature sets` of `cargo xtask test`, which builds these tests with all features.
+#[cfg(feature = "serve")]
+mod served {
+    use super::ArticleAgent;
+    use polis::prelude::*;
+
+    #[allow(dead_code, reason = "it serves until Ctrl-C")]
+    #[rustfmt::skip]
+    fn main() -> std::process::ExitCode {
+        polis::serve(Cast::new().with("article", ArticleAgent), Role::new("root", "article"))
+    }
+}
+
 /// A text without spaces and line breaks.
 fn bare(text: &str) -> String {
     text.split_whitespace().collect()
@@ -212,8 +225,8 @@ fn every_chunk_of_rust_in_the_documents_is_compiled_and_run() {
     let first_page: String = include_str!("../src/lib.rs").lines().filter_map(|line| line.strip_prefix("//! ")).collect();
     for (document, wanted, text) in [
         ("docs/agents.md", 6, include_str!("../../../docs/agents.md")),
-        ("README.md", 1, include_str!("../../../README.md")),
-        ("README.zh.md", 1, include_str!("../../../README.zh.md")),
+        ("README.md", 2, include_str!("../../../README.md")),
+        ("README.zh.md", 2, include_str!("../../../README.zh.md")),
     ] {
         let pieces: Vec<_> = text.split("```rust\n").skip(1).map(|piece| piece.split("\n```").next().unwrap()).collect();
         assert_eq!(pieces.len(), wanted, "{document}");

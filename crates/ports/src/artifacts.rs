@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{Artifact, ArtifactId, ListedArtifact};
+use polis_domain::{Artifact, ArtifactId, ListedArtifact, Timestamp};
 
 /// Stores contents under their SHA-256. A content never changes, and it is durable when the call returns.
 ///
@@ -19,6 +19,13 @@ pub trait Artifacts: Send + Sync {
 
     /// Reads at most `limit` bytes from `offset` on, after verifying the whole content.
     async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError>;
+
+    /// Removes contents that no log refers to any more. Those that are not there count as removed; those that were stored again
+    /// after `before` stay. Returns the removed ones.
+    async fn remove(&self, ids: Vec<ArtifactId>, before: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
+        let _ = (ids, before);
+        Ok(Vec::new())
+    }
 }
 
 /// A content that is being written. Its functions block.

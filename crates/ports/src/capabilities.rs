@@ -45,6 +45,9 @@ pub struct Capabilities {
     /// Whether it takes images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
+    /// Whether it takes addresses of images, which its vendor fetches.
+    #[serde(alias = "image_urls", skip_serializing_if = "Option::is_none")]
+    pub image_urls: Option<bool>,
     /// Whether it takes PDF files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdf: Option<bool>,
@@ -100,6 +103,7 @@ impl Capabilities {
             tools: self.tools.or(lower.tools),
             parallel_calls: self.parallel_calls.or(lower.parallel_calls),
             images: self.images.or(lower.images),
+            image_urls: self.image_urls.or(lower.image_urls),
             pdf: self.pdf.or(lower.pdf),
             audio: self.audio.or(lower.audio),
             efforts: self.efforts.or_else(|| lower.efforts.clone()),

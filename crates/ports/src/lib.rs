@@ -27,8 +27,13 @@ pub use clock::Clock;
 pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
-pub use log::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
-pub use media::{MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, media_type_of};
+pub use log::{
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
+    ThreadRange,
+};
+pub use media::{
+    MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, is_fetched, media_type_of,
+};
 pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError, MemoryTexts, NoMemoryTexts, StoredText};
 pub use model::{
     Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
+use polis_domain::{ConversationPlace, IdleKey, PersonId, Recorded, Seq, SocietyId, ThreadId};
 
 use crate::BoxError;
 
@@ -15,6 +15,10 @@ use crate::BoxError;
 pub trait Log: Send + Sync {
     /// Appends all of `events` or none, durable when it returns. `expected` is the last position of the society so far (0 if
     /// it has none), and `events` follow it without gaps.
+    ///
+    /// Appends of one society may be under way together. They are written in the order in which they were first polled, so an
+    /// append may expect the position that the one before it will leave. If that one is not written, neither is this one: it
+    /// is a conflict.
     ///
     /// After an error other than [`LogError::Conflict`] it is unknown whether the events are in the log; [`Log::head`] finds
     /// out.
@@ -42,8 +46,15 @@ pub trait Log: Send + Sync {
     /// The newest snapshot, if one was saved. A snapshot is a cache: losing it only costs time.
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError>;
 
-    /// Saves a snapshot in place of any older one.
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError>;
+    /// Saves a snapshot in place of any older one, with its idle entries, all or nothing. An older one than there is is ignored.
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: NewSnapshot) -> Result<(), LogError>;
+
+    /// The idle entries of the snapshot at `at`, or of a newer one, that these keys find. Entries are a cache as the snapshot is:
+    /// if some are lost, this fails, and the log has to be folded from its first event.
+    async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError>;
+
+    /// The idle entries of one list, in its order.
+    async fn list_idle(&self, society: &SocietyId, listing: &IdleListing) -> Result<Vec<StoredEntry>, LogError>;
 
     /// The last position up to `through` at which an append ended. Positions inside an append are states that nobody ever
     /// saw, so a society can be forked only at such positions.
@@ -60,6 +71,29 @@ pub trait Log: Send + Sync {
 
     /// The society that this one was forked from, by its present name, and where; none if it is not a fork.
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError>;
+
+    /// Whether effects of the society may begin. No when its owner had it for a time only and the time is about to end: another one
+    /// may own it soon. It stays no from then on.
+    fn is_owned(&self, society: &SocietyId) -> bool {
+        let _ = society;
+        true
+    }
+
+    /// Puts other events in the place of those at their positions, all or none: what an erasure leaves of them. Nothing else about
+    /// them changes. Societies that share them, because one is a fork of the other, see the same. The last event stays as it is.
+    ///
+    /// Replacing an event by itself changes nothing, so an erasure that was interrupted is begun again.
+    async fn redact(&self, society: &SocietyId, events: &[Recorded]) -> Result<(), LogError> {
+        let _ = (society, events);
+        Err(LogError::Failed("this log cannot erase anything".into()))
+    }
+
+    /// Returns when nothing of what was redacted is left in any file: neither in free room and journals, nor in snapshots of
+    /// societies that share it. The snapshot of this society must have been made since.
+    async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
+        let _ = society;
+        Err(LogError::Failed("this log cannot erase anything".into()))
+    }
 }
 
 /// Where a fork left the society that it was made from.
@@ -131,11 +165,71 @@ pub struct Snapshot {
     pub body: Vec<u8>,
 }
 
+/// A snapshot that is to be saved. It is written by the store where that holds nothing up.
+pub struct NewSnapshot {
+    /// The last event that it contains.
+    pub seq: Seq,
+    /// The version of its format.
+    pub version: u32,
+    /// The snapshot whose idle entries stay. Without one there are only those of this snapshot.
+    pub after: Option<Seq>,
+    /// Serialises it: the state without its idle entries, and those that became idle since `after`.
+    pub write: Box<dyn FnOnce() -> (Vec<u8>, Vec<StoredEntry>) + Send>,
+}
+
+/// A part of the state that nothing in progress uses; see [`polis_domain::IdleEntry`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// The name of the agent or thread.
+    pub name: Arc<str>,
+    /// The message that it hangs in, if it is a sub-thread.
+    pub message: Option<(ThreadId, u32)>,
+    /// The person that it belongs to.
+    pub person: Option<PersonId>,
+    /// What it is listed as.
+    pub list: Option<IdleList>,
+    /// The serialised entry.
+    pub body: Vec<u8>,
+}
+
+/// What an idle entry is listed as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleList {
+    /// A conversation, with its place in the list.
+    Conversation(ConversationPlace),
+    /// A terminated agent.
+    Terminated,
+    /// A sub-thread.
+    Thread,
+}
+
+/// Which idle entries to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdleListing {
+    /// Only those of this person.
+    pub person: Option<PersonId>,
+    /// Which ones, and in which order.
+    pub of: IdleListed,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// Which idle entries to list, and in which order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdleListed {
+    /// Conversations after this place, those with the newest messages first.
+    Conversations(ConversationPlace),
+    /// Terminated agents after this name, by name.
+    Terminated(Arc<str>),
+    /// Everything after this name, by name.
+    All(Arc<str>),
+}
+
 /// Why an operation of the log failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// Another owner has appended: the caller's view is stale, and it must stop.
-    #[error("the log of `{society}` ends at {actual}, not at {expected}: another owner has appended")]
+    /// Another owner has appended, or has taken the society over (then the positions may be equal): the caller must stop.
+    #[error("{}", conflict(society, *expected, *actual))]
     Conflict {
         /// The society.
         society: SocietyId,
@@ -162,6 +256,21 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The same error for another caller of one group.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        match self {
+            Self::Conflict { society, expected, actual } => {
+                Self::Conflict { society: society.clone(), expected: *expected, actual: *actual }
+            }
+            Self::Locked(text) => Self::Locked(text.clone()),
+            Self::TooNew(text) => Self::TooNew(text.clone()),
+            Self::Damaged(text) => Self::Damaged(text.clone()),
+            Self::Full(source) => Self::Full(source.to_string().into()),
+            Self::Failed(source) => Self::Failed(source.to_string().into()),
+        }
+    }
+
     /// A stable code for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -172,5 +281,12 @@ impl LogError {
             Self::Full(_) => "disk_full",
             Self::Failed(_) => "log_failed",
         }
+    }
+}
+
+fn conflict(society: &SocietyId, expected: Seq, actual: Seq) -> String {
+    match expected == actual {
+        true => format!("another owner has taken `{society}` over"),
+        false => format!("the log of `{society}` ends at {actual}, not at {expected}: another owner has appended"),
     }
 }

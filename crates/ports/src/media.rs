@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use polis_domain::Artifact;
+use polis_domain::{Artifact, Meta, Task};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{ChatMessage, ModelRequest};
 
@@ -27,6 +28,9 @@ const DOCUMENT_BYTES_PER_TOKEN: u64 = 25;
 
 /// Bytes of audio for one token, roughly: a second has 16 KB and 32 tokens.
 const AUDIO_BYTES_PER_TOKEN: u64 = 500;
+
+/// The longest address of a picture, in bytes.
+const MAX_URL_BYTES: usize = 4 << 10;
 
 /// A content that is not text, in a message to a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +99,21 @@ impl Media {
         MediaKind::of(&artifact.media_type).map(|_| Self::Stored(artifact.clone()))
     }
 
+    /// The pictures of a message that are elsewhere. Only encrypted addresses count, and as many as a request has room for.
+    pub fn addressed(meta: &Meta) -> Vec<Self> {
+        let listed = meta.get(Task::PICTURES).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let fetched = listed.filter(|url| is_fetched(url)).map(|url| Self::Url(url.into()));
+        fetched.take(MAX_REQUEST_MEDIA).collect()
+    }
+
+    /// Puts pictures that are elsewhere into a message's meta.
+    pub fn attach_addresses<'a>(meta: &mut Map<String, Value>, urls: impl IntoIterator<Item = &'a str>) {
+        let urls: Vec<Value> = urls.into_iter().map(Value::from).collect();
+        if !urls.is_empty() {
+            meta.insert(Task::PICTURES.to_owned(), urls.into());
+        }
+    }
+
     /// A content that was read. Its first bytes decide the media type: vendors refuse a picture with the wrong one. An error
     /// if the bytes are not what the type says.
     pub fn read(artifact: &Artifact, bytes: &[u8]) -> Result<Self, NotMedia> {
@@ -102,7 +121,7 @@ impl Media {
         let media_type = match (media_type_of(bytes), kind) {
             (Some(found), _) if MediaKind::of(found) == Some(kind) => found,
             // Too many containers of audio begin in their own way.
-            (None, MediaKind::Audio) => &artifact.media_type,
+            (None, MediaKind::Audio) if !bytes.is_empty() => &artifact.media_type,
             _ => return Err(NotMedia),
         };
         Ok(Self::Inline { media_type: media_type.into(), name: artifact.name.clone(), data: STANDARD.encode(bytes).into() })
@@ -155,6 +174,12 @@ impl Media {
             Self::Url(url) => url.to_string(),
         }
     }
+}
+
+/// Whether vendors fetch pictures from an address.
+pub fn is_fetched(url: &str) -> bool {
+    let scheme = "https://";
+    url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)) && url.len() <= MAX_URL_BYTES
 }
 
 /// Bytes that are not of the kind that their media type says.
@@ -282,6 +307,19 @@ mod tests {
     }
 
     #[test]
+    fn pictures_that_are_elsewhere_have_encrypted_addresses() {
+        let mut meta = Map::new();
+        let long = format!("https://h/{}", "x".repeat(MAX_URL_BYTES));
+        Media::attach_addresses(&mut meta, ["https://h/a", "HTTPS://h/b", "http://h/c", "file:///d", "数据", &long]);
+        let url = |url: &str| Media::Url(url.into());
+        assert_eq!(Media::addressed(&Meta::of(&Value::Object(meta))), [url("https://h/a"), url("HTTPS://h/b")]);
+        let strange = serde_json::json!({ "pictures": { "a": 1 } });
+        assert_eq!(Media::addressed(&Meta::of(&strange)), []);
+        let many = serde_json::json!({ "pictures": vec!["https://h/a"; MAX_REQUEST_MEDIA + 1] });
+        assert_eq!(Media::addressed(&Meta::of(&many)).len(), MAX_REQUEST_MEDIA);
+    }
+
+    #[test]
     fn the_first_bytes_decide_the_type_within_a_kind() {
         let read = |media_type: &str, bytes: &[u8]| match Media::read(&artifact("a", media_type, 1), bytes) {
             Ok(Media::Inline { media_type, .. }) => Ok(media_type.to_string()),
@@ -293,6 +331,7 @@ mod tests {
         assert_eq!(read("audio/ogg", b"OggS"), Ok("audio/ogg".to_owned()));
         assert_eq!(read("image/png", b"%PDF-1.7"), Err(NotMedia));
         assert_eq!(read("image/png", b"hello"), Err(NotMedia));
+        assert_eq!(read("audio/wav", b""), Err(NotMedia));
         assert_eq!(read("text/plain", b"\x89PNG"), Err(NotMedia));
     }
 

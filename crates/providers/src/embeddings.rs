@@ -133,14 +133,15 @@ impl RemoteEmbedder {
     }
 }
 
-/// The vectors of an answer, in the order of the texts.
+/// The vectors of an answer, in the order of the texts. One with something else than numbers in it is empty.
 fn vectors(answer: &Value) -> Vec<Vec<f32>> {
     let list = ["data", "embeddings"].iter().find_map(|key| answer[key].as_array());
     let mut entries: Vec<_> = list.into_iter().flatten().enumerate().collect();
     entries.sort_by_key(|(place, entry)| entry["index"].as_u64().unwrap_or(*place as u64));
     let numbers = |(_, entry): (usize, &Value)| {
         let parts = [&entry["embedding"], &entry["values"], entry].into_iter().find_map(Value::as_array);
-        parts.into_iter().flatten().filter_map(Value::as_f64).map(|part| part as f32).collect()
+        let numbers = parts.into_iter().flatten().map(|part| part.as_f64().map(|part| part as f32));
+        numbers.collect::<Option<Vec<_>>>().unwrap_or_default()
     };
     entries.into_iter().map(numbers).collect()
 }
@@ -174,6 +175,12 @@ impl Embedder for RemoteEmbedder {
 mod tests {
     use super::*;
     use crate::vendors;
+
+    #[test]
+    fn a_vector_with_something_else_than_numbers_is_empty() {
+        let answer = json!({ "data": [{ "index": 1, "embedding": [1, 0.5] }, { "index": 0, "embedding": [null, 0.5] }] });
+        assert_eq!(vectors(&answer), [vec![], vec![1.0, 0.5]]);
+    }
 
     #[tokio::test]
     async fn embeddings_and_chat_share_the_limits_of_a_key() {

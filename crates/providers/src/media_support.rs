@@ -63,14 +63,17 @@ impl MediaRefusals {
     pub(crate) fn learn(&self, model: &str, request: &ModelRequest, reason: &str) -> bool {
         let reason = reason.to_lowercase();
         let media = || request.messages.iter().flat_map(ChatMessage::media);
+        // What could not be fetched says nothing about the other pictures.
+        let addresses: Vec<_> = media().filter(|media| matches!(media, Media::Url(_))).map(content).collect();
+        if !addresses.is_empty() && is_about_address(&reason) {
+            self.with_room().suspect(model, addresses);
+            return true;
+        }
         let kinds: BTreeSet<_> = media().filter_map(Media::kind).filter(|kind| names(&reason, *kind)).collect();
         if kinds.is_empty() {
             return false;
         }
-        let mut refused = self.lock();
-        if refused.kinds.len() + refused.contents.len() + refused.accepted.len() > MAX_REFUSALS {
-            *refused = Refused::default();
-        }
+        let mut refused = self.with_room();
         if is_about_support(&reason) {
             refused.kinds.extend(kinds.into_iter().map(|kind| (model.to_owned(), kind)));
         } else {
@@ -94,10 +97,19 @@ impl MediaRefusals {
         if !request.has_media() {
             return;
         }
-        let mut refused = self.lock();
+        let mut refused = self.with_room();
         refused.trials.remove(model);
         let media = request.messages.iter().flat_map(ChatMessage::media);
         refused.accepted.extend(media.map(|media| (model.to_owned(), content(media))));
+    }
+
+    /// What is known; nothing where that was too much.
+    fn with_room(&self) -> std::sync::MutexGuard<'_, Refused> {
+        let mut refused = self.lock();
+        if refused.kinds.len() + refused.contents.len() + refused.accepted.len() > MAX_REFUSALS {
+            *refused = Refused::default();
+        }
+        refused
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Refused> {
@@ -163,6 +175,13 @@ fn names(reason: &str, kind: MediaKind) -> bool {
     words.iter().chain(PARTS).any(|word| reason.contains(word))
 }
 
+/// Whether a refusal is about the address of a content.
+fn is_about_address(reason: &str) -> bool {
+    // The name of the field is in refusals of all pictures.
+    let reason = reason.replace("image_url", "");
+    ["url", "download", "fetch"].iter().any(|word| reason.contains(word))
+}
+
 /// Whether a refusal says that one content is too large, and not all of the request.
 fn is_about_size(reason: &str) -> bool {
     let of_all = ["entity too large", "payload too large", "request too large"].iter().any(|words| reason.contains(words));
@@ -220,6 +239,21 @@ mod tests {
         assert!(!refusals.learn("m", &asking(&[]), "400 this model does not support image input"));
         assert!(!refusals.learn("m", &asking(&["image/png"]), "400 audio is not supported"));
         assert_eq!(shown(&refusals, "m", asking(&["image/png"])), 1);
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_fetched_is_left_out_and_nothing_else() {
+        let url = Media::Url("https://h/i.png".into());
+        let inline = Media::Inline { media_type: "image/png".into(), name: "".into(), data: "QUJD".into() };
+        for reason in ["400 Error while downloading https://h/i.png", "400 unsupported image url", "400 could not fetch it"] {
+            let message = ChatMessage::User { text: "look".into(), media: vec![url.clone(), inline.clone()] };
+            let mut request = ModelRequest { messages: vec![message], ..ModelRequest::default() };
+            let refusals = MediaRefusals::default();
+            assert!(refusals.learn("m", &request, reason), "{reason}");
+            refusals.leave_out("m", &mut request);
+            assert_eq!(request.messages[0].media(), std::slice::from_ref(&inline), "{reason}");
+            assert!(!refusals.has("m", MediaKind::Image), "{reason}");
+        }
     }
 
     /// Which of the contents a model is shown after each refusal.

@@ -162,7 +162,7 @@ mod tests {
         assert_eq!((of("perplexity/sonar").tools, of("gemini/gemma-3-27b-it").tools), (Some(false), Some(false)));
         assert_eq!(of("gemini/gemini-2.5-flash-lite").window, Some(1_000_000));
         assert_eq!(of("groq/openai/gpt-oss-20b").window, Some(131_072));
-        assert_eq!(of("ollama/qwen3"), Capabilities::default());
+        assert_eq!(of("ollama/qwen3"), Capabilities { image_urls: Some(false), ..Capabilities::default() });
         assert_eq!((of("vllm/openai/gpt-oss-20b").images, of("ollama/deepseek-r1:8b").images), (Some(false), Some(false)));
         assert_eq!(of("openrouter/deepseek/deepseek-chat-v3.1").pdf, Some(false));
         assert_eq!(of("nobody/m"), Capabilities::default());

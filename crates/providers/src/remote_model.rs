@@ -416,7 +416,9 @@ impl Model for RemoteModel {
         let model = self.model_name(model);
         let is_refused =
             |kind: &MediaKind| self.media_refusals.has(model, *kind) || !self.options.dialect.has_form_for(model, *kind);
-        let capabilities = MediaKind::ALL.into_iter().filter(is_refused).fold(Capabilities::default(), Capabilities::without);
+        let image_urls = (!self.options.dialect.has_form_for_addresses()).then_some(false);
+        let known = Capabilities { image_urls, ..Capabilities::default() };
+        let capabilities = MediaKind::ALL.into_iter().filter(is_refused).fold(known, Capabilities::without);
         ModelDescription { capabilities, ..ModelDescription::default() }
     }
 }
@@ -501,6 +503,11 @@ impl Dialect {
             (Self::Vertex, MediaKind::Audio) => !vertex::is_claude(model),
             (_, MediaKind::Image | MediaKind::Document | MediaKind::Audio) => true,
         }
+    }
+
+    /// Whether a request can hold the address of a picture.
+    fn has_form_for_addresses(self) -> bool {
+        !matches!(self, Self::Ollama | Self::Bedrock)
     }
 
     /// Which ids of calls are taken back.
@@ -661,6 +668,12 @@ mod tests {
         assert_eq!(takes(Dialect::Ollama, MediaKind::Document), Some(false));
         assert_eq!(takes(Dialect::Anthropic, MediaKind::Audio), Some(false));
         assert_eq!(takes(Dialect::OpenAiChat, MediaKind::Document), None);
+        let takes_addresses = |dialect| {
+            let options = RemoteOptions { dialect, ..RemoteOptions::new("x", "http://h", "m") };
+            RemoteModel::new(HttpClient::default(), options).unwrap().description("m").capabilities.image_urls
+        };
+        let all = [Dialect::Ollama, Dialect::Bedrock, Dialect::Anthropic, Dialect::OpenAiChat].map(takes_addresses);
+        assert_eq!(all, [Some(false), Some(false), None, None]);
     }
 
     #[test]

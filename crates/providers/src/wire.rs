@@ -9,6 +9,7 @@ mod frames;
 pub(crate) mod fuzzing;
 mod loose;
 mod messages;
+mod numbers;
 mod status;
 mod stream;
 
@@ -84,6 +85,21 @@ pub(crate) enum ChunkError {
 impl From<serde_json::Error> for ChunkError {
     fn from(error: serde_json::Error) -> Self {
         Self::Unreadable(error.to_string())
+    }
+}
+
+/// Has `reader` read one event. Where that fails and the event has numbers that no parser takes, it reads it again with them as
+/// texts: a wrong count must not cost a reply that is whole.
+fn read_event(reader: &mut dyn Reader, event: &Event<'_>, out: &mut VecDeque<Delta>) -> Result<Progress, ChunkError> {
+    let before = out.len();
+    let read = reader.read(event, out);
+    let Err(ChunkError::Unreadable(why)) = read else { return read };
+    let Some(data) = numbers::readable(&event.data) else { return Err(ChunkError::Unreadable(why)) };
+    out.truncate(before);
+    match reader.read(&Event { data: data.into(), ..event.clone() }, out) {
+        // The first reason is about what was sent.
+        Err(ChunkError::Unreadable(_)) => Err(ChunkError::Unreadable(why)),
+        read => read,
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use polis_domain::{AgentId, Artifact, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId, Visibility};
+use polis_domain::{AgentId, Digest, Message, Meta, Payload, Refusal, RoleId, Sender, Spine, TaskId, Visibility};
 use polis_engine::{CommandError, ConversationStart, Sent, Society};
 use polis_ports::MAX_REQUEST_MEDIA;
 use serde_json::{Map, Value};
 
-use crate::client_files::{ClientFile, store_files};
+use crate::client_files::{ClientFile, attach_files};
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
@@ -102,7 +102,7 @@ pub(crate) async fn deliver(
         files.splice(0..0, earlier.into_iter().flat_map(|message| message.files));
         files.drain(..files.len().saturating_sub(MAX_REQUEST_MEDIA));
     }
-    Artifact::attach(&mut meta, &store_files(society, &files).await?);
+    attach_files(society, &files, &mut meta).await?;
     if text != words {
         meta.insert(Payload::OWN_WORDS.to_owned(), words.into());
     }
@@ -121,7 +121,7 @@ async fn first_messages(society: &Society, earlier: &[EarlierMessage]) -> Result
     let mut messages = Vec::new();
     for (place, message) in earlier.iter().enumerate() {
         let mut meta = Map::new();
-        Artifact::attach(&mut meta, &store_files(society, &message.files).await?);
+        attach_files(society, &message.files, &mut meta).await?;
         messages.push(Arc::new(Message {
             id: format!("earlier-{place}").into(),
             sender: if message.by_assistant { Sender::Bot } else { Sender::User },

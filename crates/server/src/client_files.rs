@@ -1,5 +1,5 @@
 //! Files that clients of other protocols send inside their messages, in base64: pictures, PDFs, audio and any other. Each becomes an
-//! artifact that the message names.
+//! artifact that the message names. Pictures may also be named by an address, which is not fetched here but given to the vendor.
 
 use std::sync::Arc;
 
@@ -8,17 +8,22 @@ use base64::engine::GeneralPurpose;
 use base64::engine::general_purpose::GeneralPurposeConfig;
 use polis_domain::{Artifact, ArtifactId};
 use polis_engine::Society;
-use polis_ports::{ArtifactError, Hasher, MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MediaKind, media_type_of};
+use polis_ports::{ArtifactError, Hasher, MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, Media, MediaKind, is_fetched, media_type_of};
+use serde_json::{Map, Value};
 
 /// What stands for the words of a message that has files alone.
 pub(crate) const NO_WORDS: &str = "See the attachments.";
 
 /// A file inside a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClientFile {
-    name: String,
-    media_type: String,
-    bytes: Arc<[u8]>,
+pub(crate) enum ClientFile {
+    Content {
+        name: String,
+        media_type: String,
+        bytes: Arc<[u8]>,
+    },
+    /// A picture by its address. The text of the message names it too, for models that take no addresses and for people.
+    PictureAt(String),
 }
 
 /// A file that is refused: an error code, and what to do.
@@ -27,7 +32,7 @@ pub(crate) type BadFile = (&'static str, String);
 impl ClientFile {
     /// A file in base64, with or without padding. `name` may be empty.
     pub(crate) fn from_base64(name: &str, media_type: &str, data: &str) -> Result<Self, BadFile> {
-        let bad = |error| ("bad_attachment", format!("the data of `{}` is not base64: {error}", shown(name)));
+        let bad = |error| ("bad_attachment", format!("the data of {} is not base64: {error}", shown(name)));
         let bytes = LENIENT.decode(data.trim()).map_err(bad)?;
         Self::new(name, media_type, bytes)
     }
@@ -38,9 +43,9 @@ impl ClientFile {
         let read = match rest.split_once(',') {
             Some((kind, data)) => match kind.strip_suffix(";base64") {
                 Some(media_type) => Self::from_base64(name, media_type, data),
-                None => Err(("bad_attachment", format!("write the data: URL of `{}` in base64", shown(name)))),
+                None => Err(("bad_attachment", format!("write the data: URL of {} in base64", shown(name)))),
             },
-            None => Err(("bad_attachment", format!("the data: URL of `{}` has no data", shown(name)))),
+            None => Err(("bad_attachment", format!("the data: URL of {} has no data", shown(name)))),
         };
         Some(read)
     }
@@ -52,16 +57,29 @@ impl ClientFile {
         };
         if MediaKind::of(media_type).is_some() && bytes.len() as u64 > MAX_MEDIA_BYTES {
             let most = MAX_MEDIA_BYTES >> 20;
-            let message = format!("`{}` has {} bytes; a model is shown files of up to {most} MB", shown(name), bytes.len());
+            let message = format!("{} has {} bytes; a model is shown files of up to {most} MB", shown(name), bytes.len());
             return Err(("attachment_too_large", message));
         }
         let name = if name.is_empty() { default_name(media_type) } else { name.to_owned() };
-        Ok(Self { name, media_type: media_type.to_owned(), bytes: bytes.into() })
+        Ok(Self::Content { name, media_type: media_type.to_owned(), bytes: bytes.into() })
+    }
+
+    /// A picture at this address, if vendors fetch it.
+    pub(crate) fn picture_at(url: &str) -> Option<Self> {
+        is_fetched(url).then(|| Self::PictureAt(url.to_owned()))
+    }
+
+    /// Whether it is more than an address, which the text names.
+    pub(crate) fn has_content(&self) -> bool {
+        matches!(self, Self::Content { .. })
     }
 
     /// The id that its artifact has.
-    pub(crate) fn id(&self) -> ArtifactId {
-        Hasher::id_of(&self.bytes)
+    pub(crate) fn id(&self) -> Option<ArtifactId> {
+        match self {
+            Self::Content { bytes, .. } => Some(Hasher::id_of(bytes)),
+            Self::PictureAt(_) => None,
+        }
     }
 }
 
@@ -86,15 +104,31 @@ pub(crate) fn check_count(files: &[ClientFile]) -> Result<(), BadFile> {
 /// Stores files, for a message to name.
 pub(crate) async fn store_files(society: &Society, files: &[ClientFile]) -> Result<Vec<Artifact>, ArtifactError> {
     let mut artifacts = Vec::new();
-    for ClientFile { name, media_type, bytes } in files {
+    for file in files {
+        let ClientFile::Content { name, media_type, bytes } = file else { continue };
         let id = society.artifacts().put(bytes.clone()).await?;
         artifacts.push(Artifact::new(id, name, media_type, bytes.len() as u64));
     }
     Ok(artifacts)
 }
 
-fn shown(name: &str) -> &str {
-    if name.is_empty() { "the attachment" } else { name }
+/// Stores files and has a message's meta name them.
+pub(crate) async fn attach_files(
+    society: &Society,
+    files: &[ClientFile],
+    meta: &mut Map<String, Value>,
+) -> Result<(), ArtifactError> {
+    Artifact::attach(meta, &store_files(society, files).await?);
+    let pictures = files.iter().filter_map(|file| match file {
+        ClientFile::PictureAt(url) => Some(&**url),
+        ClientFile::Content { .. } => None,
+    });
+    Media::attach_addresses(meta, pictures);
+    Ok(())
+}
+
+fn shown(name: &str) -> String {
+    if name.is_empty() { "the attachment".to_owned() } else { format!("`{name}`") }
 }
 
 fn default_name(media_type: &str) -> String {
@@ -120,9 +154,13 @@ mod tests {
     #[test]
     fn a_data_url_is_a_file_and_any_other_address_is_not() {
         let read = |url: &str| ClientFile::from_data_url("", url).map(|read| read.map_err(|(code, _)| code));
-        let file = read("data:image/png;base64,QUJD").unwrap().unwrap();
-        assert_eq!((&*file.name, &*file.media_type, &*file.bytes), ("picture.png", "image/png", &b"ABC"[..]));
-        assert_eq!(read("DATA:;base64,QUI").unwrap().unwrap().name, "file");
+        let file = |name: &str, media_type: &str, bytes: &[u8]| ClientFile::Content {
+            name: name.to_owned(),
+            media_type: media_type.to_owned(),
+            bytes: bytes.into(),
+        };
+        assert_eq!(read("data:image/png;base64,QUJD"), Some(Ok(file("picture.png", "image/png", b"ABC"))));
+        assert_eq!(read("DATA:;base64,QUI"), Some(Ok(file("file", "application/octet-stream", b"AB"))));
         assert_eq!(read("https://h/i.png"), None);
         assert_eq!(read("数据"), None);
         for bad in ["data:image/png;base64,!", "data:image/png,abc", "data:"] {

@@ -2,7 +2,8 @@
 
 use axum::Json as Answer;
 use polis_api::{
-    ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, StartConversation,
+    ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, EraseConversation,
+    Erased, StartConversation,
 };
 
 use crate::body::Json;
@@ -38,4 +39,12 @@ pub(crate) async fn delete(
     Json(DeleteConversation {}): Json<DeleteConversation>,
 ) -> JsonResult<Deleted> {
     Ok(Answer(api.delete_conversation(&id.into()).await?))
+}
+
+pub(crate) async fn erase(
+    CallerApi(api): CallerApi,
+    PathParam(id): PathParam,
+    Json(EraseConversation {}): Json<EraseConversation>,
+) -> JsonResult<Erased> {
+    Ok(Answer(api.erase_conversation(&id.into()).await?))
 }

@@ -50,6 +50,18 @@ pub struct Access {
     pub insecure_listen: bool,
 }
 
+impl Access {
+    /// Refuses an address that other machines can reach, unless that was asked for.
+    fn check(&self, listen: SocketAddr, security: &Security) -> Result<(), BindError> {
+        match listen.ip().is_loopback() {
+            true => Ok(()),
+            false if self.token.is_none() => Err(BindError::OpenToAll(listen)),
+            false if !self.insecure_listen && security.tls.is_none() => Err(BindError::NotLoopback(listen)),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Checks beside the token. The default fits a server for this machine only.
 #[derive(Default)]
 pub struct Security {
@@ -112,13 +124,7 @@ impl Listener {
 
     /// The same with more security options.
     pub async fn bind_with(listen: SocketAddr, access: Access, security: Security) -> Result<Self, BindError> {
-        let loopback = listen.ip().is_loopback();
-        if !loopback && access.token.is_none() {
-            return Err(BindError::OpenToAll(listen));
-        }
-        if !loopback && !access.insecure_listen && security.tls.is_none() {
-            return Err(BindError::NotLoopback(listen));
-        }
+        access.check(listen, &security)?;
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => BindError::Taken(listen),
             _ => BindError::Refused(listen, error),
@@ -126,6 +132,25 @@ impl Listener {
         let tcp = TcpListener::bind(listen).await.map_err(refused)?;
         let address = tcp.local_addr().map_err(refused)?;
         Ok(Self { tcp, address, token: access.token, security })
+    }
+
+    /// Serves on a socket that listens already, for example one that another process has handed over.
+    pub fn on(socket: std::net::TcpListener, access: Access, security: Security) -> Result<Self, BindError> {
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let address = socket.local_addr().map_err(|error| BindError::Refused(unknown, error))?;
+        access.check(address, &security)?;
+        let refused = |error| BindError::Refused(address, error);
+        socket.set_nonblocking(true).map_err(refused)?;
+        let tcp = TcpListener::from_std(socket).map_err(refused)?;
+        Ok(Self { tcp, address, token: access.token, security })
+    }
+
+    /// The same socket once more: it listens until both are closed.
+    pub fn socket(&self) -> io::Result<std::net::TcpListener> {
+        #[cfg(unix)]
+        return Ok(std::os::fd::AsFd::as_fd(&self.tcp).try_clone_to_owned()?.into());
+        #[cfg(not(unix))]
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Where it listens.

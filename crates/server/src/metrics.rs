@@ -59,7 +59,7 @@ pub(crate) async fn metrics(
     let one = |value: f64| [(String::new(), value)];
     metric("info", "gauge", "What runs.", &[(format!("{{version=\"{}\"}}", env!("CARGO_PKG_VERSION")), 1.0)]);
     metric("events_total", "counter", "Events in the log.", &one(figures.events as f64));
-    metric("agents", "gauge", "Agents that are not terminated.", &one(figures.agents as f64));
+    metric("agents", "gauge", "Agents in memory: all but idle conversations and terminated ones.", &one(figures.agents as f64));
     metric("tasks_open", "gauge", "Open requests.", &one(figures.tasks as f64));
     metric("messages_pending", "gauge", "Messages in inboxes.", &one(figures.pending as f64));
     let turns = figures.turns.map(|(state, count)| (format!("{{state=\"{state}\"}}"), count as f64));

@@ -2,7 +2,7 @@
 
 use axum::Json as Answer;
 use axum::http::StatusCode;
-use polis_api::{Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy, Tools, UsageReport, Version};
+use polis_api::{Deployment, Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy, Tools, UsageReport, Version};
 
 use crate::extract::{CallerApi, QueryParams};
 use crate::requests::JsonResult;
@@ -21,6 +21,10 @@ pub(crate) async fn policy(CallerApi(api): CallerApi) -> JsonResult<Policy> {
 
 pub(crate) async fn usage(CallerApi(api): CallerApi) -> JsonResult<UsageReport> {
     Ok(Answer(api.usage().await?))
+}
+
+pub(crate) async fn deployment(CallerApi(api): CallerApi) -> JsonResult<Deployment> {
+    Ok(Answer(api.deployment().await?))
 }
 
 pub(crate) async fn log(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<LogPaging>) -> JsonResult<LogPage> {

@@ -27,6 +27,7 @@ const EVERYWHERE: &[(u16, &str)] = &[
     (503, "data_damaged"),
     (503, "too_many_societies"),
     (507, "disk_full"),
+    (507, "quota_exceeded"),
 ];
 
 const OPEN: &[(u16, &str)] = &[(403, "bad_host"), (403, "bad_origin"), (429, "too_many_requests"), (431, "head_too_large")];

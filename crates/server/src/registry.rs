@@ -294,6 +294,25 @@ impl Registry for Societies {
         }
         Ok((aside, made?))
     }
+
+    async fn forget_redacted(&self, but: &SocietyId) -> Result<(), ApiError> {
+        let is_other = |name: &SocietyId, entry: &Entry| entry.is_running && name != but;
+        let others: Vec<_> = self.entries(|entries| {
+            entries.iter().filter(|(name, entry)| is_other(name, entry)).map(|(_, entry)| entry.state.clone()).collect()
+        });
+        // Those that are only looked at are opened again.
+        self.0.entries.write().unwrap_or_else(PoisonError::into_inner).retain(|name, entry| {
+            let stays = entry.is_running || name == but;
+            if !stays {
+                entry.state.close_because("let_go");
+            }
+            stays
+        });
+        for state in others {
+            state.society().forget_redacted().await?;
+        }
+        Ok(())
+    }
 }
 
 fn open_error(failure: Failure) -> ApiError {

@@ -25,7 +25,11 @@ struct Seer;
 impl Agent for Seer {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
         let (text, attached) = (turn.task().message.clone(), Artifact::attached(&turn.task().meta));
-        let messages = vec![ChatMessage::user_with(text, &attached)];
+        let mut message = ChatMessage::user_with(text, &attached);
+        if let ChatMessage::User { media, .. } = &mut message {
+            media.extend(Media::addressed(&turn.task().meta));
+        }
+        let messages = vec![message];
         let reply = turn.model(ModelRequest { messages, ..ModelRequest::default() }).await?;
         Ok(Response::new(reply.text))
     }
@@ -37,6 +41,7 @@ fn echo_model() -> ScriptedModel {
         let Some(ChatMessage::User { text, media }) = request.messages.last() else { panic!("{request:?}") };
         let shown = media.iter().map(|media| match media {
             Media::Inline { media_type, name, data } => format!("{name} {media_type} {data}"),
+            Media::Url(url) => format!("at {url}"),
             other => panic!("{other:?}"),
         });
         let said = text.lines().last().unwrap_or_default().to_owned();
@@ -84,6 +89,24 @@ async fn a_chat_completion_takes_pictures_files_and_audio() {
     assert_eq!(reply["choices"][0]["message"]["content"], json!(want));
     let tasks: Vec<_> = envelopes(&rig).into_iter().map(|(task, _)| task).collect();
     assert!(tasks.len() == 2 && tasks[0] == tasks[1], "it is one conversation: {tasks:?}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_picture_by_its_address_is_told_and_shown_in_both_endpoints() {
+    let rig = rig(Security::default()).await;
+    let at = |url: &str| json!({ "type": "image_url", "image_url": { "url": url } });
+    let reply = rig.post(CHAT, chat(&[parts(&[at("http://h/plain.png"), at("https://h/i.png")])])).await.ok();
+    let answer = reply["choices"][0]["message"]["content"].clone();
+    assert_eq!(answer, json!("[image: https://h/i.png] | at https://h/i.png"), "an address without encryption is only told");
+    let content = json!([{ "type": "input_text", "text": "look" }, { "type": "input_image", "image_url": "https://h/j.png" }]);
+    let body = json!({ "model": "polis", "input": [{ "role": "user", "content": content }] });
+    let reply = rig.post("/v1/responses", body).await.ok();
+    assert!(reply["output"].to_string().contains("[image: https://h/j.png] | at https://h/j.png"), "{reply}");
+    // Where only text may be, the address is text.
+    let system = json!({ "role": "system", "content": [at("https://h/logo.png")] });
+    let reply = rig.post(CHAT, chat(&[system, json!({ "role": "user", "content": "hi" })])).await.ok();
+    assert_eq!(reply["choices"][0]["message"]["content"], json!("hi"));
     rig.stop().await;
 }
 

@@ -274,7 +274,7 @@ impl Anns {
             }
             ("POST", "/api/conversations") => bodies(vec![json!({ "id": agent })]),
             ("POST", "/api/conversations/{id}") => at(&self.agents, json!({ "title": BOBS })),
-            ("POST", "/api/conversations/{id}/delete") => at(&self.agents, json!({})),
+            ("POST", "/api/conversations/{id}/delete" | "/api/conversations/{id}/erase") => at(&self.agents, json!({})),
             ("POST", "/api/send") => {
                 let mut asked = each(&self.agents, &|agent| json!({ "agentId": agent, "text": say(BOBS) }));
                 asked.extend(each(&self.tasks, &|task| json!({ "agentId": bobs, "taskId": task, "text": say(BOBS) })));

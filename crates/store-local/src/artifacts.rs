@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use polis_domain::ArtifactId;
+use polis_domain::{ArtifactId, Timestamp};
 use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
 
 use crate::damage::sync_dir;
@@ -141,6 +141,21 @@ impl Artifacts for LocalArtifacts {
         joined(tokio::task::spawn_blocking(put).await)
     }
 
+    async fn remove(&self, ids: Vec<ArtifactId>, before: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
+        let store = self.store.clone();
+        let before = SystemTime::UNIX_EPOCH + Duration::from_millis(before.0);
+        let remove = move || {
+            let mut removed = Vec::new();
+            for id in ids {
+                if store.remove(&id, before).map_err(failed)? {
+                    removed.push(id);
+                }
+            }
+            Ok(removed)
+        };
+        joined(tokio::task::spawn_blocking(remove).await)
+    }
+
     async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {
         let (store, id) = (self.store.clone(), *id);
         joined(tokio::task::spawn_blocking(move || store.read(id, offset, limit)).await)
@@ -205,6 +220,22 @@ impl Store {
             return Err(ArtifactError::NoRoom(format!("{kept} of {max_total_bytes} bytes are used")));
         }
         Ok(())
+    }
+
+    /// Removes a content that was stored before a time. Returns whether it is not there any more.
+    fn remove(&self, id: &ArtifactId, before: SystemTime) -> io::Result<bool> {
+        let path = self.path(id);
+        let mut usage = lock(&self.usage);
+        match fs::metadata(&path) {
+            Ok(file) if file.modified()? > before => return Ok(false),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(error),
+        }
+        fs::remove_file(&path)?;
+        *usage = None;
+        path.parent().map_or(Ok(()), sync_dir)?;
+        Ok(true)
     }
 
     fn read(&self, id: ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {

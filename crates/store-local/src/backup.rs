@@ -2,7 +2,8 @@
 //!
 //! A backup is made of a data directory that may be in use. Nothing is locked for long:
 //!
-//! * Events never change, so they are copied in short reads up to positions that were noted before. Each is verified.
+//! * Events never change, except that their content may be erased. So they are copied in short reads up to positions that were
+//!   noted before, each is verified, and what was erased there since is erased here with the last commit.
 //! * Artifacts never change either. One is complete before an event names it, so they are listed after the positions were noted.
 //! * Texts of memories can be erased. While the positions are noted and the texts are copied, `memory.db` is locked for writing:
 //!   a text is stored before the event that names it and removed after the event that erases it, so the two agree.
@@ -14,31 +15,32 @@
 //! For each society the point has a hash chain: the SHA-256 over every event and the hash before it. It shows a change that was
 //! made with a matching checksum.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use polis_domain::{ArtifactId, Seq};
+use polis_domain::{ArtifactId, Event, Seq};
 use polis_ports::{Hasher, LogError};
-use rusqlite::{Connection, OptionalExtension, params};
+use polis_stored_event::moving::Chain;
+use rusqlite::{Connection, params};
 
-use crate::artifacts::stored_files;
+use crate::artifacts::{path_of, stored_files};
 use crate::backup_file::{self, TOKENS, WriteLock, Writing, in_use};
 use crate::error::{from_io, from_sqlite};
 use crate::extent::Extent;
-use crate::inspect::{Chain, Head};
+use crate::inspect::{self, Head};
 use crate::keys::ThreadNames;
 use crate::local_log::LocalLog;
-use crate::row::{self, StoredEvent};
-use crate::{damage, memory_texts, plain_file, schema};
+use crate::row;
+use crate::{damage, memory_texts, plain_file, redaction, schema, segment};
 
 /// Small files of a data directory that belong into a backup. Tokens are stored as digests. What opens something by itself (the
 /// owner's token, logins at MCP servers, settings with keys) is left out, as is what can be made again.
 pub(crate) const SMALL_FILES: [&str; 1] = [TOKENS];
 
 /// How much is read from a data directory at a time.
-const CHUNK: i64 = 500;
+const CHUNK: usize = 500;
 
 /// How much is copied between two commits.
 const COMMIT_BYTES: usize = 32 << 20;
@@ -76,6 +78,15 @@ pub enum BackupError {
     /// The place to restore to is taken.
     #[error("`{0}` is not empty; restore to a new directory, or move that one away first")]
     NotEmpty(String),
+}
+
+impl From<BackupError> for LogError {
+    fn from(error: BackupError) -> Self {
+        match error {
+            BackupError::Log(error) => error,
+            other => Self::Failed(other.into()),
+        }
+    }
 }
 
 impl BackupError {
@@ -202,17 +213,16 @@ impl Run {
         };
         let last_of = |key: i64| {
             let bounds = params![row::id(key, Seq(0)), row::id(key, Seq(u64::MAX))];
-            let sql = "SELECT id, crc FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1";
-            let found = self.target.connection.query_row(sql, bounds, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)));
-            found.optional().map_err(from_sqlite)
+            let sql = "SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2";
+            let found = self.target.connection.query_row(sql, bounds, |row| row.get::<_, Option<i64>>(0));
+            found.map_err(from_sqlite)
         };
         let newest = "SELECT coalesce(max(id), 0) FROM events";
         let newest: i64 = self.target.connection.query_row(newest, [], |row| row.get(0)).map_err(from_sqlite)?;
         for key in 1..=row::parts(newest).0 {
-            let Some((id, crc)) = last_of(key)? else { continue };
-            let find = "SELECT crc FROM events WHERE id = ?1";
-            let found = self.source.query_row(find, [id], |row| row.get::<_, u32>(0)).optional().map_err(from_sqlite)?;
-            if found != Some(crc) {
+            let Some(id) = last_of(key)? else { continue };
+            let own = segment::link(&self.target.connection, id)?;
+            if own.is_none() || segment::link(&self.source, id)? != own {
                 return other(id);
             }
         }
@@ -260,32 +270,31 @@ impl Run {
     fn copy_some(&mut self, society: &polis_domain::SocietyId, mut after: i64, head: i64) -> Result<i64, LogError> {
         let mut bytes = 0;
         while after < head && bytes < COMMIT_BYTES {
-            let sql = "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
-            let mut read = self.source.prepare_cached(sql).map_err(from_sqlite)?;
-            let mut rows = read.query(params![after, head, CHUNK]).map_err(from_sqlite)?;
             let add = "INSERT INTO events (id, at, thread, version, crc, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
             let mut add = self.target.connection.prepare_cached(add).map_err(from_sqlite)?;
             let before = after;
-            while let Some(found) = rows.next().map_err(from_sqlite)? {
-                let (event, key, thread) = StoredEvent::of(found)?;
-                let (_, last) = row::parts(after);
+            let (source, target, names, report) = (&self.source, &self.target.connection, &mut self.names, &mut self.report);
+            segment::each_of_log(source, (after, head), CHUNK, |event, thread| {
+                let (key, last) = row::parts(after);
                 if event.seq != last.next() {
                     return Err(row::damaged(society, last.next(), "it is missing"));
                 }
-                let name = thread.map(|thread| self.names.get(&self.source, thread)).transpose()?;
+                let name = thread.map(|thread| names.get(source, thread)).transpose()?;
                 event.verify(society, name.as_ref())?;
                 after = row::id(key, event.seq);
                 if let (Some(thread), Some(name)) = (thread, name) {
                     let add = "INSERT OR IGNORE INTO threads (key, society, name) VALUES (?1, ?2, ?3)";
-                    let mut add = self.target.connection.prepare_cached(add).map_err(from_sqlite)?;
+                    let mut add = target.prepare_cached(add).map_err(from_sqlite)?;
                     add.execute(params![thread, key, name.as_str()]).map_err(from_sqlite)?;
                 }
-                let values = params![after, event.at.0 as i64, thread, event.version, event.crc, event.body];
+                let body = event.packed();
+                let values = params![after, event.at.0 as i64, thread, event.version, event.crc, body];
                 add.execute(values).map_err(from_sqlite)?;
-                bytes += event.body.len();
-                self.report.events += 1;
-                self.report.bytes += event.body.len() as u64;
-            }
+                bytes += body.len();
+                report.events += 1;
+                report.bytes += body.len() as u64;
+                Ok(())
+            })?;
             if after == before {
                 return Err(row::damaged(society, row::parts(after).1.next(), "it is missing"));
             }
@@ -413,7 +422,9 @@ impl Run {
 
     /// Writes what makes the copy a backup.
     fn finish(&mut self, data: &Path, noted: &Noted) -> Result<(), BackupError> {
-        let chains = self.chains(&noted.extent)?;
+        redaction::copy_redactions(&self.source, &self.target.connection)?;
+        let (chains, erased) = self.chains(&noted.extent)?;
+        self.erase_artifacts(data, &erased)?;
         let write = || {
             self.target.connection.execute_batch("DELETE FROM societies; DELETE FROM heads; DELETE FROM files;")?;
             for SocietyRow { key, name, seal, parent, at } in &noted.societies {
@@ -422,7 +433,7 @@ impl Run {
             }
             for (key, chain) in &chains {
                 let add = "INSERT INTO heads (society, seq, chain) VALUES (?1, ?2, ?3)";
-                self.target.connection.execute(add, params![key, noted.extent.heads[key].0 as i64, chain.bytes()])?;
+                self.target.connection.execute(add, params![key, noted.extent.heads[key].0 as i64, chain.0])?;
             }
             let add = "INSERT OR REPLACE INTO point (only, at, threads) VALUES (1, ?1, ?2)";
             self.target.connection.execute(add, params![unix_ms(), noted.threads])?;
@@ -451,11 +462,12 @@ impl Run {
         Ok(missing.into_iter().filter(|id| !self.report.damaged.contains(id)).collect())
     }
 
-    /// The hash chains of the copied events, continued from those of the last run. Notes the artifacts that these events refer to.
-    fn chains(&self, extent: &Extent) -> Result<BTreeMap<i64, Chain>, BackupError> {
+    /// The hash chains of the copied events, continued from those of the last run, and the artifacts that erasures among them have
+    /// removed. Notes the artifacts that these events refer to.
+    fn chains(&self, extent: &Extent) -> Result<(BTreeMap<i64, Chain>, BTreeSet<ArtifactId>), BackupError> {
+        let mut erased = BTreeSet::new();
         let target = &self.target.connection;
-        // For a backup of version 1 the references are not noted yet.
-        let before = if self.target.is_of_version_1 { BTreeMap::new() } else { Head::all(target)? };
+        let before = if self.target.is_older { BTreeMap::new() } else { Head::all(target)? };
         let mut chains = BTreeMap::new();
         let mut names = ThreadNames::default();
         for (key, start) in &extent.societies {
@@ -464,17 +476,32 @@ impl Run {
                 None => (start.after, Chain::default()),
             };
             let range = (after, extent.heads[key]);
-            let checked = chain.extended(target, &mut names, (*key, &start.checksum_name), range, |event, thread| {
-                let named = event.decode(&start.checksum_name, thread.cloned())?.artifacts();
-                named.iter().try_for_each(|artifact| {
-                    let add = "INSERT OR IGNORE INTO named (id) VALUES (?1)";
-                    let added = target.prepare_cached(add).and_then(|mut add| add.execute([artifact.id.to_string()]));
-                    added.map(|_| ()).map_err(from_sqlite)
-                })
-            })?;
+            let checked =
+                inspect::extended(chain, target, &mut names, (*key, &start.checksum_name), range, |event, thread| {
+                    let recorded = event.decode(&start.checksum_name, thread.cloned())?;
+                    if let Event::ErasureDone { artifacts, .. } = &recorded.event {
+                        erased.extend(artifacts);
+                    }
+                    recorded.artifacts().iter().try_for_each(|artifact| {
+                        let add = "INSERT OR IGNORE INTO named (id) VALUES (?1)";
+                        let added = target.prepare_cached(add).and_then(|mut add| add.execute([artifact.id.to_string()]));
+                        added.map(|_| ()).map_err(from_sqlite)
+                    })
+                })?;
             chains.insert(*key, checked);
         }
-        Ok(chains)
+        Ok((chains, erased))
+    }
+
+    /// Removes the artifacts that an erasure has removed and that the source does not have again.
+    fn erase_artifacts(&self, data: &Path, erased: &BTreeSet<ArtifactId>) -> Result<(), LogError> {
+        for id in erased.iter().filter(|id| !path_of(data, id).exists()) {
+            let remove = |sql: &str| self.target.connection.prepare_cached(sql)?.execute([id.to_string()]);
+            remove("DELETE FROM artifacts WHERE id = ?1")
+                .and_then(|_| remove("DELETE FROM named WHERE id = ?1"))
+                .map_err(from_sqlite)?;
+        }
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{plain_file, schema};
 const APPLICATION: i32 = 0x504f_4c42;
 
 /// The version of the tables of a backup; the versions of a data directory's tables and events follow it in `user_version`.
-const BACKUP_VERSION: u32 = 2;
+const BACKUP_VERSION: u32 = 3;
 
 pub(crate) const VERSION: u32 = BACKUP_VERSION << 24 | schema::TABLES_VERSION << 16 | EVENT_VERSION;
 
@@ -66,8 +66,8 @@ pub(crate) struct Writing {
     pub(crate) connection: Connection,
     /// Whether a run was finished before.
     pub(crate) is_finished: bool,
-    /// Whether the tables of version 2 are yet to be filled.
-    pub(crate) is_of_version_1: bool,
+    /// Whether the hash chains and the artifacts that events refer to have to be made anew, because an older version made it.
+    pub(crate) is_older: bool,
 }
 
 /// Opens a backup to add to it; a new one is created, readable by its owner only. Refuses a damaged one, because a new checksum
@@ -94,17 +94,17 @@ pub(crate) fn open_to_write(file: &Path) -> Result<Writing, BackupError> {
             "BEGIN IMMEDIATE; {TABLES} {SINCE_1} PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION}; COMMIT;"
         );
         connection.execute_batch(&create).map_err(from_sqlite)?;
-        return Ok(Writing { connection, is_finished: false, is_of_version_1: false });
+        return Ok(Writing { connection, is_finished: false, is_older: false });
     }
     let is_finished = made_at(&connection)?.is_some();
     if is_finished {
         verify(&connection)?;
     }
-    let is_of_version_1 = version(&connection)? == 1;
-    if is_of_version_1 {
+    let version = version(&connection)?;
+    if version == 1 {
         connection.execute_batch(&format!("BEGIN IMMEDIATE; {SINCE_1} COMMIT;")).map_err(from_sqlite)?;
     }
-    Ok(Writing { connection, is_finished, is_of_version_1 })
+    Ok(Writing { connection, is_finished, is_older: version < BACKUP_VERSION })
 }
 
 /// Opens a finished backup to read it. It cannot change as long as the connection is open.
@@ -203,6 +203,11 @@ fn checksum(connection: &Connection) -> Result<[u8; 32], LogError> {
         }
     }
     Ok(hasher.id().digest())
+}
+
+/// Whether the hash chains of an opened backup are those of versions 1 and 2, over the bodies of events.
+pub(crate) fn has_chains_of_bodies(connection: &Connection) -> Result<bool, LogError> {
+    Ok(version(connection)? < 3)
 }
 
 /// The version of the tables of an opened backup.

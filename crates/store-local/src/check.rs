@@ -1,25 +1,23 @@
 //! Checks whether the history is complete. It changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use polis_domain::Seq;
 use polis_ports::LogError;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
 use crate::error::from_sqlite;
 use crate::extent::{SocietyStart, societies};
 use crate::keys::ThreadNames;
 use crate::last_ack::EventRef;
 use crate::row::{self, StoredEvent, damaged};
+use crate::segment::{self, Segment};
 use crate::sums::Sums;
 
 /// Checks that the last acknowledged event exists. Then all before it exist too, because a WAL only loses its end.
 pub(crate) fn acknowledged(connection: &Connection, last: EventRef) -> Result<(), LogError> {
-    let found: Option<u32> = connection
-        .query_row("SELECT crc FROM events WHERE id = ?1", params![last.id], |row| row.get(0))
-        .optional()
-        .map_err(from_sqlite)?;
-    if found == Some(last.crc) { Ok(()) } else { Err(lost(last)) }
+    let found = segment::find(connection, last.id)?;
+    if found.is_some_and(|(_, crc)| crc == last.crc) { Ok(()) } else { Err(lost(last)) }
 }
 
 /// The error when the last acknowledged event is missing.
@@ -48,38 +46,93 @@ pub(crate) fn structure(connection: &Connection) -> Result<(), LogError> {
 /// Checks every event; returns the checksum over those that belong to a thread.
 fn events(connection: &Connection, version: u32) -> Result<Sums, LogError> {
     let societies = societies(connection, version)?;
-    let mut names = ThreadNames::default();
+    let mut walk = Walk::default();
+    let mut after = i64::MIN;
+    while let Some(segment) = Segment::after(connection, after)? {
+        walk.check_segment(connection, &societies, &segment)?;
+        after = segment.first;
+    }
     let mut statement =
         connection.prepare("SELECT id, at, thread, version, crc, body FROM events ORDER BY id").map_err(from_sqlite)?;
     let mut rows = statement.query([]).map_err(from_sqlite)?;
-    let (mut sums, mut last) = (Sums::default(), (0, Seq(0)));
-    let mut ends = HashMap::new();
+    let mut with_rows = HashSet::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
-        let (stored, key, thread) = StoredEvent::of(row)?;
-        let SocietyStart { checksum_name: society, after, .. } =
-            societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
-        if key != last.0 {
-            last = (key, *after);
-        }
-        if stored.seq != last.1.next() {
-            return Err(damaged(society, last.1.next(), "it is missing"));
-        }
-        last.1 = stored.seq;
-        ends.insert(key, stored.seq);
-        if let Some(thread) = thread {
-            sums.add_event(thread, row::id(key, stored.seq));
-        }
-        let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
-        stored.verify(society, thread.as_ref())?;
+        let (stored, key, thread) = row::stored(row)?;
+        let id = row::id(key, stored.seq);
+        walk.check_row(connection, &societies, id, &stored, thread)?;
+        with_rows.insert(key);
     }
-    if ends.len() != societies.len() {
-        return Err(LogError::Damaged("a society has no events".to_owned()));
+    if with_rows.len() != societies.len() {
+        return Err(LogError::Damaged("a society has no events, or its last ones are missing".to_owned()));
     }
     for (key, SocietyStart { checksum_name, after, parent }) in &societies {
-        let is_whole = |parent: i64| parent < *key && ends.get(&parent).is_some_and(|end| end >= after);
+        let is_whole = |parent: i64| parent < *key && walk.ends.get(&parent).is_some_and(|end| end >= after);
         if !parent.map_or(*after == Seq(0), is_whole) {
             return Err(damaged(checksum_name, *after, "it belongs to a society that is not there"));
         }
     }
-    Ok(sums)
+    Ok(walk.sums)
+}
+
+/// A walk over all events, segments first: what was seen of each society so far.
+#[derive(Default)]
+pub(crate) struct Walk {
+    pub(crate) ends: HashMap<i64, Seq>,
+    names: ThreadNames,
+    pub(crate) sums: Sums,
+}
+
+impl Walk {
+    /// Checks the events of a segment.
+    pub(crate) fn check_segment(
+        &mut self,
+        connection: &Connection,
+        societies: &HashMap<i64, SocietyStart>,
+        segment: &Segment,
+    ) -> Result<(), LogError> {
+        let mut threads = HashSet::new();
+        for event in segment.events() {
+            let (id, stored, thread) = event?;
+            self.check(connection, societies, id, &stored, thread)?;
+            if let Some(thread) = thread.filter(|thread| threads.insert(*thread)) {
+                self.sums.add_sealed(thread, id, segment.first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks an event of the table.
+    pub(crate) fn check_row(
+        &mut self,
+        connection: &Connection,
+        societies: &HashMap<i64, SocietyStart>,
+        id: i64,
+        stored: &StoredEvent<'_>,
+        thread: Option<i64>,
+    ) -> Result<(), LogError> {
+        if let Some(thread) = thread {
+            self.sums.add_event(thread, id);
+        }
+        self.check(connection, societies, id, stored, thread)
+    }
+
+    /// Checks an event, which must follow the last one of its society.
+    fn check(
+        &mut self,
+        connection: &Connection,
+        societies: &HashMap<i64, SocietyStart>,
+        id: i64,
+        stored: &StoredEvent<'_>,
+        thread: Option<i64>,
+    ) -> Result<(), LogError> {
+        let (key, seq) = row::parts(id);
+        let SocietyStart { checksum_name: society, after, .. } =
+            societies.get(&key).ok_or_else(|| LogError::Damaged(format!("the name of society number {key} is missing")))?;
+        let last = self.ends.insert(key, seq).unwrap_or(*after);
+        if seq != last.next() {
+            return Err(damaged(society, last.next(), "it is missing"));
+        }
+        let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
+        stored.verify(society, thread.as_ref())
+    }
 }

@@ -31,17 +31,3 @@ pub(crate) fn from_io(error: io::Error) -> LogError {
         _ => LogError::Failed(error.into()),
     }
 }
-
-/// Copies an error for the next caller of the same group.
-pub(crate) fn again(error: &LogError) -> LogError {
-    match error {
-        LogError::Conflict { society, expected, actual } => {
-            LogError::Conflict { society: society.clone(), expected: *expected, actual: *actual }
-        }
-        LogError::Locked(text) => LogError::Locked(text.clone()),
-        LogError::TooNew(text) => LogError::TooNew(text.clone()),
-        LogError::Damaged(text) => LogError::Damaged(text.clone()),
-        LogError::Full(source) => LogError::Full(source.to_string().into()),
-        LogError::Failed(source) => LogError::Failed(source.to_string().into()),
-    }
-}

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use polis_domain::{ArtifactId, MemoryTextId, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{Hasher, LogError};
-use rusqlite::{Connection, params};
+use polis_stored_event::moving::{Chain, MovedSociety};
+use rusqlite::Connection;
 
 use crate::artifacts::stored_files;
 use crate::backup::BackupError;
@@ -14,58 +15,68 @@ use crate::extent::{Extent, SocietyStart, societies};
 use crate::keys::ThreadNames;
 use crate::reader::Reader;
 use crate::row::{self, StoredEvent, damaged};
-use crate::{backup_file, check, damage, last_ack, memory_texts, plain_file, schema};
+use crate::{backup_file, check, damage, last_ack, memory_texts, plain_file, redaction, schema, segment};
 
 /// How many events are checked in one read, so that a running writer is not held up.
-const CHUNK: i64 = 500;
+const CHUNK: usize = 500;
 
-/// The hash over all events of a society up to one: the SHA-256 of the hash before it and everything that makes up the event.
-/// It can be compared with the one of a backup or of a note; it is not stored in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Chain([u8; 32]);
+/// The chain after further events: those of the society after the first position up to the second. Each is verified and passed to
+/// `each`.
+pub(crate) fn extended(
+    mut chain: Chain,
+    connection: &Connection,
+    names: &mut ThreadNames,
+    (key, society): (i64, &SocietyId),
+    range: (Seq, Seq),
+    mut each: impl FnMut(&StoredEvent<'_>, Option<&ThreadId>) -> Result<(), LogError>,
+) -> Result<Chain, LogError> {
+    walk(connection, names, (key, society), range, |stored, thread| {
+        chain.add(stored, society, thread);
+        each(stored, thread)
+    })?;
+    Ok(chain)
+}
 
-impl Chain {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
+/// The chain over all events as backups of versions 1 and 2 have it: over the bodies themselves.
+fn chain_of_bodies(
+    connection: &Connection,
+    names: &mut ThreadNames,
+    (key, society): (i64, &SocietyId),
+    range: (Seq, Seq),
+) -> Result<Chain, LogError> {
+    let mut chain = Chain::default();
+    walk(connection, names, (key, society), range, |stored, thread| {
+        chain.add_bytes(|hasher| stored.feed(society, thread, |bytes| hasher.update(bytes)));
+        Ok(())
+    })?;
+    Ok(chain)
+}
 
-    /// The chain after further events: those of the society after the first position up to the second. Each is verified and
-    /// passed to `each`.
-    pub(crate) fn extended(
-        mut self,
-        connection: &Connection,
-        names: &mut ThreadNames,
-        (key, society): (i64, &SocietyId),
-        (after, through): (Seq, Seq),
-        mut each: impl FnMut(&StoredEvent<'_>, Option<&ThreadId>) -> Result<(), LogError>,
-    ) -> Result<Self, LogError> {
-        let mut last = after;
-        while last < through {
-            let sql = "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
-            let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
-            let bounds = params![row::id(key, last), row::id(key, through), CHUNK];
-            let mut rows = statement.query(bounds).map_err(from_sqlite)?;
-            let before = last;
-            while let Some(row) = rows.next().map_err(from_sqlite)? {
-                let (stored, _, thread) = StoredEvent::of(row)?;
-                if stored.seq != last.next() {
-                    return Err(damaged(society, last.next(), "it is missing"));
-                }
-                last = stored.seq;
-                let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
-                stored.verify(society, thread.as_ref())?;
-                let mut hasher = Hasher::default();
-                hasher.update(&self.0);
-                stored.feed(society, thread.as_ref(), |bytes| hasher.update(bytes));
-                self.0 = hasher.id().digest();
-                each(&stored, thread.as_ref())?;
-            }
-            if last == before {
+/// Passes the events of a society after a position up to another to `take`, each verified.
+pub(crate) fn walk(
+    connection: &Connection,
+    names: &mut ThreadNames,
+    (key, society): (i64, &SocietyId),
+    (after, through): (Seq, Seq),
+    mut take: impl FnMut(&StoredEvent<'_>, Option<&ThreadId>) -> Result<(), LogError>,
+) -> Result<(), LogError> {
+    let mut last = after;
+    while last < through {
+        let before = last;
+        segment::each_of_log(connection, (row::id(key, last), row::id(key, through)), CHUNK, |stored, thread| {
+            if stored.seq != last.next() {
                 return Err(damaged(society, last.next(), "it is missing"));
             }
+            last = stored.seq;
+            let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
+            stored.verify(society, thread.as_ref())?;
+            take(&stored, thread.as_ref())
+        })?;
+        if last == before {
+            return Err(damaged(society, last.next(), "it is missing"));
         }
-        Ok(self)
     }
+    Ok(())
 }
 
 /// How far a backup has a society.
@@ -99,6 +110,8 @@ pub struct InspectedSociety {
     pub head: Seq,
     /// The hash over its own events, in hexadecimal digits. Two copies with the same hash have the same history.
     pub chain: String,
+    /// Its own events whose content was erased.
+    pub redacted: Vec<Seq>,
 }
 
 /// A data directory or a backup that is being looked through.
@@ -159,6 +172,23 @@ impl Inspection {
         Ok(Self { source, texts_before, reader: Reader::on(connection), societies: found })
     }
 
+    /// The societies, to be moved.
+    pub(crate) fn moved(&self) -> Vec<MovedSociety> {
+        let moved = |(key, (start, name, head)): (&i64, &(SocietyStart, SocietyId, Seq))| MovedSociety {
+            key: *key,
+            name: name.clone(),
+            checksum_name: start.checksum_name.clone(),
+            parent: start.parent,
+            after: start.after,
+            head: *head,
+        };
+        self.societies.iter().map(moved).collect()
+    }
+
+    pub(crate) fn connection(&self) -> Result<&Connection, LogError> {
+        self.reader.connection()
+    }
+
     /// When a backup was made, in milliseconds since 1970; none for a data directory.
     pub fn made_at(&self) -> Result<Option<u64>, BackupError> {
         match self.source {
@@ -193,12 +223,25 @@ impl Inspection {
             }
             let range = (start.after, *head);
             let society = (*key, &start.checksum_name);
-            let chain = Chain::default().extended(connection, &mut names, society, range, |_, _| Ok(()))?;
-            if expected.as_ref().is_some_and(|heads| heads.get(key).map(|head| head.chain) != Some(chain)) {
+            let mut redacted = Vec::new();
+            let chain = extended(Chain::default(), connection, &mut names, society, range, |stored, _| {
+                if stored.original.is_some() {
+                    redacted.push(stored.seq);
+                }
+                Ok(())
+            })?;
+            let of_backup = match expected.is_some() && backup_file::has_chains_of_bodies(connection)? {
+                true => chain_of_bodies(connection, &mut names, society, range)?,
+                false => chain,
+            };
+            if expected.as_ref().is_some_and(|heads| heads.get(key).map(|head| head.chain) != Some(of_backup)) {
                 let message = format!("the events of `{name}` are not those that were backed up: their hash chain differs");
                 return Err(BackupError::Damaged(message));
             }
-            checked.push(InspectedSociety { name: name.clone(), head: *head, chain: hex(&chain.0) });
+            if expected.is_none() {
+                redaction::check_listed(connection, *key, name, &redacted)?;
+            }
+            checked.push(InspectedSociety { name: name.clone(), head: *head, chain: chain.to_hex(), redacted });
         }
         Ok(checked)
     }
@@ -211,6 +254,15 @@ impl Inspection {
             return Ok(Vec::new());
         }
         Ok(self.reader.read(society, after, limit.min(left))?)
+    }
+
+    /// The society that an event of a society belongs to: the society itself, or one that it is a fork of.
+    pub fn owner(&self, society: &SocietyId, seq: Seq) -> Option<&SocietyId> {
+        let mut found = self.societies.values().find(|(_, name, _)| name == society)?;
+        while seq <= found.0.after {
+            found = self.societies.get(&found.0.parent?)?;
+        }
+        Some(&found.1)
     }
 
     /// The artifacts that are there, and whether each is what its name says.
@@ -296,8 +348,4 @@ pub(crate) fn each_part(
         take(bytes).map_err(from_io)?;
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -93,3 +93,25 @@ impl Lineage {
         self.0.last().expect("the last stretch is the society's own")
     }
 }
+
+/// The other societies that may share events with one: those that have the same first event.
+pub(crate) fn related(connection: &Connection, society: &SocietyId) -> Result<Vec<SocietyId>, LogError> {
+    let first = |name: &SocietyId| {
+        let lineage = Lineage::find(connection, name)?;
+        Ok::<_, LogError>(lineage.and_then(|lineage| lineage.stretches().first().map(|stretch| stretch.key)))
+    };
+    let list = || {
+        let mut statement = connection.prepare("SELECT name FROM societies WHERE name <> ?1")?;
+        let names = statement.query_map([society.as_str()], |row| row.get::<_, String>(0))?;
+        names.collect::<Result<Vec<_>, _>>()
+    };
+    let own = first(society)?;
+    let mut related = Vec::new();
+    for name in list().map_err(from_sqlite)? {
+        let name = SocietyId::from(name);
+        if first(&name)? == own {
+            related.push(name);
+        }
+    }
+    Ok(related)
+}

@@ -2,14 +2,17 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId, Timestamp};
+use polis_ports::{
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
@@ -22,16 +25,16 @@ use crate::options::Options;
 use crate::queue::{Queue, stopped};
 use crate::reader::{Reader, Readers};
 use crate::row::encode;
-use crate::snapshot::{self, SnapshotRow};
+use crate::snapshot::{self, FoundEntries, Snapshots};
 use crate::sums::{self, Sums};
 use crate::writer::{Job, Work, Writer, empty_wal};
-use crate::{check, damage, memory_texts, plain_file, schema};
+use crate::{check, damage, lineage, memory_texts, plain_file, redaction, schema};
 
 /// The log in a local directory.
 ///
 /// Dropping it finishes queued writes, moves everything into `polis.db`, and releases the lock.
 pub struct LocalLog {
-    dir: PathBuf,
+    snapshots: Arc<Snapshots>,
     queue: Arc<Queue<Job>>,
     health: Arc<Health>,
     readers: Option<Readers>,
@@ -65,7 +68,8 @@ impl LocalLog {
             other => other?,
         };
         let CheckedDatabase { connection, sums, is_checked } = opened;
-        snapshot::sweep(dir, &connection)?;
+        let snapshots = Arc::new(Snapshots::new(dir));
+        snapshots.sweep();
         let last_ack_file = LastAckFile::begin(dir, last_ack).map_err(from_io)?;
         damage::sync_dir(dir).map_err(from_io)?;
 
@@ -82,7 +86,7 @@ impl LocalLog {
         let writer = Writer::new(dir.to_owned(), options, queue.clone(), health.clone(), last_ack_file, connection, sums)?;
         let writer = thread::Builder::new().name("polis-writer".to_owned()).spawn(|| writer.run()).map_err(from_io)?;
         let (readers, writer) = (Some(readers), Some(writer));
-        Ok(Self { dir: dir.to_owned(), queue, health, readers, background, progress, writer, lock })
+        Ok(Self { snapshots, queue, health, readers, background, progress, writer, lock })
     }
 
     /// Writes into the lock file who has the directory open, for [`read_note`](crate::read_note). An empty note clears it.
@@ -97,6 +101,47 @@ impl LocalLog {
     /// [`LogError::Damaged`] when something is not as it was written. Nothing more is appended then.
     pub async fn checked(&self) -> Result<(), LogError> {
         background::reached(self.progress.clone(), Progress::Sound).await
+    }
+
+    /// Seals events that are older than `before`: packs them together, in steps between other commits. They are read as before, and
+    /// take a quarter of the room or less. The newest event of each society stays as it is. Returns how many were sealed.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`]; what was sealed until then stays so.
+    pub async fn seal(&self, before: Timestamp) -> Result<u64, LogError> {
+        // The check of what there was at the opening walks over the rows.
+        self.checked().await?;
+        let mut total = 0;
+        loop {
+            let count = Arc::new(AtomicU64::new(0));
+            self.write(Work::Seal { before, count: count.clone() }, 0).await?;
+            match count.load(Ordering::Acquire) {
+                0 => return Ok(total),
+                sealed => total += sealed,
+            }
+        }
+    }
+
+    /// Gives free pages of `polis.db` back to the file system, in steps between other commits. Returns how many bytes that were. A
+    /// database of an older Polis keeps its free pages and uses them again.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`]; what was given back until then stays so.
+    pub async fn vacuum(&self) -> Result<u64, LogError> {
+        let free = |reader: &mut Reader| schema::free_bytes(reader.connection()?);
+        let before = self.readers()?.run(free).await?;
+        let mut left = before;
+        while left > 0 {
+            self.write(Work::Vacuum, 0).await?;
+            let now = self.readers()?.run(free).await?;
+            if now >= left {
+                break;
+            }
+            left = now;
+        }
+        Ok(before.saturating_sub(left))
     }
 
     async fn write(&self, work: Work, bytes: usize) -> Result<(), LogError> {
@@ -164,36 +209,42 @@ impl Log for LocalLog {
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
-        let (dir, society) = (self.dir.clone(), society.clone());
-        let load = move |reader: &mut Reader| {
-            let row = SnapshotRow::find(reader.connection()?, &society)?;
-            Ok(row.and_then(|row| row.read_body(&dir, &society)))
-        };
-        self.readers()?.run(load).await
+        let (snapshots, society) = (self.snapshots.clone(), society.clone());
+        self.readers()?.run(move |reader| snapshots.load(&society, |seq| reader.event_crc(&society, seq))).await
     }
 
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
-        let (dir, name) = (self.dir.clone(), society.clone());
-        let write_body = move |reader: &mut Reader| {
-            let old = SnapshotRow::find(reader.connection()?, &name)?;
-            let new = SnapshotRow::of(&snapshot);
-            if old.is_some_and(|old| new == old || new.is_older_than(old)) {
-                return Ok(None);
-            }
-            new.write_body(&dir, &name, &snapshot.body).map_err(from_io)?;
-            Ok(Some((old, new)))
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: NewSnapshot) -> Result<(), LogError> {
+        let (snapshots, society) = (self.snapshots.clone(), society.clone());
+        let save = move |reader: &mut Reader| {
+            let event = reader.event_crc(&society, snapshot.seq)?;
+            let event =
+                event.ok_or_else(|| LogError::Failed("the log has no event that the snapshot could end with".into()))?;
+            snapshots.save(&society, event, snapshot)
         };
-        let Some((old, row)) = self.readers()?.run(write_body).await? else { return Ok(()) };
-        self.write(Work::SaveSnapshot { society: society.clone(), row }, 0).await?;
-        if let Some(old) = old {
-            let (dir, society) = (self.dir.clone(), society.clone());
-            let remove = move |_: &mut Reader| {
-                old.remove_body(&dir, &society);
-                Ok(())
-            };
-            self.readers()?.run(remove).await?;
+        self.readers()?.run(save).await
+    }
+
+    async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
+        let (snapshots, name, keys) = (self.snapshots.clone(), society.clone(), keys.to_vec());
+        let find = move |_: &mut Reader| snapshots.find(&name, at, &keys);
+        let FoundEntries { entries, missing } = self.readers()?.run(find).await?;
+        for name in missing {
+            let range = ThreadRange { oldest: 1, ..ThreadRange::through(at) };
+            if !self.read_thread(society, &ThreadId::new(name), range).await?.is_empty() {
+                let snapshots = self.snapshots.clone();
+                let remove = move |_: &mut Reader| {
+                    snapshots.remove();
+                    Err(snapshot::lost())
+                };
+                return self.readers()?.run(remove).await;
+            }
         }
-        Ok(())
+        Ok(entries)
+    }
+
+    async fn list_idle(&self, society: &SocietyId, listing: &IdleListing) -> Result<Vec<StoredEntry>, LogError> {
+        let (snapshots, society, listing) = (self.snapshots.clone(), society.clone(), listing.clone());
+        self.readers()?.run(move |_| snapshots.list(&society, &listing)).await
     }
 
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
@@ -216,7 +267,30 @@ impl Log for LocalLog {
         let society = society.clone();
         self.readers()?.run(move |reader| reader.origin(&society)).await
     }
+
+    async fn redact(&self, society: &SocietyId, events: &[Recorded]) -> Result<(), LogError> {
+        let redactions = redaction::encode(events)?;
+        self.write(Work::Redact { society: society.clone(), redactions }, 0).await
+    }
+
+    async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
+        let (snapshots, society) = (self.snapshots.clone(), society.clone());
+        let forget = move |reader: &mut Reader| snapshots.forget(&lineage::related(reader.connection()?, &society)?);
+        self.readers()?.run(forget).await?;
+        let mut tries = 0;
+        loop {
+            match self.write(Work::Forget, 0).await {
+                Err(LogError::Failed(_)) if tries < MAX_TRIES => tries += 1,
+                done => return done,
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+    }
 }
+
+/// How often a reader may keep the WAL from being emptied, and how long to wait in between: a minute together.
+const MAX_TRIES: u32 = 600;
+const BETWEEN_TRIES: Duration = Duration::from_millis(80);
 
 /// Opens the database if its history is complete. A damaged one is left exactly as it is.
 fn open_checked(dir: &Path, last_ack: LastAck, options: Options) -> Result<CheckedDatabase, LogError> {

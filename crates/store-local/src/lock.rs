@@ -7,6 +7,7 @@ use std::path::Path;
 use polis_ports::LogError;
 
 use crate::error::from_io;
+use crate::local_log::make_private;
 use crate::plain_file;
 
 pub(crate) const FILE: &str = "lock";
@@ -52,6 +53,34 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a child process that is just being spawned may still have the file open.
         let _ = self.0.unlock();
+    }
+}
+
+/// A data directory without a log: it has what is local where the log is in a database. One process has it at a time.
+#[derive(Debug)]
+pub struct DataDirectory(Lock);
+
+impl DataDirectory {
+    /// Reserves `dir`, which is created if it is missing, for this process.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError::Locked`] when another process has it open.
+    pub fn open(dir: &Path) -> Result<Self, LogError> {
+        make_private(dir).map_err(from_io)?;
+        plain_file::check_directory(dir)?;
+        Lock::take(dir).map(Self)
+    }
+
+    /// Writes into the lock file who has the directory open, for [`read_note`].
+    pub fn write_note(&self, note: &str) -> io::Result<()> {
+        self.0.write_note(note)
+    }
+}
+
+impl Drop for DataDirectory {
+    fn drop(&mut self) {
+        let _ = self.0.write_note("");
     }
 }
 

@@ -1,9 +1,9 @@
 //! The queue in front of the writer: bounded in bytes, taken in groups.
 //!
-//! Group commit needs a small delay to work well. Callers wait for their answer before they append again. Without a delay the
-//! first caller to return after a commit would be committed alone, and all others would wait for its fsync; groups would
-//! alternate between one caller and all the rest. So after a group of many the writer waits a moment for as many to come
-//! back. A single caller never waits, because then the writer expects only one job.
+//! Group commit needs a small delay to work well. Callers (societies) wait for answers before they append much more. Without a
+//! delay the first caller to return after a commit would be committed alone, and all others would wait for its fsync; groups
+//! would alternate between one caller and all the rest. So after a group of many callers the writer waits a moment for as many
+//! to come back. A single caller never waits, however many of its jobs are queued, because then the writer expects only one.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,6 +29,8 @@ pub(crate) struct Queue<Job> {
     state: Mutex<State<Job>>,
     arrived: Condvar,
     room_kib: Semaphore,
+    /// Held while a job waits for space, so that no later job gets in before it.
+    entrance: tokio::sync::Mutex<()>,
 }
 
 struct State<Job> {
@@ -52,9 +54,10 @@ impl Expected {
         Self { jobs: 1, until: Instant::now() }
     }
 
-    /// Waits for as many callers as were just answered or arrived during the commit, for a fraction of the usual commit time.
-    pub(crate) fn returning(answered: usize, waiting: usize, commit: Duration) -> Self {
-        Self { jobs: (answered + waiting).min(GROUP_JOBS), until: Instant::now() + (commit / 4).min(LONGEST_WAIT) }
+    /// Waits for a job of each caller that was just answered or arrived during the commit, for a fraction of the usual commit
+    /// time.
+    pub(crate) fn returning(callers: usize, commit: Duration) -> Self {
+        Self { jobs: callers.clamp(1, GROUP_JOBS), until: Instant::now() + (commit / 4).min(LONGEST_WAIT) }
     }
 }
 
@@ -64,12 +67,14 @@ impl<Job> Queue<Job> {
             state: Mutex::new(State { jobs: VecDeque::new(), wake_at: 0, closed: false }),
             arrived: Condvar::new(),
             room_kib: Semaphore::new(WAITING_KIB as usize),
+            entrance: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Adds a job once there is space for it.
+    /// Adds a job once there is space for it and for all jobs before it.
     pub(crate) async fn push(&self, job: Job, bytes: usize) -> Result<(), LogError> {
         let kib = u32::try_from(1 + bytes / 1024).unwrap_or(WAITING_KIB).min(WAITING_KIB);
+        let _entered = self.entrance.lock().await;
         // The permits are returned when the writer takes the job.
         self.room_kib.acquire_many(kib).await.map_err(|_| stopped())?.forget();
         let mut state = self.lock();
@@ -117,9 +122,9 @@ impl<Job> Queue<Job> {
         Some(group)
     }
 
-    /// How many jobs wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.lock().jobs.len()
+    /// Shows the jobs that wait.
+    pub(crate) fn each_waiting(&self, see: impl FnMut(&Job)) {
+        self.lock().jobs.iter().map(|(job, _)| job).for_each(see);
     }
 
     /// Accepts no more jobs; queued ones are still processed.

@@ -26,7 +26,8 @@ use crate::keys::{MAX_CACHED_NAMES, ThreadNames, last_seq, thread_key};
 use crate::lineage::{Lineage, Stretch};
 use crate::queue::stopped;
 use crate::row::{self, StoredEvent, damaged};
-use crate::schema;
+use crate::segment::Wanted;
+use crate::{schema, segment};
 
 const THREADS: usize = 2;
 
@@ -158,6 +159,22 @@ impl Reader {
         }
     }
 
+    /// The checksum of an event; none if the log has no such event.
+    pub(crate) fn event_crc(&mut self, society: &SocietyId, seq: Seq) -> Result<Option<u32>, LogError> {
+        let Some(lineage) = self.society(society)? else { return Ok(None) };
+        let stretch = lineage.stretches().iter().find(|stretch| stretch.after < seq && seq <= stretch.through);
+        let Some(stretch) = stretch else { return Ok(None) };
+        let find = |connection: &Connection| {
+            let mut statement = connection.prepare_cached("SELECT crc FROM events WHERE id = ?1")?;
+            statement.query_row([row::id(stretch.key, seq)], |row| row.get(0)).optional()
+        };
+        let connection = self.connection()?;
+        match find(connection).map_err(from_sqlite)? {
+            Some(crc) => Ok(Some(crc)),
+            None => segment::crc(connection, row::id(stretch.key, seq)),
+        }
+    }
+
     /// The last position up to `through` at which an append ended.
     pub(crate) fn whole(&mut self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
         let Some(lineage) = self.society(society)? else { return Ok(Seq(0)) };
@@ -171,13 +188,27 @@ impl Reader {
                 .map_err(from_sqlite)?;
             let mut rows = statement.query(params![low, high]).map_err(from_sqlite)?;
             let mut names = ThreadNames::default();
-            while let Some(row) = rows.next().map_err(from_sqlite)? {
-                let (stored, _, thread) = StoredEvent::of(row)?;
+            let mut ends_append = |stored: &StoredEvent<'_>, thread: Option<i64>| {
                 let thread = thread.map(|thread| names.get(self.connection()?, thread)).transpose()?;
                 stored.verify(&stretch.checksum_name, thread.as_ref())?;
-                if row::is_last(stored.version) {
+                Ok::<_, LogError>(row::is_last(stored.version))
+            };
+            let mut seen = high + 1;
+            while let Some(row) = rows.next().map_err(from_sqlite)? {
+                let (stored, key, thread) = row::stored(row)?;
+                if ends_append(&stored, thread)? {
                     return Ok(stored.seq);
                 }
+                seen = row::id(key, stored.seq);
+            }
+            let mut found = None;
+            let rest = Wanted { after: low, through: seen - 1, thread: None, newest_first: true };
+            segment::each(self.connection()?, rest, |stored, thread| {
+                found = ends_append(&stored, thread)?.then_some(stored.seq);
+                Ok(found.is_none())
+            })?;
+            if let Some(found) = found {
+                return Ok(found);
             }
         }
         Ok(Seq(0))
@@ -300,32 +331,62 @@ impl Reader {
             return Ok(Vec::new());
         }
         let connection = self.connection.as_ref().ok_or_else(stopped)?;
-        let sql = match thread {
-            None => "SELECT id, at, thread, version, crc, body FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
-            Some(_) if is_forward => {
+        let (mut low, high) = (row::id(stretch.key, after), row::id(stretch.key, through));
+        let mut found = Vec::new();
+        let names = &mut self.names;
+        let mut decode = |stored: &StoredEvent<'_>, thread: Option<i64>| {
+            let thread = thread.map(|thread| names.get(connection, thread)).transpose()?;
+            stored.decode(&stretch.checksum_name, thread)
+        };
+        let Some(thread) = thread else {
+            loop {
+                let left = most - found.len();
+                let were_sealed = segment::each_of_log(connection, (low, high), left, |stored, thread| {
+                    low = row::id(stretch.key, stored.seq);
+                    found.push(decode(&stored, thread)?);
+                    Ok(())
+                })?;
+                if !were_sealed || found.len() == most {
+                    return Ok(found);
+                }
+            }
+        };
+        let sql = match is_forward {
+            true => {
                 "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
                         WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
             }
-            Some(_) => {
+            false => {
                 "SELECT id, at, thread, version, crc, body FROM events INDEXED BY events_by_thread \
                         WHERE thread = ?4 AND id > ?1 AND id <= ?2 ORDER BY id DESC LIMIT ?3"
             }
         };
         let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let (low, high) = (row::id(stretch.key, after), row::id(stretch.key, through));
         let mut statement = connection.prepare_cached(sql).map_err(from_sqlite)?;
-        let rows = match thread {
-            None => statement.query(params![low, high, limit]),
-            Some(thread) => statement.query(params![low, high, limit, thread]),
-        };
-        let mut rows = rows.map_err(from_sqlite)?;
-        let mut found = Vec::new();
+        let mut rows = statement.query(params![low, high, limit, thread]).map_err(from_sqlite)?;
+        let mut oldest = high + 1;
         while let Some(row) = rows.next().map_err(from_sqlite)? {
-            let (stored, _, thread) = StoredEvent::of(row)?;
-            let thread = thread.map(|thread| self.names.get(connection, thread)).transpose()?;
-            found.push(stored.decode(&stretch.checksum_name, thread)?);
+            let (stored, key, thread) = row::stored(row)?;
+            oldest = oldest.min(row::id(key, stored.seq));
+            found.push(decode(&stored, thread)?);
         }
-        Ok(found)
+        // What is sealed comes before the rows.
+        let left = if is_forward { most } else { most - found.len() };
+        let mut sealed = Vec::new();
+        if left > 0 {
+            let wanted = Wanted { after: low, through: oldest - 1, thread: Some(thread), newest_first: !is_forward };
+            segment::each(connection, wanted, |stored, thread| {
+                sealed.push(decode(&stored, thread)?);
+                Ok(sealed.len() < left)
+            })?;
+        }
+        if !is_forward {
+            found.extend(sealed);
+            return Ok(found);
+        }
+        found.truncate(most - sealed.len());
+        sealed.extend(found);
+        Ok(sealed)
     }
 
     fn society(&mut self, society: &SocietyId) -> Result<Option<Arc<Lineage>>, LogError> {
@@ -413,6 +474,9 @@ fn begun(connection: &Connection, stretch: &Stretch, thread: &ThreadId) -> Resul
             .prepare_cached("SELECT min(id) FROM events INDEXED BY events_by_thread WHERE thread = ?1")?
             .query_row(params![key], |row| row.get::<_, Option<i64>>(0))
     };
-    let first = find().map_err(from_sqlite)?;
+    let first = match segment::first_of_thread(connection, key)? {
+        Some(sealed) => Some(sealed),
+        None => find().map_err(from_sqlite)?,
+    };
     Ok(first.filter(|id| *id <= row::id(stretch.key, stretch.through)).map(|_| key))
 }

@@ -118,6 +118,7 @@ fn copy_events(file: &Path, backup: &Connection, building: &Path) -> Result<(), 
                        FROM backup.events WHERE id > ?1 AND id <= ?2 ORDER BY id";
             target.execute(add, params![row::id(society, Seq(0)), row::id(society, head)])?;
         }
+        target.execute("INSERT INTO redacted (id) SELECT id FROM events WHERE version & ?1", [row::REDACTED])?;
         target.execute_batch("COMMIT; DETACH backup;")
     };
     let heads = Head::all(backup)?.into_iter().map(|(society, head)| (society, head.seq)).collect();

@@ -18,7 +18,12 @@ pub(crate) const WAL: &str = "polis.db-wal";
 pub(crate) const SHM: &str = "polis.db-shm";
 const UNFINISHED: &str = "polis.db.new";
 
-pub(crate) const TABLES_VERSION: u32 = 2;
+/// Bytes of a page of a new database. A commit writes each page that it changes whole, and most commits add less than a kilobyte to a
+/// few of them: with pages of 4 KiB a lone run writes twice as much.
+const PAGE_BYTES: u32 = 1024;
+
+/// Version 2 has forks, version 3 packed bodies and segments, version 4 redactions. A new dictionary in body.rs is a new version as well.
+pub(crate) const TABLES_VERSION: u32 = 4;
 const VERSION: u32 = TABLES_VERSION << 16 | EVENT_VERSION;
 
 const TABLES: &str = "
@@ -36,17 +41,27 @@ const TABLES: &str = "
         thread INTEGER,
         version INTEGER NOT NULL, -- and whether an append ended here, see row.rs
         crc INTEGER NOT NULL,
-        body BLOB NOT NULL
+        body BLOB NOT NULL -- see body.rs
     );
     CREATE INDEX events_by_thread ON events (thread) WHERE thread IS NOT NULL;
-    CREATE TABLE snapshots (
-        society TEXT PRIMARY KEY,
-        seq INTEGER NOT NULL,
-        version INTEGER NOT NULL,
-        bytes INTEGER NOT NULL,
-        crc INTEGER NOT NULL
+";
+
+/// What tables of version 2 lack: the oldest events, packed together, see segment.rs.
+const SINCE_2: &str = "
+    CREATE TABLE segments (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE segment_threads (
+        thread INTEGER NOT NULL,
+        first INTEGER NOT NULL, -- its first event in the segment
+        segment INTEGER NOT NULL,
+        PRIMARY KEY (thread, first)
     ) WITHOUT ROWID;
 ";
+
+/// What tables of version 3 lack: which events were redacted, see redaction.rs.
+const SINCE_3: &str = "CREATE TABLE redacted (id INTEGER PRIMARY KEY);";
+
+/// Marks a database in which all that was deleted has been overwritten (`PRAGMA application_id`).
+const OVERWRITTEN: i32 = 0x504f_4c44;
 
 /// What tables of version 1 lack.
 const SINCE_1: &str = "
@@ -60,7 +75,8 @@ pub(crate) fn connect_to_write(dir: &Path) -> Result<Connection, LogError> {
     let connection = connect(dir)?;
     connection
         .execute_batch(
-            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -16384;",
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA cache_size = -16384; \
+             PRAGMA secure_delete = ON;",
         )
         .map_err(from_sqlite)?;
     Ok(connection)
@@ -116,8 +132,12 @@ pub(crate) fn create(dir: &Path) -> Result<(), LogError> {
     }
     let build = || {
         let connection = Connection::open(&unfinished)?;
-        connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")?;
-        connection.execute_batch(TABLES)?;
+        connection.execute_batch(&format!(
+            "PRAGMA page_size = {PAGE_BYTES}; PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;"
+        ))?;
+        // Pages that a sealed or erased event leaves can be given back while the database is in use.
+        connection.execute_batch(&format!("PRAGMA auto_vacuum = INCREMENTAL; {TABLES} {SINCE_2} {SINCE_3}"))?;
+        connection.pragma_update(None, "application_id", OVERWRITTEN)?;
         connection.pragma_update(None, "user_version", VERSION)?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0))
     };
@@ -143,8 +163,33 @@ pub(crate) fn update(connection: &Connection, version: u32) -> Result<(), LogErr
     if version == VERSION {
         return Ok(());
     }
-    let steps = if has_forks(version) { "" } else { SINCE_1 };
-    connection.execute_batch(&format!("BEGIN IMMEDIATE; {steps} PRAGMA user_version = {VERSION}; COMMIT;")).map_err(from_sqlite)
+    let forks = if has_forks(version) { "" } else { SINCE_1 };
+    let segments = if version >> 16 >= 3 { "" } else { SINCE_2 };
+    let redactions = if version >> 16 >= 4 { "" } else { SINCE_3 };
+    connection
+        .execute_batch(&format!("BEGIN IMMEDIATE; {forks} {segments} {redactions} PRAGMA user_version = {VERSION}; COMMIT;"))
+        .map_err(from_sqlite)
+}
+
+/// Rewrites a database of an older version, which did not overwrite what it deleted, so that nothing of that is left. It takes as
+/// long as copying the file, and is needed once.
+pub(crate) fn overwrite_deleted(connection: &Connection) -> Result<(), LogError> {
+    let mark: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(from_sqlite)?;
+    if mark == OVERWRITTEN {
+        return Ok(());
+    }
+    let rewrite = format!("PRAGMA auto_vacuum = INCREMENTAL; VACUUM; PRAGMA application_id = {OVERWRITTEN};");
+    connection.execute_batch(&rewrite).map_err(from_sqlite)
+}
+
+/// How many bytes of the file are free and could be given back; none of a database that was made before this was possible.
+pub(crate) fn free_bytes(connection: &Connection) -> Result<u64, LogError> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(from_sqlite);
+    let incremental = 2;
+    if number("auto_vacuum")? != incremental {
+        return Ok(0);
+    }
+    Ok((number("freelist_count")? * number("page_size")?) as u64)
 }
 
 /// Whether tables of this version know of forks.

@@ -9,11 +9,12 @@ use rusqlite::Connection;
 
 use crate::error::from_sqlite;
 use crate::extent::Extent;
+use crate::segment;
 
 /// The checksums of the indexes of events and threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
-    /// Over the index of events by thread.
+    /// Over the index of events by thread, and that of segments.
     pub(crate) events: u64,
     /// Over the index of thread names.
     pub(crate) threads: u64,
@@ -23,6 +24,16 @@ impl Sums {
     /// Adds an event of a thread.
     pub(crate) fn add_event(&mut self, thread: i64, id: i64) {
         self.events = self.events.wrapping_add(mixed(thread as u64, id as u64));
+    }
+
+    /// Takes away an event of a thread.
+    pub(crate) fn remove_event(&mut self, thread: i64, id: i64) {
+        self.events = self.events.wrapping_sub(mixed(thread as u64, id as u64));
+    }
+
+    /// Adds a thread of a segment, with its first event there.
+    pub(crate) fn add_sealed(&mut self, thread: i64, first: i64, segment: i64) {
+        self.events = self.events.wrapping_add(mixed(mixed(thread as u64, first as u64), segment as u64));
     }
 
     /// Adds a thread.
@@ -49,6 +60,12 @@ impl Sums {
             }
             Ok(())
         })?;
+        if segment::exist(connection)? {
+            each(connection, "SELECT thread, first, segment FROM segment_threads", |row| {
+                sums.add_sealed(row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(())
+            })?;
+        }
         sums.read_threads(connection, threads, extent)?;
         Ok(sums)
     }

@@ -9,26 +9,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use polis_domain::{Seq, SocietyId, ThreadId};
+use polis_domain::{Seq, SocietyId, ThreadId, Timestamp};
 use polis_ports::LogError;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use rustc_hash::FxHashMap;
+use rusqlite::{CachedStatement, Connection, params};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
 
-use crate::error::{again, from_sqlite};
+use crate::error::from_sqlite;
 use crate::health::Health;
 use crate::keys::{last_seq, thread_key};
 use crate::last_ack::{EventRef, LastAckFile, StoredSums};
 use crate::lineage::Lineage;
 use crate::options::Options;
 use crate::queue::{Expected, Queue};
+use crate::redaction::{self, Redaction};
 use crate::row::{self, Batch, NewRow};
-use crate::snapshot::SnapshotRow;
 use crate::sums::{self, Sums};
-use crate::{lock, schema};
+use crate::{body, lock, schema, segment};
 
 /// How long a checkpoint may wait for readers so that the WAL starts anew.
 const RESTART_WAIT: Duration = Duration::from_millis(20);
+
+/// How many bytes a step of a vacuum gives back.
+const VACUUM_BYTES: u32 = 1 << 20;
 
 /// How long anything else waits for a lock on the database.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -48,10 +51,6 @@ pub(crate) enum Work {
         expected: Seq,
         batch: Batch,
     },
-    SaveSnapshot {
-        society: SocietyId,
-        row: SnapshotRow,
-    },
     /// Create a fork of a society.
     Fork {
         from: SocietyId,
@@ -60,11 +59,34 @@ pub(crate) enum Work {
         aside: Option<SocietyId>,
         first: Batch,
     },
+    /// Seal some of the events that are older than a time.
+    Seal {
+        before: Timestamp,
+        /// Receives how many events were sealed.
+        count: Arc<AtomicU64>,
+    },
+    /// Give some free pages back to the file system.
+    Vacuum,
+    /// Put what an erasure leaves in the place of events.
+    Redact {
+        society: SocietyId,
+        redactions: Vec<Redaction>,
+    },
+    /// Overwrite what is left of redacted texts in the files. Fails while the log is being read.
+    Forget,
     /// Find out what became of a group whose commit failed.
     Settle,
 }
 
 impl Work {
+    /// The society that wants it.
+    fn society(&self) -> Option<&SocietyId> {
+        match self {
+            Self::Append { society, .. } | Self::Fork { to: society, .. } => Some(society),
+            Self::Seal { .. } | Self::Vacuum | Self::Redact { .. } | Self::Forget | Self::Settle => None,
+        }
+    }
+
     /// The error when the files were replaced: an appender gets a conflict, which makes it stop.
     fn files_replaced(&self) -> LogError {
         match self {
@@ -112,10 +134,12 @@ impl Writer {
             let works: Vec<&Work> = group.iter().map(|job| &job.work).collect();
             let result = self.commit(&works);
             usual_commit = (usual_commit * 3 + began.elapsed()) / 4;
-            let answered = group.len();
+            let mut callers = FxHashSet::default();
+            callers.extend(group.iter().filter_map(|job| job.work.society().cloned()));
             answer(group, result);
             self.keep_wal_short();
-            expected = Expected::returning(answered, self.queue.waiting(), usual_commit);
+            self.queue.each_waiting(|job| callers.extend(job.work.society().cloned()));
+            expected = Expected::returning(callers.len(), usual_commit);
         }
         self.finish();
     }
@@ -173,10 +197,6 @@ impl Writer {
                         }
                     }
                 }
-                Work::SaveSnapshot { society, row } => {
-                    row.save(&store.connection, society)?;
-                    Ok(())
-                }
                 Work::Fork { from, at, to, aside, first } => {
                     match store.cache.fork(&mut statements, from, *at, to, aside.as_ref(), first)? {
                         Ok(last_event) => {
@@ -187,12 +207,27 @@ impl Writer {
                         Err(refusal) => Err(refusal),
                     }
                 }
-                Work::Settle => Ok(()),
+                Work::Seal { before, count } => {
+                    let sealed = segment::seal(&store.connection, *before, &mut statements.sums)?;
+                    count.store(sealed, Ordering::Release);
+                    Ok(())
+                }
+                Work::Vacuum => {
+                    store.vacuum()?;
+                    Ok(())
+                }
+                Work::Redact { society, redactions } => redaction::redact(&store.connection, society, redactions)?,
+                Work::Forget | Work::Settle => Ok(()),
             });
         }
         let added = statements.sums;
         drop(statements);
         store.execute("COMMIT")?;
+        for (work, outcome) in works.iter().zip(&mut outcomes) {
+            if matches!(work, Work::Forget) {
+                *outcome = store.forget();
+            }
+        }
         self.sums = self.sums.map(|sums| sums.plus(added));
         if renamed {
             self.health.renamed.fetch_add(1, Ordering::Release);
@@ -293,7 +328,7 @@ fn answer(group: Vec<Job>, result: Result<Vec<Result<(), LogError>>, LogError>) 
         }
         Err(error) => {
             for job in group {
-                let _ = job.answer.send(Err(again(&error)));
+                let _ = job.answer.send(Err(error.again()));
             }
         }
     }
@@ -323,6 +358,7 @@ enum Appended {
 struct Store {
     connection: Connection,
     cache: Cache,
+    page_bytes: u32,
     wal_bytes: Arc<AtomicU64>,
 }
 
@@ -359,7 +395,31 @@ impl Store {
             Ok(())
         };
         connection.wal_hook(Some(count)).map_err(from_sqlite)?;
-        Ok(Self { connection, cache: Cache::default(), wal_bytes })
+        Ok(Self { connection, cache: Cache::default(), page_bytes, wal_bytes })
+    }
+
+    /// Moves pages from the end of the file into free ones and cuts it, within the open transaction.
+    fn vacuum(&self) -> Result<(), LogError> {
+        let sql = format!("PRAGMA incremental_vacuum({})", VACUUM_BYTES / self.page_bytes);
+        let run = || {
+            let mut statement = self.connection.prepare(&sql)?;
+            let mut rows = statement.query([])?;
+            // Each step frees a page.
+            while rows.next()?.is_some() {}
+            Ok(())
+        };
+        run().map_err(from_sqlite)
+    }
+
+    /// Leaves nothing of what was redacted in free room and in the WAL.
+    fn forget(&self) -> Result<(), LogError> {
+        self.connection.flush_prepared_statement_cache();
+        schema::overwrite_deleted(&self.connection)?;
+        // Readers do not hold commits up for longer than this.
+        self.connection.busy_timeout(RESTART_WAIT).map_err(from_sqlite)?;
+        let emptied = empty_wal(&self.connection);
+        self.connection.busy_timeout(BUSY_WAIT).map_err(from_sqlite)?;
+        emptied
     }
 
     fn begin(&mut self) -> Result<(), LogError> {
@@ -451,8 +511,6 @@ impl Cache {
             if let Some(aside) = aside {
                 let give = "UPDATE societies SET seal = coalesce(seal, name), name = ?2 WHERE name = ?1";
                 connection.prepare_cached(give)?.execute(params![to.as_str(), aside.as_str()])?;
-                let forget = "DELETE FROM snapshots WHERE society = ?1";
-                connection.prepare_cached(forget)?.execute(params![to.as_str()])?;
                 self.societies.clear();
                 self.cached_threads = 0;
             }
@@ -474,13 +532,8 @@ fn is_whole(connection: &Connection, lineage: &Lineage, at: Seq) -> Result<bool,
     let Some(stretch) = lineage.stretches().iter().find(|stretch| stretch.after < at && at <= stretch.through) else {
         return Ok(false);
     };
-    let find = || {
-        connection
-            .prepare_cached("SELECT version FROM events WHERE id = ?1")?
-            .query_row(params![row::id(stretch.key, at)], |row| row.get(0))
-            .optional()
-    };
-    Ok(find().map_err(from_sqlite)?.is_some_and(row::is_last))
+    let found = segment::find(connection, row::id(stretch.key, at))?;
+    Ok(found.is_some_and(|(version, _)| row::is_last(version)))
 }
 
 impl CachedSociety {
@@ -512,7 +565,7 @@ impl<'store> Statements<'store> {
     }
 
     fn add_event(&mut self, id: i64, thread: Option<i64>, row: &NewRow, bodies: &[u8]) -> rusqlite::Result<()> {
-        let body = &bodies[row.body.clone()];
+        let body = body::pack(&bodies[row.body.clone()]);
         self.add_event.execute(params![id, row.at.0 as i64, thread, row.version, row.crc, body])?;
         if let Some(thread) = thread {
             self.sums.add_event(thread, id);

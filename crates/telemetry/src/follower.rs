@@ -87,7 +87,7 @@ impl Telemetry {
         let name = id.clone();
         let looked = society.look(move |spine| {
             let tasks: Vec<_> = spine.activities.keys().map(polis_domain::TaskId::thread).collect();
-            (Ids::of(name, spine), AgentTree::of(spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
+            (Ids::of(name.clone(), spine), AgentTree::of(spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
         });
         let (ids, tree, tasks, turn) = looked.await.ok()?;
         let folder = &self.0.settings.folder;

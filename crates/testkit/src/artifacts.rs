@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use polis_domain::ArtifactId;
+use polis_domain::{ArtifactId, Timestamp};
 use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
 
 /// Keeps contents as long as it lives. Clones are the same one.
@@ -63,6 +63,11 @@ impl Artifacts for MemoryArtifacts {
         let id = Hasher::id_of(&content);
         self.lock().insert(id, content);
         Ok(id)
+    }
+
+    async fn remove(&self, ids: Vec<ArtifactId>, _: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
+        ids.iter().for_each(|id| drop(self.lock().remove(id)));
+        Ok(ids)
     }
 
     async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError> {

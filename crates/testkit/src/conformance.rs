@@ -2,8 +2,15 @@
 
 use std::sync::Arc;
 
-use polis_domain::{EffectId, Event, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId, Timestamp, TurnId};
-use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+use futures_util::future::join_all;
+use polis_domain::{
+    ConversationPlace, EffectId, Event, IdleKey, Message, MessageId, Phase, Recorded, Sender, Seq, SocietyId, ThreadId,
+    Timestamp, TurnId,
+};
+use polis_ports::{
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
+    ThreadRange,
+};
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
 pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
@@ -11,6 +18,7 @@ pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
     what_was_appended_is_read_back(&*make()).await;
     a_stale_owner_is_refused(&*make()).await;
     of_two_that_race_one_wins(make()).await;
+    appends_under_way_together_are_written_in_their_order(&*make()).await;
     events_that_do_not_follow_are_refused(&*make()).await;
     a_batch_is_appended_whole_or_not_at_all(&*make()).await;
     a_read_keeps_its_limits(&*make()).await;
@@ -18,12 +26,14 @@ pub async fn check(make: impl Fn() -> Arc<dyn Log>) {
     threads_are_listed_from_the_newest_on(&*make()).await;
     societies_do_not_mix(&*make()).await;
     the_newest_snapshot_is_kept(&*make()).await;
+    idle_entries_stay_until_a_snapshot_begins_anew(&*make()).await;
     many_write_at_once(make()).await;
     a_place_is_whole_where_an_append_ended(&*make()).await;
     a_fork_shares_the_past_and_nothing_else(&*make()).await;
     a_fork_of_a_fork_has_the_past_of_both(&*make()).await;
     a_name_is_given_away_and_what_had_it_is_kept(&*make()).await;
     a_fork_that_cannot_be_changes_nothing(&*make()).await;
+    what_is_redacted_is_so_for_all_that_share_it(&*make()).await;
 }
 
 /// An event for tests: a message in a thread, or none that belongs to a thread.
@@ -114,6 +124,25 @@ async fn of_two_that_race_one_wins(log: Arc<dyn Log>) {
         let winner = event(place + 1, Some("root"), &format!("racer {}", winners[0]));
         assert_eq!(log.read(&main, Seq(place), 10).await.expect("read"), owned(&[winner]));
     }
+}
+
+async fn appends_under_way_together_are_written_in_their_order(log: &dyn Log) {
+    let main = SocietyId::from("main");
+    // Large ones between small ones, so that a log which queues by size cannot let one overtake another.
+    let text = |n: u64| if n % 5 == 2 { "long ".repeat(200_000) } else { n.to_string() };
+    let events: Vec<_> = (1..=20).map(|n| event(n, Some("root"), &text(n))).collect();
+    let appends = (0_u64..).zip(&events).map(|(expected, event)| append(log, &main, expected, std::slice::from_ref(event)));
+    for written in join_all(appends).await {
+        written.expect("append");
+    }
+    assert_eq!(all(log, &main).await, owned(&events));
+    // Behind one that is refused, all are.
+    let stale: Vec<_> = (22..=25).map(|n| event(n, Some("root"), "stale")).collect();
+    let appends = (21_u64..).zip(&stale).map(|(expected, event)| append(log, &main, expected, std::slice::from_ref(event)));
+    for (expected, refused) in (21..).zip(join_all(appends).await) {
+        assert_conflict(refused, expected, 20);
+    }
+    assert_eq!(head(log, &main).await, 20);
 }
 
 async fn events_that_do_not_follow_are_refused(log: &dyn Log) {
@@ -258,13 +287,95 @@ async fn the_newest_snapshot_is_kept(log: &dyn Log) {
     let second = Snapshot { seq: Seq(7), version: 2, body: vec![0; 300_000] };
     let again = Snapshot { seq: Seq(7), version: 3, body: Vec::new() };
     for snapshot in [&first, &second, &again] {
-        log.save_snapshot(&main, snapshot.clone()).await.expect("save");
+        log.save_snapshot(&main, new_snapshot(snapshot, None, &[])).await.expect("save");
         assert_eq!(load(&main).await.as_ref(), Some(snapshot));
     }
-    log.save_snapshot(&main, first.clone()).await.expect("save");
+    log.save_snapshot(&main, new_snapshot(&first, None, &[])).await.expect("save");
     assert_eq!(load(&main).await, Some(again), "an older one does not replace a newer one");
     assert_eq!(load(&other).await, None);
     assert_eq!(log.societies().await.expect("societies"), [main]);
+}
+
+fn new_snapshot(snapshot: &Snapshot, after: Option<u64>, entries: &[StoredEntry]) -> NewSnapshot {
+    let (body, entries) = (snapshot.body.clone(), entries.to_vec());
+    let write = Box::new(move || (body, entries));
+    NewSnapshot { seq: snapshot.seq, version: snapshot.version, after: after.map(Seq), write }
+}
+
+fn entry(name: &str, body: &str) -> StoredEntry {
+    StoredEntry { name: name.into(), message: None, person: None, list: None, body: body.as_bytes().to_vec() }
+}
+
+fn sub_thread(name: &str, parent: &str, index: u32) -> StoredEntry {
+    StoredEntry { message: Some((parent.into(), index)), ..entry(name, "a head") }
+}
+
+fn conversation(name: &str, person: &str, pinned: bool, active: u64) -> StoredEntry {
+    let place = ConversationPlace { pinned, active: Seq(active) };
+    let list = Some(IdleList::Conversation(place));
+    StoredEntry { person: Some(person.into()), list, ..entry(name, "a conversation") }
+}
+
+async fn idle_entries_stay_until_a_snapshot_begins_anew(log: &dyn Log) {
+    let (main, other) = (SocietyId::from("main"), SocietyId::from("other"));
+    let batch: Vec<_> = (1..=9).map(|seq| event(seq, None, "")).collect();
+    append(log, &main, 0, &batch).await.expect("append");
+    append(log, &other, 0, &batch).await.expect("append");
+    let at = |seq| Snapshot { seq: Seq(seq), version: 1, body: format!("state {seq}").into_bytes() };
+    let name = |name: &str| IdleKey::Name(name.into());
+    let find = async |at: u64, keys: &[IdleKey]| {
+        let mut found = log.idle_entries(&main, Seq(at), keys).await.expect("entries");
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
+    };
+    assert!(log.idle_entries(&main, Seq(2), &[name("a")]).await.is_err(), "there is no snapshot");
+    let first =
+        [entry("a", "one"), entry("b", "two"), sub_thread("c", "a", 3), sub_thread("d", "a", 3), sub_thread("e", "a", 4)];
+    log.save_snapshot(&main, new_snapshot(&at(2), None, &first)).await.expect("save");
+    log.save_snapshot(&other, new_snapshot(&at(2), None, &[entry("a", "another's")])).await.expect("save");
+    assert_eq!(find(2, &[name("a"), name("x"), name("e")]).await, [first[0].clone(), first[4].clone()]);
+    assert_eq!(find(2, &[IdleKey::Message("a".into(), 3)]).await, first[2..4]);
+    assert!(find(2, &[IdleKey::Message("a".into(), 9), IdleKey::Message("b".into(), 3)]).await.is_empty());
+
+    let second = [entry("b", "new"), conversation("k", "ann", false, 8)];
+    log.save_snapshot(&main, new_snapshot(&at(5), Some(2), &second)).await.expect("save");
+    assert_eq!(find(5, &[name("a"), name("b")]).await, [first[0].clone(), second[0].clone()], "what is new replaces what was");
+    assert_eq!(find(2, &[name("b")]).await, second[..1], "an older position finds what is newest");
+    assert!(log.idle_entries(&main, Seq(6), &[name("a")]).await.is_err(), "that snapshot is not there");
+    let torn = log.save_snapshot(&main, new_snapshot(&at(8), Some(4), &[entry("a", "lost")])).await;
+    assert!(torn.is_err(), "a snapshot goes on only from the one that is there");
+    assert_eq!(log.load_snapshot(&main).await.expect("load"), Some(at(5)));
+
+    let list = async |person: Option<&str>, after: ConversationPlace, limit| {
+        let listing = IdleListing { person: person.map(Into::into), of: IdleListed::Conversations(after), limit };
+        let listed = log.list_idle(&main, &listing).await.expect("list");
+        listed.into_iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+    };
+    let third = [
+        conversation("l", "bob", false, 3),
+        conversation("m", "ann", true, 1),
+        conversation("n", "ann", false, 6),
+        StoredEntry { list: Some(IdleList::Terminated), ..entry("t", "gone") },
+    ];
+    log.save_snapshot(&main, new_snapshot(&at(7), Some(5), &third)).await.expect("save");
+    assert_eq!(list(None, ConversationPlace::START, 9).await, ["m", "k", "n", "l"]);
+    assert_eq!(list(Some("ann"), ConversationPlace::START, 2).await, ["m", "k"]);
+    assert_eq!(list(Some("ann"), ConversationPlace { pinned: false, active: Seq(8) }, 9).await, ["n"]);
+    let all = async |person: Option<&str>, of: IdleListed, limit| {
+        let listing = IdleListing { person: person.map(Into::into), of, limit };
+        let listed = log.list_idle(&main, &listing).await.expect("list");
+        listed.into_iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(all(None, IdleListed::Terminated("".into()), 9).await, ["t"]);
+    assert!(all(None, IdleListed::Terminated("t".into()), 9).await.is_empty());
+    assert_eq!(all(None, IdleListed::All("d".into()), 3).await, ["e", "k", "l"]);
+    assert_eq!(all(Some("ann"), IdleListed::All("".into()), usize::MAX).await, ["k", "m", "n"]);
+
+    log.save_snapshot(&main, new_snapshot(&at(9), None, &[entry("z", "anew")])).await.expect("save");
+    assert_eq!(find(9, &[name("a"), name("b"), name("k"), name("z")]).await, [entry("z", "anew")]);
+    assert!(list(None, ConversationPlace::START, 9).await.is_empty());
+    let theirs = log.idle_entries(&other, Seq(2), &[name("a")]).await.expect("entries");
+    assert_eq!(theirs, [entry("a", "another's")], "societies share nothing");
 }
 
 async fn many_write_at_once(log: Arc<dyn Log>) {
@@ -312,7 +423,8 @@ async fn a_fork_shares_the_past_and_nothing_else(log: &dyn Log) {
     for one in &ours {
         append(log, &main, one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
     }
-    log.save_snapshot(&main, Snapshot { seq: Seq(10), version: 1, body: b"ten".to_vec() }).await.expect("save");
+    let ten = Snapshot { seq: Seq(10), version: 1, body: b"ten".to_vec() };
+    log.save_snapshot(&main, new_snapshot(&ten, None, &[])).await.expect("save");
     let mut theirs = ours[..7].to_vec();
     theirs.push(event(8, name(8), "theirs"));
     log.fork(&fork(&main, 7, &other, None, &theirs[7])).await.expect("fork");
@@ -366,7 +478,8 @@ async fn a_name_is_given_away_and_what_had_it_is_kept(log: &dyn Log) {
         append(log, &main, one.seq.0 - 1, std::slice::from_ref(one)).await.expect("append");
     }
     assert_same(log, &main, &first).await;
-    log.save_snapshot(&main, Snapshot { seq: Seq(6), version: 1, body: b"six".to_vec() }).await.expect("save");
+    let six = Snapshot { seq: Seq(6), version: 1, body: b"six".to_vec() };
+    log.save_snapshot(&main, new_snapshot(&six, None, &[])).await.expect("save");
     let second = [&first[..4], &[event(5, Some("root"), "second")]].concat();
     log.fork(&fork(&main, 4, &main, Some(&older), &second[4])).await.expect("fork");
     assert_eq!(log.load_snapshot(&main).await.expect("load"), None, "a snapshot does not change hands");
@@ -408,6 +521,50 @@ async fn a_fork_that_cannot_be_changes_nothing(log: &dyn Log) {
     for society in [&main, &other, &free] {
         assert_same(log, society, &batch).await;
     }
+}
+
+async fn what_is_redacted_is_so_for_all_that_share_it(log: &dyn Log) {
+    let (main, other, stranger) = (SocietyId::from("main"), SocietyId::from("other"), SocietyId::from("stranger"));
+    let mut ours: Vec<_> = (1..=6).map(|seq| event(seq, Some("root"), "secret")).collect();
+    append(log, &main, 0, &ours[..4]).await.expect("append");
+    append(log, &main, 4, &ours[4..]).await.expect("append");
+    let own: Vec<_> = (1..=2).map(|seq| event(seq, Some("root"), "secret")).collect();
+    append(log, &stranger, 0, &own).await.expect("append");
+    let mut theirs = ours[..4].to_vec();
+    theirs.push(event(5, Some("root"), "theirs"));
+    log.fork(&fork(&main, 4, &other, None, &theirs[4])).await.expect("fork");
+    for society in [&main, &other, &stranger] {
+        let seq = Seq(head(log, society).await.min(4));
+        let snapshot = Snapshot { seq, version: 1, body: b"secret".to_vec() };
+        log.save_snapshot(society, new_snapshot(&snapshot, None, &[entry("a", "secret")])).await.expect("save");
+    }
+    // The last event stays, and so does everything if one of them cannot be redacted.
+    for wrong in [6, 7] {
+        let redactions = owned(&[event(2, Some("root"), ""), event(wrong, Some("root"), "")]);
+        log.redact(&main, &redactions).await.expect_err("all or none");
+    }
+    assert_same(log, &main, &ours).await;
+    for _ in 0..2 {
+        log.redact(&main, &owned(&[event(2, Some("root"), ""), event(5, Some("root"), "")])).await.expect("redact");
+        ours[1] = event(2, Some("root"), "");
+        ours[4] = event(5, Some("root"), "");
+        theirs[1] = ours[1].clone();
+        assert_same(log, &main, &ours).await;
+        assert_same(log, &other, &theirs).await;
+        assert_eq!(log.whole(&main, Seq(5)).await.expect("whole"), Seq(4), "an append ended where it did before");
+    }
+    // A fork sees what it redacts gone in the other as well.
+    log.redact(&other, &owned(&[event(1, Some("root"), "")])).await.expect("redact");
+    (ours[0], theirs[0]) = (event(1, Some("root"), ""), event(1, Some("root"), ""));
+    log.forget_redacted(&main).await.expect("forget");
+    assert_eq!(log.load_snapshot(&other).await.expect("load"), None, "it may have what was redacted");
+    assert_eq!(log.load_snapshot(&stranger).await.expect("load").map(|found| found.seq), Some(Seq(2)));
+    append(log, &main, 6, &[event(7, Some("root"), "next")]).await.expect("the log goes on");
+    ours.push(event(7, Some("root"), "next"));
+    for (society, events) in [(&main, &ours), (&other, &theirs)] {
+        assert_same(log, society, events).await;
+    }
+    log.redact(&SocietyId::from("nobody"), &owned(&[event(1, Some("root"), "")])).await.expect_err("there is none");
 }
 
 fn fork(from: &SocietyId, at: u64, to: &SocietyId, aside: Option<&SocietyId>, first: &Arc<Recorded>) -> Fork {

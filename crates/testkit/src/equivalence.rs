@@ -6,7 +6,8 @@ use polis_domain::{Event, Recorded, Spine, TurnId};
 use serde_json::Value;
 
 /// The events of each turn as text, sorted, by agent and depth. What a person said about a write
-/// in doubt, and attempts in vain, are left out: they are there only because something went wrong in between.
+/// in doubt, and attempts in vain, are left out: they are there only because something went wrong in between. So are versions of the
+/// code, which depend on the program that happened to run.
 pub fn normalized_turns(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
     let spine = Spine::from_iter(log);
     let mut turns: BTreeMap<TurnId, (String, Vec<(u32, String)>)> = BTreeMap::new();
@@ -20,6 +21,7 @@ pub fn normalized_turns(log: &[Recorded]) -> BTreeMap<String, Vec<String>> {
                 | Event::EffectRetried { .. }
                 | Event::TurnRevived { .. }
                 | Event::TurnRested { .. }
+                | Event::VersionsSet { .. }
         );
         if is_recovery {
             continue;
@@ -71,6 +73,9 @@ pub fn difference(one: &[Recorded], other: &[Recorded]) -> Option<String> {
 /// An event without ids and times.
 fn plain(event: &Event) -> String {
     let mut value = serde_json::to_value(event).unwrap_or_default();
+    if let Some(started) = value.get_mut("turnStarted").and_then(Value::as_object_mut) {
+        started.remove("version");
+    }
     blank(&mut value);
     value.to_string()
 }
@@ -80,8 +85,8 @@ fn blank(value: &mut Value) {
         Value::Object(map) => {
             for (key, value) in map.iter_mut() {
                 match key.as_str() {
-                    "timestamp" | "until" | "deadline" | "timeMs" | "requests" | "seed" | "turn" | "index" | "seq"
-                    | "subThreadPath" | "parentThreadPath" => {
+                    "timestamp" | "until" | "deadline" | "timeMs" | "durationMs" | "requests" | "seed" | "turn" | "index"
+                    | "seq" | "subThreadPath" | "parentThreadPath" => {
                         *value = Value::Null;
                     }
                     _ => blank(value),

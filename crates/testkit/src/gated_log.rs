@@ -4,19 +4,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+};
 
 /// What happens to an append on its way to the log.
 #[async_trait]
 pub trait Gate: Send + Sync {
     /// Hands the append on to `log`, or does not.
-    async fn append(&self, log: &dyn Log, society: &SocietyId, expected: Seq, events: &[Arc<Recorded>])
-    -> Result<(), LogError>;
+    async fn append(
+        &self,
+        log: &dyn Log,
+        society: &SocietyId,
+        expected: Seq,
+        events: &[Arc<Recorded>],
+    ) -> Result<(), LogError> {
+        log.append(society, expected, events).await
+    }
 
     /// Whether it can be told now what became of appends that failed.
     fn is_settled(&self) -> Result<(), LogError> {
         Ok(())
+    }
+
+    /// Whether effects may begin.
+    fn is_owned(&self) -> bool {
+        true
     }
 }
 
@@ -46,6 +60,24 @@ impl Gate for FullDisk {
 
     fn is_settled(&self) -> Result<(), LogError> {
         if self.0.load(Ordering::Relaxed) { Err(LogError::Full("no room".into())) } else { Ok(()) }
+    }
+}
+
+/// An owner whose lease may end at any time.
+#[derive(Debug, Default)]
+pub struct Lease(AtomicBool);
+
+impl Lease {
+    /// Ends it.
+    pub fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Gate for Lease {
+    fn is_owned(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -88,8 +120,16 @@ impl<G: Gate> Log for GatedLog<G> {
         self.log.load_snapshot(society).await
     }
 
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: NewSnapshot) -> Result<(), LogError> {
         self.log.save_snapshot(society, snapshot).await
+    }
+
+    async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
+        self.log.idle_entries(society, at, keys).await
+    }
+
+    async fn list_idle(&self, society: &SocietyId, listing: &IdleListing) -> Result<Vec<StoredEntry>, LogError> {
+        self.log.list_idle(society, listing).await
     }
 
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
@@ -106,5 +146,19 @@ impl<G: Gate> Log for GatedLog<G> {
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         self.log.origin(society).await
+    }
+
+    fn is_owned(&self, society: &SocietyId) -> bool {
+        self.gate.is_owned() && self.log.is_owned(society)
+    }
+
+    async fn redact(&self, society: &SocietyId, events: &[Recorded]) -> Result<(), LogError> {
+        self.gate.is_settled()?;
+        self.log.redact(society, events).await
+    }
+
+    async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
+        self.gate.is_settled()?;
+        self.log.forget_redacted(society).await
     }
 }

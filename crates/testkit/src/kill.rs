@@ -148,8 +148,13 @@ impl Target<'_> {
         let copy = tempfile::tempdir().map_err(|error| error.to_string())?;
         copy_folder(dir.path(), copy.path()).map_err(|error| error.to_string())?;
         let kept = (self.read)(copy.path());
-        self.live(dir.path())?;
-        check(&RestartedRun { dir: dir.path(), kept: &kept, log: &(self.read)(dir.path()) })
+        let lived = self.live(dir.path());
+        let checked = check(&RestartedRun { dir: dir.path(), kept: &kept, log: &(self.read)(dir.path()) });
+        match (lived, checked) {
+            // What was lost may be why it does not come to its end.
+            (Err(stuck), Err(why)) => Err(format!("{stuck}; {why}")),
+            (lived, checked) => lived.and(checked),
+        }
     }
 
     fn live(&self, dir: &Path) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Everything that tests need and no program does: a whole society in one line, scripted model and tools, a log in memory, a
 //! clock that moves when told, a crash after every commit, a kill at every event, a conformance suite for logs, a hostile HTTP
-//! server, and the simulator.
+//! server, PostgreSQL servers, and the simulator.
 
 pub mod artifact_conformance;
 mod artifacts;
@@ -15,6 +15,9 @@ pub mod memory_conformance;
 mod memory_log;
 mod memory_texts;
 mod model;
+pub mod outage;
+#[cfg(unix)]
+pub mod postgres;
 mod program;
 pub mod sim;
 mod society;
@@ -23,10 +26,10 @@ pub mod world;
 
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
-pub use gated_log::{FullDisk, Gate, GatedLog};
+pub use gated_log::{FullDisk, Gate, GatedLog, Lease};
 pub use memory_log::MemoryLog;
 pub use memory_texts::{InMemoryTexts, TopicEmbedder};
 pub use model::{ScriptedModel, ScriptedReply};
 pub use program::{Op, Program, ProgrammedAgent, expected, worker_role};
-pub use society::{ask, open, society};
+pub use society::{ask, open, society, whole_state};
 pub use tools::ScriptedTools;

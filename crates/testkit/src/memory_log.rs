@@ -1,11 +1,15 @@
 //! The log in memory: typed events, no serialisation, nothing survives.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Fork, ForkOrigin, Log, LogError, Snapshot, ThreadListing, ThreadRange};
+use polis_domain::{ConversationPlace, IdleKey, Recorded, Seq, SocietyId, ThreadId};
+use polis_ports::{
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
+    ThreadRange,
+};
 use rustc_hash::FxHashMap;
 
 /// Keeps the events of many societies until it is dropped.
@@ -22,6 +26,8 @@ struct Society {
     threads: FxHashMap<ThreadId, Vec<Seq>>,
     looked_through: usize,
     snapshot: Option<Snapshot>,
+    /// The idle entries of the snapshot, by name.
+    idle: BTreeMap<Arc<str>, StoredEntry>,
     /// Where appends ended.
     ends: Vec<Seq>,
     /// Whose events it has from before it was forked.
@@ -111,13 +117,55 @@ impl Log for MemoryLog {
         Ok(self.lock().get(society).and_then(|kept| kept.snapshot.clone()))
     }
 
-    async fn save_snapshot(&self, society: &SocietyId, snapshot: Snapshot) -> Result<(), LogError> {
+    async fn save_snapshot(&self, society: &SocietyId, snapshot: NewSnapshot) -> Result<(), LogError> {
+        let NewSnapshot { seq, version, after, write } = snapshot;
         let mut societies = self.lock();
-        let kept = &mut societies.entry(society.clone()).or_default().snapshot;
-        if kept.as_ref().is_none_or(|old| old.seq <= snapshot.seq) {
-            *kept = Some(snapshot);
+        let kept = societies.entry(society.clone()).or_default();
+        let old = kept.snapshot.as_ref().map(|old| old.seq);
+        if old.is_some_and(|old| old > seq) {
+            return Ok(());
         }
+        if after.is_none() {
+            kept.idle.clear();
+        } else if after != old {
+            return Err(LogError::Failed("the snapshot that this one goes on from is not there".into()));
+        }
+        let (body, entries) = write();
+        kept.snapshot = Some(Snapshot { seq, version, body });
+        kept.idle.extend(entries.into_iter().map(|entry| (entry.name.clone(), entry)));
         Ok(())
+    }
+
+    async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
+        let societies = self.lock();
+        let kept = societies.get(society).filter(|kept| kept.snapshot.as_ref().is_some_and(|kept| kept.seq >= at));
+        let kept = kept.ok_or_else(|| LogError::Failed("the snapshot is not there".into()))?;
+        let by_name = keys.iter().filter_map(|key| match key {
+            IdleKey::Name(name) => kept.idle.get(name),
+            IdleKey::Message(..) => None,
+        });
+        let is_in = |entry: &StoredEntry| {
+            keys.iter().any(|key| match (key, &entry.message) {
+                (IdleKey::Message(thread, index), Some(place)) => (thread, *index) == (&place.0, place.1),
+                _ => false,
+            })
+        };
+        let has_messages = keys.iter().any(|key| matches!(key, IdleKey::Message(..)));
+        let by_message = kept.idle.values().filter(|entry| has_messages && is_in(entry));
+        Ok(by_name.chain(by_message).cloned().collect())
+    }
+
+    async fn list_idle(&self, society: &SocietyId, listing: &IdleListing) -> Result<Vec<StoredEntry>, LogError> {
+        let societies = self.lock();
+        let Some(kept) = societies.get(society) else { return Ok(Vec::new()) };
+        let IdleListing { person, of, limit } = listing;
+        let is_theirs = |entry: &&StoredEntry| person.is_none() || entry.person == *person;
+        let mut listed: Vec<_> = kept.idle.values().filter(is_theirs).filter(|entry| lists(of, entry)).cloned().collect();
+        if let IdleListed::Conversations(_) = of {
+            listed.sort_by_key(|entry| std::cmp::Reverse(place_of(entry)));
+        }
+        listed.truncate(*limit);
+        Ok(listed)
     }
 
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
@@ -149,7 +197,7 @@ impl Log for MemoryLog {
             origin.from = above.from;
         }
         if let (Some(aside), Some(old)) = (aside, societies.remove(to)) {
-            societies.insert(aside.clone(), Society { snapshot: None, ..old });
+            societies.insert(aside.clone(), Society { snapshot: None, idle: BTreeMap::new(), ..old });
             let origins = societies.values_mut().filter_map(|kept| kept.origin.as_mut()).chain([&mut origin]);
             origins.filter(|origin| origin.from == *to).for_each(|origin| origin.from = aside.clone());
         }
@@ -168,6 +216,59 @@ impl Log for MemoryLog {
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
         Ok(self.lock().get(society).and_then(|kept| kept.origin.clone()))
+    }
+
+    async fn redact(&self, society: &SocietyId, events: &[Recorded]) -> Result<(), LogError> {
+        let mut societies = self.lock();
+        let kept = societies.get(society).ok_or_else(|| LogError::Failed("there is no such society".into()))?;
+        let is_wrong = |recorded: &Recorded| recorded.seq.0 == 0 || recorded.seq >= kept.head();
+        if let Some(wrong) = events.iter().find(|recorded| is_wrong(recorded)) {
+            return Err(LogError::Failed(format!("event {} cannot be redacted", wrong.seq).into()));
+        }
+        for recorded in events {
+            let (old, new) = (kept_at(&societies, society, recorded.seq), Arc::new(recorded.clone()));
+            // A fork shares its events by reference.
+            for kept in societies.values_mut() {
+                if let Some(shared) =
+                    kept.events.get_mut(recorded.seq.0 as usize - 1).filter(|shared| Arc::ptr_eq(shared, &old))
+                {
+                    *shared = new.clone();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
+        let mut societies = self.lock();
+        let Some(kept) = societies.get(society) else { return Ok(()) };
+        let first = kept.events.first().cloned();
+        for (name, other) in societies.iter_mut() {
+            let is_related = other.events.first().zip(first.as_ref()).is_some_and(|(one, first)| Arc::ptr_eq(one, first));
+            if name != society && is_related {
+                (other.snapshot, other.idle) = (None, BTreeMap::new());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kept_at(societies: &FxHashMap<SocietyId, Society>, society: &SocietyId, seq: Seq) -> Arc<Recorded> {
+    societies[society].at(seq).clone()
+}
+
+fn lists(of: &IdleListed, entry: &StoredEntry) -> bool {
+    match of {
+        IdleListed::Conversations(after) => place_of(entry).is_some_and(|place| place < *after),
+        IdleListed::Terminated(after) => entry.list == Some(IdleList::Terminated) && entry.name > *after,
+        IdleListed::All(after) => entry.name > *after,
+    }
+}
+
+fn place_of(entry: &StoredEntry) -> Option<ConversationPlace> {
+    match entry.list {
+        Some(IdleList::Conversation(place)) => Some(place),
+        _ => None,
     }
 }
 

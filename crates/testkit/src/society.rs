@@ -1,7 +1,9 @@
 //! A whole society for a test, in one line: scripted model, log in memory, no I/O.
 
-use polis_domain::{Failure, MessageKind, Role, Timestamp};
-use polis_engine::{Agent, Cast, Options, Ports, Society};
+use std::sync::Arc;
+
+use polis_domain::{AgentId, Failure, MessageKind, Recorded, Role, Spine, ThreadId, Timestamp};
+use polis_engine::{Agent, Cast, CommandError, Options, Ports, Society};
 
 use crate::{ManualClock, MemoryLog, ScriptedModel};
 
@@ -21,7 +23,7 @@ pub async fn society(agent: impl Agent, model: ScriptedModel) -> Society {
 /// # Panics
 /// When the agents do not fit together, with what is wrong with them.
 pub async fn open(cast: Cast, ports: Ports) -> Society {
-    let ports = Ports { clock: std::sync::Arc::new(ManualClock::at(NOW)), ..ports };
+    let ports = Ports { clock: Arc::new(ManualClock::at(NOW)), ..ports };
     let opened = Society::open("main".into(), ports, cast, Options::new(1, Role::new("root", "root"))).await;
     opened.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -35,4 +37,19 @@ pub async fn ask(society: &Society, text: &str) -> Result<String, Failure> {
         MessageKind::Failure(failure) => Err(failure.clone()),
         MessageKind::Answer | MessageKind::Message => Ok(envelope.payload.text.to_string()),
     }
+}
+
+/// The state of a society with all its parts in memory, as the fold of its log from zero has it.
+pub async fn whole_state(society: &Society, events: &[Arc<Recorded>]) -> Result<Spine, CommandError> {
+    let names: Vec<_> = Spine::from_iter(events.iter().cloned()).names().collect();
+    let everything = move |spine: &Spine| {
+        for name in &names {
+            let (agent, thread) = (AgentId::new(name.clone()), ThreadId::new(name.clone()));
+            let _ = (spine.agents.get(&agent), spine.threads.get(&thread));
+        }
+        spine.clone()
+    };
+    let mut whole = society.look(everything).await?;
+    whole.forget_unloaded();
+    Ok(whole)
 }

@@ -9,6 +9,8 @@ mod messages;
 mod mock;
 mod opening;
 mod pace;
+mod postgres;
+mod product;
 mod runs;
 mod server;
 mod sides;
@@ -36,9 +38,10 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["mock"] => mock::serve(mock::run),
-        ["team"] => mock::serve(team::reply),
-        ["pace"] => pace::serve(),
+        ["model", "run"] => mock::serve(mock::run),
+        ["model", "team"] => mock::serve(team::reply),
+        ["model", "product"] => mock::serve(product::reply),
+        ["model", "pace"] => pace::serve(),
         ["mcp"] => tools::serve(),
         ["open", streams, url] => streams::resident(streams, url),
         ["server", kind, dir] => server::serve(kind, dir.as_ref()),
@@ -51,9 +54,10 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 15] = [
+    let all: [(&str, Measure); 17] = [
         ("append", append::measure),
         ("writers", writers::measure),
+        ("postgres", postgres::measure),
         ("runs", runs::measure),
         ("memory", memory::measure),
         ("opening", opening::measure),
@@ -67,6 +71,7 @@ fn measure(chosen: &[&str]) -> Result<()> {
         ("conversations", conversations::measure),
         ("tasks", tasks::measure),
         ("years", years::measure),
+        ("product", product::measure),
     ];
     if let Some(unknown) = chosen.iter().find(|name| !all.iter().any(|(known, _)| known == *name)) {
         bail!("there is no measurement `{unknown}`; there are: {}", all.map(|(name, _)| name).join(", "));

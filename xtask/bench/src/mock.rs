@@ -41,9 +41,9 @@ pub(crate) struct Mock {
 }
 
 impl Mock {
-    /// Starts the server that the program is when it is called with `name`.
+    /// Starts the server that the program is when it is called with `model NAME`.
     pub(crate) fn start(name: &str) -> Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?).arg(name).stdout(Stdio::piped()).spawn()?;
+        let mut process = Command::new(std::env::current_exe()?).args(["model", name]).stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("it prints")?).read_line(&mut line)?;
         Ok(Self { process, url: line.trim().to_owned() })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use polis_domain::{Failure, Response};
 use polis_engine::{Agent, Cast, Turn};
-use polis_ports::{Log, Snapshot};
+use polis_ports::{Log, NewSnapshot};
 use polis_store_local::LocalLog;
 
 use crate::figures::{Figures, Goal};
@@ -78,6 +78,7 @@ async fn open(dir: &std::path::Path) -> Result<polis_engine::Society> {
 /// Leaves a snapshot that no version knows, so that the log is folded from its beginning.
 async fn forget_snapshot(dir: &std::path::Path) -> Result<()> {
     let log = LocalLog::open(dir)?;
-    let unknown = Snapshot { seq: polis_domain::Seq(1), version: u32::MAX, body: Vec::new() };
+    let write = Box::new(|| (Vec::new(), Vec::new()));
+    let unknown = NewSnapshot { seq: log.head(&"main".into()).await?, version: u32::MAX, after: None, write };
     Ok(log.save_snapshot(&"main".into(), unknown).await?)
 }

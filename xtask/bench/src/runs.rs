@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 type Plain = Client<HttpConnector, Full<Bytes>>;
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
-    let mock = Mock::start("mock")?;
+    let mock = Mock::start("run")?;
     let rounds = world::rounds(
         || world::runtime()?.block_on(floor(&mock.url)),
         |kind| world::runtime()?.block_on(ours(&mock.url, kind)),

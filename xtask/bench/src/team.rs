@@ -32,18 +32,19 @@ pub(crate) fn reply(body: &[u8]) -> Bytes {
     }
     drop(asked);
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let text = |at: usize| messages.get(at).and_then(|message| message["content"].as_str()).unwrap_or_default();
-    let is_for = |role: &str| text(0).contains(&format!("\"{role}-response\""));
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["content"].as_str()).collect();
+    let is_for = |role: &str| texts.first().is_some_and(|system| system.contains(&format!("\"{role}-response\"")));
     if is_for("planner") {
         return said(&plan());
     }
     if is_for("verifier") {
-        return said(&verdict());
+        return said(&verdict(&texts.concat()));
     }
-    let todo = text(1).split("## The current task\n\n").nth(1).and_then(|rest| rest.split(':').next()).unwrap_or_default();
-    match messages.last().and_then(|message| message["role"].as_str()) {
-        Some("tool") => said(&result(todo)),
-        _ => call(todo),
+    let task = texts.iter().find_map(|text| text.split("## The current task\n\n").nth(1));
+    let todo = task.and_then(|rest| rest.split(':').next()).unwrap_or_default();
+    match messages.iter().any(|message| message["role"] == "tool") {
+        true => said(&result(todo)),
+        false => call(todo, &request),
     }
 }
 
@@ -68,11 +69,14 @@ fn result(todo: &str) -> Value {
     })
 }
 
-fn verdict() -> Value {
-    // A call and what the executor said of it, for each todo, in the order in which they end.
-    let task =
-        |n: usize| json!({ "id": format!("task-{n}"), "completed": true, "feedback": "seen", "evidence": [format!("c{n}")] });
-    let tasks: Vec<Value> = (1..=TODOS).map(task).collect();
+/// Cites the call of each todo by the name that the list of evidence gives it, such as `[c3] (task-1) list_files`.
+fn verdict(asked: &str) -> Value {
+    let call_of = |id: &str| {
+        let lines = asked.lines().filter_map(|line| line.strip_prefix('[')?.split_once("] "));
+        lines.filter(|(_, what)| what.starts_with(&format!("({id}) "))).map(|(name, _)| name).find(|name| name.starts_with('c'))
+    };
+    let task = |id: String| json!({ "id": id, "completed": true, "feedback": "seen", "evidence": [call_of(&id)] });
+    let tasks: Vec<Value> = (1..=TODOS).map(|n| task(format!("task-{n}"))).collect();
     json!({
         "type": "component", "component": "verifier-response", "allCompleted": true, "userNeedsSatisfied": true,
         "overallFeedback": "Every number is there.", "summary": ANSWER, "improvements": [], "tasks": tasks,
@@ -85,13 +89,18 @@ fn said(response: &Value) -> Bytes {
     stream(chunks, "stop")
 }
 
-fn call(todo: &str) -> Bytes {
-    let function = json!({ "name": "look", "arguments": json!({ "at": todo }).to_string() });
+/// A read: with the tool of the bench, or with the one that the program has.
+fn call(todo: &str, request: &Value) -> Bytes {
+    let mut tools = request["tools"].as_array().into_iter().flatten();
+    let function = match tools.any(|tool| tool["function"]["name"] == "look") {
+        true => json!({ "name": "look", "arguments": json!({ "at": todo }).to_string() }),
+        false => json!({ "name": "list_files", "arguments": json!({ "pattern": format!("{todo}*") }).to_string() }),
+    };
     let call = json!({ "index": 0, "id": format!("call_{todo}"), "type": "function", "function": function });
     stream([json!({ "tool_calls": [call] })].into_iter(), "tool_calls")
 }
 
-fn stream(deltas: impl Iterator<Item = Value>, finish: &str) -> Bytes {
+pub(crate) fn stream(deltas: impl Iterator<Item = Value>, finish: &str) -> Bytes {
     let event = |delta: Value, finish: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
     let events = deltas.map(|delta| event(delta, Value::Null)).chain([
         event(json!({}), finish.into()),

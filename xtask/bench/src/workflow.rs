@@ -28,7 +28,7 @@ use crate::world::{self, Kind, ROUNDS, Ratio};
 const AT_ONCE: usize = 16;
 const EACH: usize = 25;
 
-type Plain = Client<HttpConnector, Full<Bytes>>;
+pub(crate) type Plain = Client<HttpConnector, Full<Bytes>>;
 
 pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     let mock = Mock::start("team")?;
@@ -87,7 +87,7 @@ async fn bare(client: &Plain, url: &str, asked: &Arc<[Value]>, each: usize) -> R
     Ok(())
 }
 
-async fn post(client: &Plain, url: &str, body: Bytes) -> Result<Vec<u8>> {
+pub(crate) async fn post(client: &Plain, url: &str, body: Bytes) -> Result<Vec<u8>> {
     let request = Request::post(format!("{url}/v1/chat/completions"));
     let request = request.header("content-type", "application/json").body(Full::new(body))?;
     let mut reply = client.request(request).await?.into_body();

@@ -126,6 +126,11 @@ pub(crate) fn cpu_of(process: u32) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 1_000 / TICKS_A_SECOND))
 }
 
+/// Bytes that another process has had written to the disk so far.
+pub(crate) fn written_of(process: u32) -> Result<u64> {
+    field(format!("/proc/{process}/io"), "write_bytes:")
+}
+
 /// Bytes of memory that another process holds.
 pub(crate) fn resident_of(process: u32) -> Result<u64> {
     Ok(field(format!("/proc/{process}/status"), "VmRSS:")? * 1_024)

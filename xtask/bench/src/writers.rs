@@ -104,7 +104,7 @@ async fn society_rate() -> Result<(f64, Vec<Row>)> {
         let society = society.clone();
         senders.spawn(async move {
             for _ in 0..EACH {
-                society.send(format!("a{n}").into(), "a message of a usual length, to somebody", None).await?;
+                society.send(format!("a{n}").into(), "a message of a usual length, to an agent", None).await?;
             }
             anyhow::Ok(())
         });

@@ -75,12 +75,7 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
 async fn fill(dir: &Path, count: u64) -> Result<u64> {
     let society = memory::open(dir).await?;
     let unit = Program(vec![Op::Think("about a step".into()), Op::Say("A result of a step.".repeat(5))]);
-    let text = Program(vec![
-        Op::Think("first".into()),
-        Op::Units(vec![unit.clone(), unit.clone(), unit]),
-        Op::Say("All done.".into()),
-    ])
-    .text();
+    let text = Program(vec![Op::Think("first".into()), Op::Units(vec![unit; 4]), Op::Say("All done.".into())]).text();
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..64 {
         let (society, text) = (society.clone(), text.clone());

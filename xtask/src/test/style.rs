@@ -29,7 +29,7 @@ pub(super) fn features(workspace: &Workspace) -> Result<Done> {
 /// Builds with other features than those of the workspace as a whole.
 const FEATURES: &[(&[&str], &str)] = &[
     (&["--package", "polis", "--no-default-features"], "the core alone"),
-    (&["--package", "polis", "--all-features"], "the facade with all features"),
+    (&["--package", "polis", "--all-features", "--tests"], "the facade with all features"),
     (&["--package", "polis-app", "--no-default-features"], "the program without its default features"),
 ];
 
@@ -41,6 +41,7 @@ const HEAVY: &[&str] = &[
     "polis-providers",
     "polis-server",
     "polis-store-local",
+    "polis-store-postgres",
     "polis-tools",
     "rmcp",
     "rusqlite",

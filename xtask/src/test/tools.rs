@@ -18,10 +18,13 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     // Kills a process at, and injects errors into, a chosen system call.
     Tool { program: "strace", package: "strace" },
+    // The servers of the store in PostgreSQL. Debian keeps the server's programs beside the PATH, by version.
+    Tool { program: "initdb", package: "postgresql" },
+    Tool { program: "pgbouncer", package: "pgbouncer" },
 ];
 
 pub(super) fn install(_: &Workspace) -> Result<Done> {
-    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !is_on_path(tool.program)).collect();
+    let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !is_installed(tool.program)).collect();
     if missing.is_empty() {
         return Ok(Done::Passed);
     }
@@ -30,11 +33,11 @@ pub(super) fn install(_: &Workspace) -> Result<Done> {
     if let Err(why) = apt_install(&packages) {
         return Ok(Done::Skipped(format!("cannot install {}: {why}", packages.join(", "))));
     }
-    let still: Vec<&str> = missing.iter().map(|tool| tool.program).filter(|program| !is_on_path(program)).collect();
+    let still: Vec<&str> = missing.iter().map(|tool| tool.program).filter(|program| !is_installed(program)).collect();
     Ok(if still.is_empty() {
         Done::Passed
     } else {
-        Done::Skipped(format!("{} is installed but not on the PATH", still.join(", ")))
+        Done::Skipped(format!("{} is installed but cannot be found", still.join(", ")))
     })
 }
 
@@ -72,6 +75,13 @@ fn apt_get(args: &[&str]) -> Result<(), String> {
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Whether a program is on the path, or where Debian puts servers.
+fn is_installed(program: &str) -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|dir| dir.path().join("bin"));
+    let beside = versions.chain(["/usr/sbin".into()]);
+    is_on_path(program) || beside.map(|dir| dir.join(program)).any(|file| is_program(&file))
 }
 
 pub(super) fn is_on_path(program: &str) -> bool {

@@ -122,7 +122,8 @@ impl AgentBackend for PlainBackend {
             Err(error) => Err(error),
         };
         let is_offered = |name: &str| offered.iter().any(|tool| *tool.name == *name);
-        let reply = whole.map(|reply| reply.without_torn_call().with_plain_names(is_offered)).map_err(failed);
+        let reply =
+            whole.map(|reply| reply.without_torn_call().without_excess_calls().with_plain_names(is_offered)).map_err(failed);
         if let Err(failure) = &reply {
             self.listeners.tell(&event_id, &Delta::Error(failure.clone()));
         }

@@ -15,8 +15,14 @@ use super::bed::{Asked, Team, asking, cast, engine, executed, limited, plan, tea
 
 #[tokio::test(start_paused = true)]
 async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
-    // Without tools, since the society of the harness has none: the calls fail, and that is told.
+    // Without tools, since the society of the harness has none: the calls fail, and that is told. The second todo takes longer, so
+    // that the first ends first in every run.
+    let executor = team().executor;
     let team = Team {
+        executor: Arc::new(move |todo, heard| {
+            let reply = executor(todo, heard);
+            if todo == "b" { reply.after(Duration::from_secs(1)) } else { reply }
+        }),
         planner: Arc::new(|heard| match heard.first.contains("- Look again") {
             true => plan(&[("c", 1, &["a"])]),
             false => plan(&[("a", 1, &[]), ("b", 1, &[])]),
@@ -26,7 +32,6 @@ async fn a_workflow_that_is_killed_at_any_commit_comes_to_the_same_end() {
             (true, 0) => verified("All three.", &[("a", &[]), ("c", &["m3"])]),
             (true, _) => verified("All three.", &[("a", &["m1"]), ("c", &["m3"])]),
         }),
-        ..team()
     };
     let survived = at_every_commit(&cast(engine()), || team.model(&Asked::default()), &["a and b?"]).await.unwrap();
     assert!(survived.stops > 40, "{}", survived.stops);

@@ -40,6 +40,10 @@ impl Api for Local {
         Local::delete_conversation(self, id).await
     }
 
+    async fn erase_conversation(&self, id: &AgentId) -> Result<Erased, ApiError> {
+        Local::erase_conversation(self, id).await
+    }
+
     async fn task(&self, id: &TaskId) -> Result<TaskState, ApiError> {
         Local::task(self, id).await
     }
@@ -164,6 +168,10 @@ impl Api for Local {
 
     async fn policy(&self) -> Result<Policy, ApiError> {
         Local::policy(self).await
+    }
+
+    async fn deployment(&self) -> Result<Deployment, ApiError> {
+        Local::deployment(self).await
     }
 
     async fn usage(&self) -> Result<UsageReport, ApiError> {

@@ -1,17 +1,19 @@
 //! Reading conversations from the spine, starting, changing and deleting them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use polis_domain::{
-    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, ModelSettings, RESERVED_PREFIXES, Refusal,
-    Seq, Spine, Visibility,
+    AgentId, Children, ConversationChange, ConversationPlace, ConversationSettings, Head, IdleEntry, ModelSettings,
+    RESERVED_PREFIXES, Refusal, Seq, Spine, Visibility,
 };
 use polis_engine::{CommandError, ConversationStart};
 
 use super::Local;
 use super::agents::status_of;
 use crate::{
-    ApiError, ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, Scope, StartConversation, Strategy,
+    AgentActivity, ApiError, ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, Erased, Scope,
+    StartConversation, Strategy,
 };
 
 /// How many are listed where nobody says.
@@ -37,7 +39,7 @@ impl Local {
         loop {
             let wanted = Wanted { words: words.clone(), archived, visibility: self.society.visibility().clone() };
             let missing = limit - conversations.len();
-            let found = self.society.look(move |spine| scan(spine, place, &wanted, missing)).await?;
+            let found = self.stride(place, wanted, missing).await?;
             conversations.extend(found.matches);
             match found.rest {
                 Some(rest) => place = rest,
@@ -47,6 +49,40 @@ impl Local {
                 return Ok(Conversations { conversations, next: Some(cursor(place)) });
             }
         }
+    }
+
+    /// The next part of a search: what is in memory and what is idle, in the order of the list. What is in memory is read first: if
+    /// it is idle a moment later, it is in both and counts as it was.
+    async fn stride(&self, after: ConversationPlace, wanted: Wanted, missing: usize) -> Result<Found, ApiError> {
+        // A list without a search shows nearly all that it reads.
+        let stride = if wanted.words.is_empty() { STRIDE.min(missing + 1) } else { STRIDE };
+        let wanted = Arc::new(wanted);
+        let look = wanted.clone();
+        let (loaded, ids) =
+            self.society.look(move |spine| (scan(spine, after, stride, &look), loaded_conversations(spine))).await?;
+        let idle = self.society.idle_conversations(after, stride).await?;
+        // Beyond the last one that was read of either list, the other may have more than was read.
+        let end = |places: &mut dyn Iterator<Item = ConversationPlace>, count: usize| places.last().filter(|_| count == stride);
+        let ends = [
+            end(&mut loaded.iter().map(|(place, _)| *place), loaded.len()),
+            end(&mut idle.iter().filter_map(|(_, entry)| entry.place()), idle.len()),
+        ];
+        let end = ends.into_iter().flatten().max();
+        let idle = idle.iter().filter(|(id, _)| !ids.contains(id));
+        let idle =
+            idle.filter_map(|(id, entry)| Some((entry.place()?, describe_idle(id, entry).filter(|it| wanted.takes(it)))));
+        let mut all: Vec<_> = loaded.into_iter().chain(idle).filter(|(place, _)| end.is_none_or(|end| *place >= end)).collect();
+        all.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+        let mut found = Found { matches: Vec::new(), rest: None };
+        for (place, conversation) in all {
+            if found.matches.len() == missing {
+                return Ok(found);
+            }
+            found.rest = Some(place);
+            found.matches.extend(conversation);
+        }
+        found.rest = end;
+        Ok(found)
     }
 
     /// One conversation.
@@ -103,6 +139,17 @@ impl Local {
         }
         self.society.terminate(id.clone(), Children::Cascade, "the conversation was deleted", true).await?;
         Ok(Deleted { id: id.clone() })
+    }
+
+    /// Erases the content of a conversation for good, also of one that was deleted before.
+    pub async fn erase_conversation(&self, id: &AgentId) -> Result<Erased, ApiError> {
+        self.caller.needs(Scope::Send)?;
+        let is_new = self.society.erase_conversation(id.clone()).await?;
+        // Societies that share its events have the texts in their states too.
+        if let Some(registry) = &self.registry {
+            registry.forget_redacted(self.society.id()).await?;
+        }
+        Ok(Erased { id: id.clone(), already: !is_new })
     }
 
     /// Refuses a name that no model can have.
@@ -164,36 +211,55 @@ struct Wanted {
     visibility: Visibility,
 }
 
-fn scan(spine: &Spine, after: ConversationPlace, wanted: &Wanted, missing: usize) -> Found {
-    let Wanted { words, archived, visibility } = wanted;
-    let mut found = Found { matches: Vec::new(), rest: None };
-    for (seen, (place, id)) in spine.conversations.after(after).enumerate() {
-        if found.matches.len() == missing || seen == STRIDE {
-            return found;
-        }
-        found.rest = Some(place);
-        let Some(conversation) = spine.conversation(id).filter(|conversation| conversation.archived == *archived) else {
-            continue;
-        };
-        if !visibility.agent(spine, id) {
-            continue;
-        }
-        let is_new = *id == AgentId::root() && !spine.threads.contains_key(&id.main_thread());
-        let text = || format!("{} {id}", conversation.title).to_lowercase();
-        if !is_new && (words.is_empty() || words.iter().all(|word| text().contains(word.as_str()))) {
-            found.matches.extend(describe(spine, id));
-        }
+impl Wanted {
+    fn takes(&self, conversation: &Conversation) -> bool {
+        let text = || format!("{} {}", conversation.title, conversation.id).to_lowercase();
+        conversation.archived == self.archived
+            && (self.words.is_empty() || self.words.iter().all(|word| text().contains(word.as_str())))
     }
-    found.rest = None;
-    found
+}
+
+/// The next conversations in memory after a place: the place of each, and what the search is for.
+fn scan(
+    spine: &Spine,
+    after: ConversationPlace,
+    stride: usize,
+    wanted: &Wanted,
+) -> Vec<(ConversationPlace, Option<Conversation>)> {
+    let found = |id: &AgentId| {
+        let is_new = *id == AgentId::root() && !spine.threads.contains_key(&id.main_thread());
+        let is_shown = !is_new && wanted.visibility.agent(spine, id);
+        describe(spine, id).filter(|conversation| is_shown && wanted.takes(conversation))
+    };
+    spine.conversations.after(after).take(stride).map(|(place, id)| (place, found(id))).collect()
+}
+
+fn loaded_conversations(spine: &Spine) -> HashSet<AgentId> {
+    spine.conversations.after(ConversationPlace::START).map(|(_, id)| id.clone()).collect()
+}
+
+/// An idle conversation.
+fn describe_idle(id: &AgentId, entry: &IdleEntry) -> Option<Conversation> {
+    let agent = entry.agent()?;
+    described(id, agent, agent.conversation.as_deref()?, entry.head())
 }
 
 /// A conversation as the spine has it.
 pub(super) fn describe(spine: &Spine, id: &AgentId) -> Option<Conversation> {
     let agent = spine.agents.get(id)?;
-    let conversation = agent.conversation.as_deref()?;
+    let turn = agent.turn.and_then(|turn| spine.turns.get(&turn));
+    let task_id = turn.map(|turn| turn.task.clone());
+    let idle = described(id, agent, agent.conversation.as_deref()?, spine.threads.get(&id.main_thread()))?;
+    Some(Conversation { status: status_of(spine, id), task_id, ..idle })
+}
+
+fn described(
+    id: &AgentId,
+    agent: &polis_domain::Agent,
+    conversation: &polis_domain::Conversation,
+    head: Option<&Head>,
+) -> Option<Conversation> {
     let settings = conversation.settings.as_deref().cloned().unwrap_or_default();
-    let turn = agent.turn.and_then(|turn| Some((turn, spine.turns.get(&turn)?)));
     Some(Conversation {
         id: id.clone(),
         title: conversation.title.clone(),
@@ -206,8 +272,8 @@ pub(super) fn describe(spine: &Spine, id: &AgentId) -> Option<Conversation> {
         archived: conversation.archived,
         created_at: agent.created_at,
         active_at: conversation.active_at,
-        status: status_of(spine, id),
-        task_id: turn.map(|(_, turn)| turn.task.clone()),
-        messages: spine.threads.get(&id.main_thread()).map_or(0, |head| head.messages),
+        status: AgentActivity::Idle,
+        task_id: None,
+        messages: head.map_or(0, |head| head.messages),
     })
 }

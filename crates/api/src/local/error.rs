@@ -1,6 +1,6 @@
 //! How errors of the engine, the log and the artifacts appear to callers.
 
-use polis_domain::{FailureCode, Refusal};
+use polis_domain::{Failure, FailureCode, Refusal};
 use polis_engine::{CommandError, ForkError};
 use polis_ports::{ArtifactError, LogError};
 
@@ -11,7 +11,7 @@ impl From<CommandError> for ApiError {
         let status = match &rejected {
             CommandError::Refused(refusal) => status_of(refusal),
             CommandError::NotApprover(_) => 403,
-            CommandError::Unavailable(failure) if failure.code == FailureCode::DiskFull => 507,
+            CommandError::Unavailable(Failure { code: FailureCode::DiskFull | FailureCode::QuotaExceeded, .. }) => 507,
             CommandError::Unavailable(_) | CommandError::Stopping => 503,
             _ => 500,
         };
@@ -72,6 +72,9 @@ fn status_of(refusal: &Refusal) -> u16 {
         | Refusal::NotYourChild(_)
         | Refusal::HasChildren(_)
         | Refusal::RootStays
+        | Refusal::ErasedAlready(_)
+        | Refusal::ConversationBusy { .. }
+        | Refusal::ConversationInUse(_)
         | Refusal::NoParent(_)
         | Refusal::TooManyAgents { .. }
         | Refusal::TooManyMemories { .. }

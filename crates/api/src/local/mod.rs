@@ -6,6 +6,7 @@ mod api;
 mod approvals;
 mod artifacts;
 mod conversations;
+mod deployment;
 mod error;
 mod health;
 mod host_settings;

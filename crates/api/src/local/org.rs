@@ -20,7 +20,7 @@ impl Local {
             org.terminations.retain(|gone| visibility.agent(spine, &gone.agent_id));
             org
         };
-        Ok(self.society.look(export).await?)
+        Ok(self.society.look_with_terminated(export).await?)
     }
 
     /// The roles, by id.

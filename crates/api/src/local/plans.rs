@@ -21,7 +21,7 @@ impl Local {
         let visibility = self.society.visibility().clone();
         let look = move |spine: &Spine| {
             let is_visible = |plan: &&PlanRef| visibility.agent(spine, &plan.agent);
-            let newest = spine.plans.iter().rev().filter(is_for_task).filter(is_visible).take(MAX_LISTED);
+            let newest = spine.plans.iter().rev().filter(&is_for_task).filter(is_visible).take(MAX_LISTED);
             newest.map(|plan| (plan.clone(), open_task(spine, &plan.task).is_some())).collect::<Vec<_>>()
         };
         let places = self.society.look(look).await?;

@@ -24,6 +24,9 @@ pub trait Registry: Send + Sync {
 
     /// Rewinds a society to an event. Returns the name of the society with the previous history.
     async fn rewind(&self, society: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError>;
+
+    /// Has the other societies that are open make their states anew, because events that they may share were redacted.
+    async fn forget_redacted(&self, but: &SocietyId) -> Result<(), ApiError>;
 }
 
 impl Local {

@@ -1,6 +1,6 @@
 //! Reading threads.
 
-use polis_domain::{BadPath, Head, Spine, SubThreadPath, Thread, ThreadId, Visibility};
+use polis_domain::{BadPath, Spine, SubThreadPath, Thread, ThreadId};
 
 use super::Local;
 use crate::{ApiError, ListedThread, Paging, Scope, ThreadPart, Threads};
@@ -12,8 +12,14 @@ impl Local {
     /// The threads, by name.
     pub async fn threads(&self, paging: &Paging) -> Result<Threads, ApiError> {
         self.caller.needs(Scope::Read)?;
-        let (paging, visibility) = (paging.clone(), self.society.visibility().clone());
-        Ok(self.society.look(move |spine| list(spine, &paging, &visibility)).await?)
+        let limit = paging.limit.map_or(DEFAULT_LIMIT, |limit| (limit as usize).min(crate::paging::MOST));
+        let after = paging.after.as_deref().map(ThreadId::from);
+        let mut names = self.society.thread_names(after, limit + 1).await?;
+        let has_more = names.len() > limit;
+        names.truncate(limit);
+        let next = names.last().filter(|_| has_more).map(ThreadId::to_string);
+        let threads = self.society.look(move |spine| names.iter().filter_map(|id| listed(spine, id)).collect()).await?;
+        Ok(Threads { threads, next })
     }
 
     /// A thread, or a part of it by its address.
@@ -25,24 +31,15 @@ impl Local {
     }
 }
 
-fn list(spine: &Spine, paging: &Paging, visibility: &Visibility) -> Threads {
-    let is_visible = |head: &Head| visibility.agent(spine, &head.agent);
-    let mut ids: Vec<_> = spine.threads.iter().filter(|(_, head)| is_visible(head)).map(|(id, _)| id).collect();
-    ids.sort();
-    let count = ids.len();
-    let (ids, next) = paging.cut_at(ids, DEFAULT_LIMIT, |id| id.to_string());
-    let listed = |id: &ThreadId| {
-        let head = spine.threads.get(id)?;
-        let (_, path) = spine.address(id);
-        let (messages, phase) = (head.messages, head.phase.clone());
-        Some(ListedThread {
-            id: id.clone(),
-            agent_id: head.agent.clone(),
-            path: if path.is_main() { String::new() } else { path.to_string() },
-            messages,
-            phase,
-            is_open: head.turn.is_some(),
-        })
-    };
-    Threads { threads: ids.into_iter().filter_map(listed).collect(), count, next }
+fn listed(spine: &Spine, id: &ThreadId) -> Option<ListedThread> {
+    let head = spine.threads.get(id)?;
+    let (_, path) = spine.address(id);
+    Some(ListedThread {
+        id: id.clone(),
+        agent_id: head.agent.clone(),
+        path: if path.is_main() { String::new() } else { path.to_string() },
+        messages: head.messages,
+        phase: head.phase.clone(),
+        is_open: head.turn.is_some(),
+    })
 }

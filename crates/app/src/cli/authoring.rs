@@ -13,7 +13,7 @@ pub(crate) enum Authoring {
     Check(Check),
     /// List the skills of agents, and what is wrong with those that are not used
     Skills(ListOptions),
-    /// Generate an agent, an SOP, a role or a workflow
+    /// Generate an agent, an SOP, a role, a skill, a tool or a workflow
     #[command(subcommand)]
     New(New),
 }
@@ -40,6 +40,10 @@ pub(crate) enum New {
     Sop(NewSop),
     /// A role: a file in roles/
     Role(NewRole),
+    /// A skill: a folder in skills/ with a SKILL.md that agents read when they need it
+    Skill(NewSkill),
+    /// A tool: an MCP server in Python without dependencies, in tools/, and its section in polis.toml
+    Tool(NewTool),
     /// A workflow of planner, executor and verifier: a project, or the prompt that has a model write one in another language
     Workflow(NewWorkflow),
 }
@@ -93,6 +97,22 @@ pub(crate) struct NewRole {
     /// The folder that contains roles/ [default: the working directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewSkill {
+    /// Its name, such as monthly-report
+    pub(crate) name: String,
+
+    /// The folder that contains skills/, or will contain it [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewTool {
+    /// Its name, such as word_count
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]

@@ -70,10 +70,14 @@ pub(crate) enum ConversationCommand {
         /// Its id, or words of its title
         id: String,
     },
-    /// Delete it: its agent ends immediately, with all of its work; the log keeps the messages
+    /// Delete it: its agent ends immediately, with all of its work; the log keeps the messages, unless they are erased too
     Delete {
         /// As `polis conversations` lists it
         id: String,
+
+        /// Erase its content for good as well, as `polis delete` does
+        #[arg(long)]
+        erase: bool,
 
         /// Do not ask
         #[arg(long)]
@@ -89,4 +93,18 @@ pub(crate) struct Compress {
     /// Undo the last compression instead
     #[arg(long)]
     pub(crate) undo: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The conversation, as `polis conversations` lists it; also one that was deleted before
+    pub(crate) conversation: String,
+
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

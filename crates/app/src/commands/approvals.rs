@@ -16,10 +16,10 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, CliEr
     }
     let waiting = approval_prompt::list(&transport).await?;
     if waiting.is_empty() {
-        out::note("nothing waits for a person");
+        out::note("polis: there is nothing to approve or answer");
     }
     if matches!(transport, Transport::InProcess(_)) {
-        out::note("if polis was killed during a write, you are asked about it when the society runs again");
+        out::note("polis: if it was killed during a write, you are asked about it when the society runs again");
     }
     for one in waiting {
         out::line(&one.describe())?;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use polis_api::{ArtifactPaging, Content};
-use polis_domain::{ArtifactId, ListedArtifact, Seq};
+use polis_domain::{ArtifactId, Event, ListedArtifact, Seq};
 use polis_engine::SystemClock;
 use polis_ports::{Clock, Log, LogError};
 use serde_json::json;
@@ -166,7 +166,9 @@ async fn referenced_ids(log: &dyn Log) -> Result<HashSet<ArtifactId>, LogError> 
             let events = log.read(&society, after, EVENTS).await?;
             let Some(last) = events.last() else { break };
             after = last.seq;
-            for event in &events {
+            // Those say which artifacts were removed.
+            let is_erasure = |event: &Event| matches!(event, Event::ConversationErased { .. } | Event::ErasureDone { .. });
+            for event in events.iter().filter(|recorded| !is_erasure(&recorded.event)) {
                 let text = serde_json::to_string(event).map_err(|error| LogError::Failed(error.into()))?;
                 collect_ids(&text, &mut found);
             }

@@ -13,9 +13,15 @@ use crate::cli::{Backup, Restore};
 use crate::config::{Config, shell_quote};
 use crate::error::{CliError, Exit};
 use crate::out;
+use crate::store::needs_local_log;
 
 pub(crate) async fn backup(config: &Config, args: &Backup) -> Result<Exit, CliError> {
     refuse_url(config)?;
+    needs_local_log(
+        config,
+        "back the database up with its own tools (pg_dump, base backups) first, and copy the data directory, which has artifacts and \
+         memories, after it",
+    )?;
     if !config.data.join("polis.db").exists() {
         let message = format!("there is no society in `{}`; choose a data directory with --data", config.data.display());
         return Err(CliError::new("no_data", message));
@@ -40,6 +46,9 @@ pub(crate) async fn backup(config: &Config, args: &Backup) -> Result<Exit, CliEr
 
 pub(crate) async fn restore(config: &Config, args: &Restore) -> Result<Exit, CliError> {
     refuse_url(config)?;
+    if args.to.is_none() {
+        needs_local_log(config, "name the data directory to make with --to, or restore the database with its own tools")?;
+    }
     let to = args.to.clone().unwrap_or_else(|| config.data.clone());
     let (from, target) = (args.from.clone(), to.clone());
     let restored = backups::blocking(move || {
@@ -86,7 +95,7 @@ fn with_other(error: CliError, dir: &Path, refused: &Path, to: &Path) -> CliErro
 
 /// A society as JSON.
 pub(crate) fn society(it: &InspectedSociety) -> serde_json::Value {
-    json!({ "name": it.name, "events": it.head, "chain": it.chain })
+    json!({ "name": it.name, "events": it.head, "chain": it.chain, "redacted": it.redacted.len() })
 }
 
 /// These commands work on files.

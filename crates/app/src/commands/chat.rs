@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
 use crate::stdin_lines::{Line, StdinLines};
+use crate::suggest;
 use crate::transport::{Events, Transport};
 
 /// The file of the data directory with the lines that were typed.
@@ -31,6 +32,9 @@ const DEFAULT: &str = "default";
 
 /// How many conversations `/list` shows.
 const LISTED: u32 = 20;
+
+/// The words that commands begin with.
+const COMMANDS: [&str; 9] = ["/new", "/list", "/switch", "/file", "/model", "/effort", "/set", "/approve", "/quit"];
 
 const HELP: &str = "\
 /new           start another conversation with the next message
@@ -181,7 +185,10 @@ impl Console<'_> {
             Input::Approve => self.approve().await?,
             Input::Help => out::note(HELP),
             Input::Quit => {}
-            Input::Unknown(name) => out::note(&format!("polis: there is no command {name}; /help lists them")),
+            Input::Unknown(name) => {
+                let hint = suggest::hint(name, COMMANDS.iter().copied());
+                out::note(&format!("polis: there is no command {name}{hint}; /help lists them"));
+            }
         }
         Ok(Exit::Done)
     }
@@ -217,7 +224,11 @@ impl Console<'_> {
             context: Default::default(),
             artifacts: self.files.clone(),
         };
-        let accepted = self.transport.api().send(request).await?;
+        let api = self.transport.api();
+        let accepted = match api.send(request).await {
+            Ok(accepted) => accepted,
+            Err(error) => return Err(suggest::about_agent(error, api, agent).await),
+        };
         self.files.clear();
         self.follow(accepted).await
     }

@@ -1,10 +1,16 @@
-//! `polis check`: reports violations of the rules of names and layout, and how to fix them.
+//! `polis check`: reports violations of the rules of names and layout, and how to fix them; with `--against`, which open work this
+//! program could not continue.
 
 use std::path::Path;
 
 use polis_authoring::check;
+use polis_domain::SocietyId;
+use serde_json::json;
 
+use super::check_open::{self, DryRun};
+use super::replay;
 use crate::cli::Check;
+use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::out;
 
@@ -27,6 +33,29 @@ pub(crate) fn check(args: &Check) -> Result<Exit, CliError> {
         ));
     }
     Ok(if report.findings.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// `polis check --against`: lists the open turns that this program cannot continue.
+pub(crate) async fn check_open(config: &Config, data: &Path, json: bool) -> Result<Exit, CliError> {
+    let DryRun { open, divergences } = check_open::dry_run(config, data).await?;
+    let exit = if divergences.is_empty() { Exit::Done } else { Exit::Failed };
+    if json {
+        let as_json = |(society, it): &(SocietyId, _)| json!({ "society": society, "divergence": replay::as_json(it) });
+        let list: Vec<_> = divergences.iter().map(as_json).collect();
+        return out::line(&json!({ "open": open, "divergences": list }).to_string()).map(|()| exit);
+    }
+    for (society, it) in &divergences {
+        out::line(&format!("{society}: {}", replay::describe(it)))?;
+    }
+    let turns = out::count(open, "open turn");
+    match divergences.len() {
+        0 => out::line(&format!("{turns}: this polis can continue all of them"))?,
+        found => {
+            out::line(&format!("{turns}, of which this polis cannot continue {found}"))?;
+            out::note("polis: let them end with the old program, or cancel them (diverged)");
+        }
+    }
+    Ok(exit)
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -1,21 +1,27 @@
-//! `polis check --against DATA`: whether this program could continue the open work of a data directory, before it takes over.
+//! `polis check --against DATA` and `polis serve --take-over`: whether this program could continue the open work of a data directory, before it takes over.
 
 use std::path::{Path, PathBuf};
 
-use polis_engine::replay_open;
-use polis_ports::Log;
-use serde_json::json;
+use polis_domain::SocietyId;
+use polis_engine::{Divergence, replay_open};
 
-use super::replay;
 use crate::backups;
 use crate::config::Config;
-use crate::error::{CliError, Exit};
-use crate::out;
-use crate::transport::open_log;
-use crate::wiring::{self, Store};
+use crate::error::CliError;
+use crate::store::{OpenedLog, Store};
+use crate::wiring;
+
+/// What this program would make of the open turns of a data directory.
+pub(crate) struct DryRun {
+    /// How many there are.
+    #[cfg_attr(not(feature = "authoring"), expect(dead_code))]
+    pub(crate) open: usize,
+    /// Those that it cannot continue, with their societies.
+    pub(crate) divergences: Vec<(SocietyId, Divergence)>,
+}
 
 /// Runs the open turns of all societies against a copy of their logs. The program that has the directory open goes on meanwhile.
-pub(crate) async fn check_open(config: &Config, data: &Path, json: bool) -> Result<Exit, CliError> {
+pub(crate) async fn dry_run(config: &Config, data: &Path) -> Result<DryRun, CliError> {
     if !data.join("polis.db").exists() {
         let message = format!("there is no society in `{}`; name a data directory", data.display());
         return Err(CliError::new("no_data", message));
@@ -29,34 +35,16 @@ pub(crate) async fn check_open(config: &Config, data: &Path, json: bool) -> Resu
     });
     copied.await??;
     let mut config = config.clone();
-    config.data = copy;
-    let store = Store::open(&config, open_log(&config.data).await?)?;
+    (config.data, config.store) = (copy, None);
+    let store = Store::open(&config, OpenedLog::open(&config).await?)?;
     let (ports, cast) = wiring::to_replay(&config, &store).await?;
-    let (mut open, mut found, mut list) = (0, 0, Vec::new());
+    let (mut open, mut divergences) = (0, Vec::new());
     for society in store.log.societies().await? {
         let replayed = replay_open(&society, &ports, &cast).await?;
         open += replayed.open;
-        found += replayed.divergences.len();
-        for it in &replayed.divergences {
-            match json {
-                true => list.push(json!({ "society": society, "divergence": replay::as_json(it) })),
-                false => out::line(&format!("{society}: {}", replay::describe(it)))?,
-            }
-        }
+        divergences.extend(replayed.divergences.into_iter().map(|it| (society.clone(), it)));
     }
-    if json {
-        out::line(&json!({ "open": open, "divergences": list }).to_string())?;
-        return Ok(if found == 0 { Exit::Done } else { Exit::Failed });
-    }
-    let turns = out::count(open, "open turn");
-    match found {
-        0 => out::line(&format!("{turns}: this polis can continue all of them"))?,
-        found => {
-            out::line(&format!("{turns}, of which this polis cannot continue {found}"))?;
-            out::note("polis: let them end with the old program, or cancel them (diverged)");
-        }
-    }
-    Ok(if found == 0 { Exit::Done } else { Exit::Failed })
+    Ok(DryRun { open, divergences })
 }
 
 /// A folder for this command alone, removed at its end.

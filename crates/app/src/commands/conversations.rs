@@ -1,15 +1,16 @@
-//! `polis conversations`: lists, searches, renames, archives, pins and deletes them.
+//! `polis conversations`: lists, searches, renames, archives, pins and deletes them; `polis delete`.
 
 use polis_api::{Api, ChangeConversation, Conversation};
 use polis_domain::{AgentId, PersonId};
 use serde_json::json;
 
-use crate::cli::{ConversationCommand, Conversations};
+use crate::cli::{ConversationCommand, Conversations, Delete};
 use crate::config::Config;
 use crate::conversation_choice::{self, ConversationChoice};
 use crate::describe::time;
 use crate::error::{CliError, Exit};
 use crate::out;
+use crate::patience::Patience;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
 use crate::trust;
@@ -22,7 +23,11 @@ pub(crate) async fn conversations(config: &Config, args: &Conversations) -> Resu
     let (id, request) = match &args.command {
         None => return list(config, args, None).await,
         Some(ConversationCommand::Search { words }) => return list(config, args, Some(&words.join(" "))).await,
-        Some(ConversationCommand::Delete { id, yes }) => return delete(config, args, id, *yes).await,
+        Some(ConversationCommand::Delete { id, erase: true, yes }) => {
+            let args = Delete { conversation: id.clone(), yes: *yes, json: args.json };
+            return erase(config, &args).await;
+        }
+        Some(ConversationCommand::Delete { id, yes, .. }) => return delete(config, args, id, *yes).await,
         Some(ConversationCommand::Rename { id, title }) => (id, ChangeConversation { title: Some(title.join(" ")), ..none() }),
         Some(ConversationCommand::Archive { id }) => (id, ChangeConversation { archived: Some(true), ..none() }),
         Some(ConversationCommand::Unarchive { id }) => (id, ChangeConversation { archived: Some(false), ..none() }),
@@ -57,8 +62,8 @@ async fn list(config: &Config, args: &Conversations, search: Option<&str>) -> Re
     listed.iter().try_for_each(|one| out::line(&line(one)))?;
     if listed.is_empty() {
         out::note(match (search.is_some(), args.archived) {
-            (true, _) => "polis: no conversation matches",
-            (false, true) => "polis: no conversation is archived",
+            (true, _) => "polis: there are no conversations with these words",
+            (false, true) => "polis: there are no archived conversations",
             (false, false) => "polis: there are no conversations yet; polis run and polis chat begin one",
         });
     }
@@ -96,6 +101,34 @@ async fn delete(config: &Config, args: &Conversations, id: &str, yes: bool) -> R
         out::line(&json!(deleted).to_string())?
     } else {
         out::note(&format!("polis: {id} deleted"))
+    }
+    Ok(Exit::Done)
+}
+
+/// `polis delete`.
+pub(crate) async fn erase(config: &Config, args: &Delete) -> Result<Exit, CliError> {
+    let id = AgentId::from(args.conversation.as_str());
+    if !args.yes {
+        let transport = Transport::open(config, Purpose::Read).await?;
+        let found = transport.api().conversation(&id).await;
+        transport.close(false).await;
+        // One that was deleted before is not listed any more.
+        let which = found.map(|found| format!(" ({}) with its {}", out::short(&found.title, TITLE), messages(&found)));
+        let question = format!("Erase the content of {id}{} for good?", which.unwrap_or_default());
+        if !trust::is_terminal() || trust::agreed(&question) != Some(true) {
+            let message = format!("not confirmed, so {id} is kept; add --yes to erase it without being asked");
+            return Err(CliError { exit: Exit::NeedsPerson, ..CliError::new("not_confirmed", message) });
+        }
+    }
+    let _patience = Patience::start("still erasing");
+    let transport = Transport::open(config, Purpose::Enqueue).await?;
+    let erased = transport.api().erase_conversation(&id).await;
+    transport.close(false).await;
+    let erased = erased?;
+    match (args.json, erased.already) {
+        (true, _) => out::line(&json!(erased).to_string())?,
+        (false, true) => out::note(&format!("polis: the content of {id} is erased already; nothing is left to erase")),
+        (false, false) => out::note(&format!("polis: the content of {id} is erased; backups lose it with their next run")),
     }
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use polis_agents::INSTRUCTIONS_FILE;
 use polis_agents::role::Sops;
-use polis_api::{Health, HealthStatus, ToolServer, ToolServerState};
+use polis_api::{Health, HealthStatus, Paging, ToolServer, ToolServerState};
 use polis_engine::SystemClock;
 use polis_http::{HttpClient, Trust};
 use polis_ports::{Clock, EmbeddingPurpose, ModelError};
@@ -14,11 +14,11 @@ use polis_providers::vendors::VENDORS;
 use serde_json::{Value, json};
 
 use crate::cli::Doctor;
-use crate::config::Config;
+use crate::config::{Config, FILE};
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::{backups, file_limit, machine_tools, out, sops, telemetry, wiring};
+use crate::{backups, file_limit, machine_tools, out, retention, sops, telemetry, wiring};
 
 /// One check, and its result.
 struct Finding {
@@ -27,7 +27,8 @@ struct Finding {
 }
 
 pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliError> {
-    let mut findings = vec![Finding { what: "store", found: store(config).await }];
+    let (found, standing) = store(config).await;
+    let mut findings = vec![Finding { what: "store", found }];
     findings.push(Finding { what: "folder", found: folder(config) });
     findings.push(Finding { what: "workspace", found: workspace(config) });
     findings.push(Finding { what: "sandbox", found: machine_tools::sandbox(config).await });
@@ -53,6 +54,7 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
     findings.extend(servers(config).await);
     findings.extend(collector(config).await);
     findings.extend(newest_backup(config).await);
+    findings.extend(quota(config));
     let is_well = findings.iter().all(|finding| finding.found.is_ok());
     for Finding { what, found } in &findings {
         if args.json {
@@ -63,15 +65,51 @@ pub(crate) async fn doctor(config: &Config, args: &Doctor) -> Result<Exit, CliEr
             Err(text) => out::line(&format!("BAD  {what:<10} {text}"))?,
         }
     }
+    let next = next_step(config, &standing, &findings);
     if args.json {
         let one = |Finding { what, found }: &Finding| match found {
             Ok(text) => json!({ "what": what, "ok": true, "found": text }),
             Err(text) => json!({ "what": what, "ok": false, "found": text }),
         };
         let all: Vec<Value> = findings.iter().map(one).collect();
-        out::line(&format!("{:#}", json!({ "ok": is_well, "findings": all })))?;
+        out::line(&format!("{:#}", json!({ "ok": is_well, "findings": all, "next": next })))?;
+    } else {
+        out::line(&format!("\nTry this next: {next}"))?;
     }
     Ok(if is_well { Exit::Done } else { Exit::Failed })
+}
+
+/// The one command that helps most now: what is wrong comes first, then what is not set up, then using it.
+fn next_step(config: &Config, standing: &Standing, findings: &[Finding]) -> String {
+    let is_bad = |what: &str| findings.iter().any(|finding| finding.what == what && finding.found.is_err());
+    let remedies = [
+        ("store", "verify"),
+        ("folder", "trust"),
+        ("AGENTS.md", "trust"),
+        ("prompts", "check"),
+        ("sops", "check"),
+        ("skills", "skills"),
+        ("model", "models"),
+        ("provider", "models"),
+        ("mcp", "tools"),
+        ("backup", "backup FILE"),
+    ];
+    if let Some((_, command)) = remedies.into_iter().find(|(what, _)| is_bad(what)) {
+        return config.command_line(command);
+    }
+    if findings.iter().any(|finding| finding.found.is_err()) {
+        return "mend what is marked BAD above, then polis doctor".to_owned();
+    }
+    let is_offline =
+        findings.iter().any(|it| it.what == "model" && it.found.as_ref().is_ok_and(|it| it.starts_with("offline:")));
+    let has_settings = Path::new(FILE).exists() || config.data.join(FILE).exists();
+    config.command_line(match standing {
+        Standing::Here { waiting: 1.. } | Standing::Served { waiting: 1.. } => "approvals",
+        Standing::New if !has_settings && config.models.is_empty() => "init",
+        _ if is_offline => "models pull",
+        Standing::Here { .. } => "serve",
+        Standing::New | Standing::Served { .. } => "run \"what can you do here?\"",
+    })
 }
 
 /// The instructions and skills that agents are told of, and why others are not used.
@@ -95,24 +133,50 @@ fn skills(config: &Config) -> Vec<Finding> {
     [finding("AGENTS.md", instructions), finding("skills", skills)].into_iter().flatten().collect()
 }
 
-async fn store(config: &Config) -> Result<String, String> {
-    let data = config.data.display();
-    match Transport::open(config, Purpose::Read).await {
-        Err(error) if error.code == "no_data" => Ok(format!("{data} does not exist yet; the first run creates it")),
-        Err(error) => Err(error.to_string()),
-        Ok(transport) => {
-            let Health { status, store, .. } = transport.api().health().await.map_err(|error| error.to_string())?;
-            if status == HealthStatus::Down {
-                let code = store.code.unwrap_or_default();
-                return Err(format!("its log is out of order; it takes nothing on until that is settled ({code})"));
-            }
-            let place = match &transport {
-                Transport::Http(client) => format!("served at {}", client.url()),
-                Transport::InProcess(_) => format!("in {data}"),
+/// How far the society of the folder has come, with what waits for a person.
+enum Standing {
+    New,
+    Here { waiting: usize },
+    Served { waiting: usize },
+}
+
+async fn store(config: &Config) -> (Result<String, String>, Standing) {
+    let transport = match Transport::open(config, Purpose::Read).await {
+        Ok(transport) => transport,
+        Err(error) if error.code == "no_data" => {
+            let found = match &config.store {
+                None => format!("{} does not exist yet; the first run creates it", config.data.display()),
+                Some(address) => format!("{address} answers and has no society yet; the first run creates it"),
             };
-            Ok(format!("{place}, {} events", store.seq.unwrap_or_default()))
+            return (Ok(found), Standing::New);
         }
+        Err(error) => return (Err(error.to_string()), Standing::New),
+    };
+    let found = health(config, &transport).await;
+    let waiting = transport.api().approvals(&Paging::default()).await.map_or(0, |listed| listed.approvals.len());
+    let standing = match &transport {
+        Transport::Http(_) => Standing::Served { waiting },
+        Transport::InProcess(_) => Standing::Here { waiting },
+    };
+    // The checks that follow open it again.
+    transport.close(false).await;
+    (found, standing)
+}
+
+async fn health(config: &Config, transport: &Transport) -> Result<String, String> {
+    let Health { status, store, .. } = transport.api().health().await.map_err(|error| error.to_string())?;
+    if status == HealthStatus::Down {
+        let code = store.code.unwrap_or_default();
+        return Err(format!("its log is out of order; it takes nothing on until that is settled ({code})"));
     }
+    let place = match transport {
+        Transport::Http(client) => format!("served at {}", client.url()),
+        Transport::InProcess(_) => match &config.store {
+            None => format!("in {}", config.data.display()),
+            Some(address) => format!("in {address}, artifacts and memories in {}", config.data.display()),
+        },
+    };
+    Ok(format!("{place}, {} events", store.seq.unwrap_or_default()))
 }
 
 fn workspace(config: &Config) -> Result<String, String> {
@@ -200,9 +264,19 @@ async fn collector(config: &Config) -> Option<Finding> {
     Some(Finding { what: "telemetry", found })
 }
 
+/// How much of `max_log_mb` the log takes. It is a fault before new requests are refused, so that there is time to do something.
+fn quota(config: &Config) -> Option<Finding> {
+    let (bytes, most) = (retention::log_bytes(config), retention::max_log_bytes(config)?);
+    let text = format!("the log has {} of the {} MB that max_log_mb below [retention] allows", bytes >> 20, most >> 20);
+    let is_near = bytes > most / 10 * 9;
+    let advice = "at that size new requests are refused: archive, erase conversations, or allow more";
+    Some(Finding { what: "quota", found: if is_near { Err(format!("{text}; {advice}")) } else { Ok(text) } })
+}
+
 /// How old the newest backup of `[backup]` is. One that is overdue although a server runs is a fault.
 async fn newest_backup(config: &Config) -> Option<Finding> {
-    let to = config.backup.to.clone()?;
+    // A log in PostgreSQL is backed up by other means.
+    let to = config.backup.to.clone().filter(|_| config.store.is_none())?;
     let every = config.backup.every();
     let is_running = Transport::running(config).await.is_some();
     let shown = to.display().to_string();

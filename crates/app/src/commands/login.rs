@@ -31,5 +31,6 @@ fn find<'a>(config: &'a Config, name: &str) -> Result<&'a ServerSettings, CliErr
     config.servers.iter().find(|server| server.name == name).ok_or_else(|| {
         let known = if config.servers.is_empty() { "none is set up".to_owned() } else { format!("there are: {}", known()) };
         CliError::usage("unknown_server", format!("there is no MCP server `{name}`; {known}"))
+            .meant(name, config.servers.iter().map(|server| &*server.name))
     })
 }

@@ -79,7 +79,7 @@ async fn list(config: &Config, search: Option<String>, json: bool) -> Result<Exi
     }
     listed.iter().try_for_each(|one| out::line(&line(one)))?;
     if listed.is_empty() {
-        out::note(if is_search { "polis: no memory matches" } else { "polis: nothing is remembered for you" });
+        out::note(if is_search { "polis: there are no memories with these words" } else { "polis: there are no memories" });
     }
     Ok(Exit::Done)
 }

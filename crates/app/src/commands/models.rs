@@ -12,7 +12,7 @@ use crate::cli::Models;
 use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::transport::Transport;
-use crate::{out, wiring};
+use crate::{out, suggest, wiring};
 
 /// How long one vendor may take to list its models, where all of them are shown.
 const MAX_LISTING: Duration = Duration::from_secs(3);
@@ -83,7 +83,7 @@ async fn state(models: &polis_providers::Models, vendor: &ModelVendor) -> String
 
 async fn of_vendor(config: &Config, vendor: &str, json: bool) -> Result<Exit, CliError> {
     let models = wiring::models(config).await?;
-    models.vendor(vendor).map_err(|error| CliError::usage("bad_model", error.to_string()))?;
+    models.vendor(vendor).map_err(|error| suggest::about_model(&error))?;
     let listed = models.list(vendor).await.map_err(|error| CliError::new(error.code(), error.to_string()))?;
     if json {
         let one = |ListedModel { model, capabilities, price }: &ListedModel| {

@@ -1,14 +1,15 @@
-//! `polis new`: generates a new agent, role, SOP or workflow, and says how to continue.
+//! `polis new`: generates a new agent, role, SOP, skill, tool or workflow, and says how to continue.
 
 use std::path::Path;
 
 use polis_authoring::scaffold::{self, AgentNames, CodegenOptions, Library, ScaffoldError};
 
-use crate::cli::{New, NewAgent, NewRole, NewSop, NewWorkflow};
+use super::ready_tools::SettingsFile;
+use crate::cli::{Cli, New, NewAgent, NewRole, NewSkill, NewSop, NewTool, NewWorkflow};
 use crate::error::{CliError, Exit};
 use crate::out;
 
-pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
+pub(crate) fn new(cli: &Cli, options: &New) -> Result<Exit, CliError> {
     let draft = match options {
         New::Agent(NewAgent { name, sub, dir, polis }) => {
             let names = AgentNames::new(name, sub)?;
@@ -17,6 +18,8 @@ pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
         }
         New::Sop(NewSop { name, dir }) => scaffold::sop(name, dir.as_deref().unwrap_or(Path::new(".")))?,
         New::Role(NewRole { name, dir }) => scaffold::role(name, dir.as_deref().unwrap_or(Path::new(".")))?,
+        New::Skill(NewSkill { name, dir }) => scaffold::skill(name, dir.as_deref().unwrap_or(Path::new(".")))?,
+        New::Tool(NewTool { name }) => scaffold::tool(name)?,
         New::Workflow(options) => match &options.name {
             Some(name) => {
                 let folder = options.dir.as_deref().unwrap_or(Path::new("."));
@@ -25,9 +28,24 @@ pub(crate) fn new(options: &New) -> Result<Exit, CliError> {
             None => return codegen_prompt(options),
         },
     };
+    let section = match options {
+        New::Tool(NewTool { name }) => Some(SettingsFile::open(cli, false)?.with_section(name, &scaffold::tool_section(name))?),
+        _ => None,
+    };
     draft.write()?;
-    if let New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) = options {
-        crate::trust::trust_written(dir.as_deref().unwrap_or(Path::new(".")), &draft.files)?;
+    let here = Path::new(".");
+    let trusted = match options {
+        New::Sop(NewSop { dir, .. }) | New::Role(NewRole { dir, .. }) | New::Skill(NewSkill { dir, .. }) => {
+            Some(dir.as_deref().unwrap_or(here))
+        }
+        New::Tool(_) => Some(here),
+        New::Agent(_) | New::Workflow(_) => None,
+    };
+    if let Some(folder) = trusted {
+        crate::trust::trust_written(folder, &draft.files)?;
+    }
+    if let Some((file, text)) = section {
+        file.write(&text)?;
     }
     for (path, _) in &draft.files {
         out::line(&path.strip_prefix(".").unwrap_or(path).display().to_string())?;

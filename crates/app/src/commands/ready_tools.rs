@@ -24,7 +24,7 @@ pub(crate) fn add(cli: &Cli, options: &AddTools) -> Result<Exit, CliError> {
     };
     let server = all.get(typed).ok_or_else(|| {
         let known = all.keys().cloned().collect::<Vec<_>>().join(", ");
-        CliError::usage("unknown_server", format!("`{typed}` is not among the servers that can be added: {known}; write any other one into polis.toml yourself (docs/tools.md)"))
+        CliError::usage("unknown_server", format!("`{typed}` is not among the servers that can be added: {known}; write any other one into polis.toml yourself (docs/tools.md)")).meant(typed, all.keys().map(String::as_str))
     })?;
     let name = options.rename.as_ref().unwrap_or(typed);
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_') {
@@ -42,15 +42,7 @@ pub(crate) fn add(cli: &Cli, options: &AddTools) -> Result<Exit, CliError> {
     let found = server.program.as_ref().and_then(|program| find_program(&program.names));
     let args = server.args(argument.as_deref(), found.as_deref(), &options.more);
     let section = server.section(name, &args);
-    file.check_free(name)?;
-    let before = file.text.as_deref().unwrap_or_default();
-    let gap = match before {
-        "" => "",
-        text if text.ends_with('\n') => "\n",
-        _ => "\n\n",
-    };
-    let after = format!("{before}{gap}{section}");
-    config_file::parse(&after, &file.path)?;
+    let (file, after) = file.with_section(name, &section)?;
     if options.dry_run {
         out::text(&section)?;
         out::note(&format!("polis: nothing is written; without --dry-run this goes to the end of {}", file.path.display()));
@@ -68,7 +60,9 @@ pub(crate) fn remove(cli: &Cli, options: &RemoveTools) -> Result<Exit, CliError>
     let after = match ready_tools::without(file.text.as_deref().unwrap_or_default(), name) {
         Ok(after) => after,
         Err(NotRemoved::Missing) => {
-            return Err(CliError::usage("unknown_server", format!("{path} has no section [mcp.{name}]")));
+            let known = config_file::parse(file.text.as_deref().unwrap_or_default(), &file.path)?.servers;
+            let error = CliError::usage("unknown_server", format!("{path} has no section [mcp.{name}]"));
+            return Err(error.meant(name, known.iter().map(|server| &*server.name)));
         }
         Err(NotRemoved::Entangled) => {
             let message = format!("{path} does not have `{name}` in a section of its own; remove it with an editor");
@@ -142,7 +136,7 @@ fn describe(name: &str, server: &ReadyServer, args: &[String], found: bool) {
 }
 
 /// The file with settings that a command changes.
-struct SettingsFile {
+pub(super) struct SettingsFile {
     path: PathBuf,
     /// None if there is no such file yet.
     text: Option<String>,
@@ -152,7 +146,7 @@ struct SettingsFile {
 
 impl SettingsFile {
     /// The named file, the user's own, or the one that a run here would read.
-    fn open(cli: &Cli, user: bool) -> Result<Self, CliError> {
+    pub(super) fn open(cli: &Cli, user: bool) -> Result<Self, CliError> {
         let named = cli.config.clone().filter(|path| !path.as_os_str().is_empty());
         let in_data = config::data(cli).join(FILE);
         let (path, is_folders) = match (named, user) {
@@ -176,6 +170,20 @@ impl SettingsFile {
         }
     }
 
+    /// What the file is to be with one more server at its end.
+    pub(super) fn with_section(self, name: &str, section: &str) -> Result<(Self, String), CliError> {
+        self.check_free(name)?;
+        let before = self.text.as_deref().unwrap_or_default();
+        let gap = match before {
+            "" => "",
+            text if text.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        let after = format!("{before}{gap}{section}");
+        config_file::parse(&after, &self.path)?;
+        Ok((self, after))
+    }
+
     /// Refuses a name that this file or the user's own has, which would count instead.
     fn check_free(&self, name: &str) -> Result<(), CliError> {
         let users = trust::user_folder().map(|folder| folder.join(FILE)).filter(|path| *path != self.path);
@@ -195,7 +203,7 @@ impl SettingsFile {
 
     /// Replaces the file at once. What the user has trusted stays trusted with the change; a file that was not trusted before is
     /// not trusted now.
-    fn write(&self, after: &str) -> Result<(), CliError> {
+    pub(super) fn write(&self, after: &str) -> Result<(), CliError> {
         let failed = |error: io::Error| CliError::new("not_written", format!("{}: {error}", self.path.display()));
         let was_trusted = !self.is_folders || trust::is_trusted_text(&self.path, self.text.as_deref())?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -2,28 +2,28 @@
 
 use polis_domain::Seq;
 use polis_engine::{Divergence, ForkError, Replayed, replay as run};
-use polis_ports::{Log, LogError};
+use polis_ports::LogError;
 use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::out;
-use crate::transport::open_log;
-use crate::wiring::{self, Store};
+use crate::store::{OpenedLog, Store};
+use crate::wiring;
 
 pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError> {
     if config.url.is_some() {
         let message = "a replay runs the code of this program, so it needs the data directory; use --data, not --url";
         return Err(CliError::usage("bad_url", message));
     }
-    let log = open_log(&config.data).await.map_err(|error| match error {
+    let opened = OpenedLog::open(config).await.map_err(|error| match error {
         LogError::Locked(message) => CliError::new("data_locked", format!("{message}; a replay needs exclusive access")),
         error => error.into(),
     })?;
-    if log.head(&config.society).await? == Seq(0) {
+    if opened.log().head(&config.society).await? == Seq(0) {
         return Err(ForkError::Unknown(config.society.clone()).into());
     }
-    let (ports, cast) = wiring::to_replay(config, &Store::open(config, log)?).await?;
+    let (ports, cast) = wiring::to_replay(config, &Store::open(config, opened)?).await?;
     let replayed = run(&config.society, &ports, &cast).await?;
     print_result(json, &replayed)?;
     Ok(if replayed.divergences.is_empty() { Exit::Done } else { Exit::Failed })
@@ -41,20 +41,28 @@ pub(crate) fn describe(it: &Divergence) -> String {
 }
 
 fn print_result(json: bool, replayed: &Replayed) -> Result<(), CliError> {
-    let Replayed { events, turns, effects, open, divergences } = replayed;
+    let Replayed { events, turns, effects, erased, open, retired, divergences } = replayed;
     if json {
         let divergences: Vec<_> = divergences.iter().map(as_json).collect();
         let told = json!({
-            "events": events, "turns": turns, "effects": effects, "open": open, "calls": 0, "divergences": divergences,
+            "events": events, "turns": turns, "effects": effects, "erased": erased, "open": open, "retired": retired,
+            "calls": 0,
+            "divergences": divergences,
         });
         return out::line(&told.to_string());
     }
     for it in divergences {
         out::line(&describe(it))?;
     }
+    let gone =
+        if *erased > 0 { format!(", {erased} turns were not run because their content is erased") } else { String::new() };
     let open = if *open > 0 { format!(", {open} turns are open and were not run") } else { String::new() };
+    let retired = match retired {
+        0 => String::new(),
+        _ => format!(", {retired} turns began with versions that are not registered and were not run"),
+    };
     out::line(&format!(
-        "{events} events folded, {turns} turns with {effects} effects run again, no call made, {} differences{open}",
+        "{events} events folded, {turns} turns with {effects} effects run again, no call made, {} differences{gone}{open}{retired}",
         divergences.len()
     ))?;
     if !divergences.is_empty() {

@@ -1,48 +1,206 @@
 //! `polis serve`: the society and its HTTP server, until a signal stops it.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, stdin};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::io::{ErrorKind, IsTerminal, stdin};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use polis_domain::{Failure, SocietyId};
 use polis_engine::{Society, UnfinishedWork};
-use polis_ports::LogError;
+use polis_ports::{Log, LogError};
 use polis_server::{
     Access, BindError, Listener, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls, write_private,
 };
 use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Begun, console};
+use super::check_open::{self, DryRun};
+use super::replay;
 use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
 use crate::error::{CliError, Exit};
+use crate::handover::{self, Predecessor, Successor, Successors};
+use crate::patience::Patience;
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
-use crate::transport::{Transport, open_log, owner_note};
-use crate::wiring::{OpenSociety, Store};
-use crate::{backups, file_limit, out, roles, token, wiring};
+use crate::store::{OpenedLog, Store, needs_local_log};
+use crate::transport::{Transport, owner_note};
+use crate::wiring::OpenSociety;
+use crate::{backups, file_limit, out, retention, roles, token, wiring};
 
 pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliError> {
     let interrupts = Interrupts::watch();
-    let stop = interrupts.stop.clone();
     // Whoever connects beyond it waits to be accepted, so that less is slower and not wrong.
     file_limit::raise_limit();
     config.trust.claim_data()?;
-    let store = Store::open(config, open_log(&config.data).await?)?;
+    if args.take_over {
+        needs_local_log(config, "stop the running polis and start this one: a stop gives its societies back at once")?;
+    }
+    note_what_stays_local(config);
+    let mut start = if args.take_over { take_over(config, args).await? } else { Start::fresh()? };
+    loop {
+        let (successor, log) = match serve_until_asked(config, args, &interrupts, &mut start).await? {
+            Served::Stopped(exit) => return Ok(exit),
+            Served::Asked(successor, log) => (successor, log),
+        };
+        let Some(socket) = &start.socket else { return Ok(Exit::Done) };
+        // If something still holds the log, the end of this process closes it. Then the successor has to do without us.
+        let is_closed = closed(&log).await;
+        let last = if is_closed { Duration::MAX } else { MOMENT };
+        let handed_over = timeout(last, successor.hand_over(socket));
+        let error = tokio::select! {
+            done = handed_over => match done {
+                Ok(Ok(())) | Err(_) => {
+                    out::note("polis: another process has taken over");
+                    return Ok(Exit::Done);
+                }
+                Ok(Err(error)) => error,
+            },
+            () = interrupts.stop.cancelled() => return Ok(Exit::Done),
+        };
+        out::note(&format!("polis: the process that was to take over has ended ({error}); this one continues"));
+        start.is_waiting = true;
+    }
+}
+
+/// Says what a log in PostgreSQL leaves where it was.
+fn note_what_stays_local(config: &Config) {
+    let (Some(address), data) = (&config.store, config.data.display()) else { return };
+    out::note(&format!("polis: the log is in {address}; artifacts, memories, tokens and files stay in {data}"));
+    if config.data.join("polis.db").exists() {
+        out::note(&format!("polis: {data} has a log of its own, which is not used"));
+    }
+    if config.backup.to.is_some() {
+        out::note("polis: [backup] makes no copies of a log in PostgreSQL; back the database up (needs_local_log)");
+    }
+}
+
+/// How a server begins.
+struct Start {
+    /// The socket to serve on; none if it has to be bound.
+    socket: Option<TcpListener>,
+    /// The server that is to be replaced.
+    predecessor: Option<Predecessor>,
+    /// Whether another process is about to close the data directory.
+    is_waiting: bool,
+}
+
+impl Start {
+    fn fresh() -> Result<Self, CliError> {
+        let failed = |error| CliError::new("cannot_listen", format!("the socket of the standard input: {error}"));
+        Ok(Self { socket: handover::inherited().map_err(failed)?, predecessor: None, is_waiting: false })
+    }
+}
+
+/// Takes the socket of the server that runs on the data directory, once it is certain that this program can continue its work.
+async fn take_over(config: &Config, args: &Serve) -> Result<Start, CliError> {
+    let failed = |error| CliError::new("no_take_over", format!("the running polis cannot be replaced: {error}"));
+    let find = || async { Predecessor::find(&config.data).await.map_err(failed) };
+    let Some(Predecessor { address, .. }) = find().await? else {
+        out::note("polis: no polis serves this data directory; starting");
+        return Start::fresh();
+    };
+    if config.listen.port() != 0 && config.listen != address {
+        let message =
+            format!("the running polis listens on {address}, not on {}; use --listen {address}, or stop it", config.listen);
+        return Err(CliError::usage("no_take_over", message));
+    }
+    security(config, args)?;
+    let DryRun { divergences, .. } = check_open::dry_run(config, &config.data).await?;
+    if let Some((society, first)) = divergences.first() {
+        let message = format!(
+            "{} cannot be continued by this polis, for example {society}: {}; `polis check --against {}` lists them",
+            out::count(divergences.len(), "open turn"),
+            replay::describe(first),
+            config.data.display()
+        );
+        return Err(CliError::new("no_take_over", message));
+    }
+    // Checking may take long, so the server is asked again.
+    let Some(predecessor) = find().await? else { return Ok(Start { is_waiting: true, ..Start::fresh()? }) };
+    let socket = predecessor.take().await.map_err(failed)?;
+    Ok(Start { socket, predecessor: Some(predecessor), is_waiting: true })
+}
+
+/// How long another process that is about to end may keep the data directory.
+const LAST_HOLD: Duration = Duration::from_secs(60);
+
+/// How long what is used here may take to let go of the log.
+const MAX_CLOSING: Duration = Duration::from_secs(10);
+
+const MOMENT: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// Opens the log, as soon as the process before has closed it.
+async fn open_when_free(config: &Config, is_waiting: bool) -> Result<OpenedLog, LogError> {
+    let until = Instant::now() + LAST_HOLD;
+    loop {
+        match OpenedLog::open(config).await {
+            Err(LogError::Locked(_)) if is_waiting && Instant::now() < until => sleep(AGAIN).await,
+            opened => return opened,
+        }
+    }
+}
+
+/// Listens, as soon as the process before does not any more.
+async fn bind_when_free(config: &Config, access: Access, security: Security, is_waiting: bool) -> Result<Listener, BindError> {
+    let until = Instant::now() + LAST_HOLD;
+    while is_waiting
+        && Instant::now() < until
+        && std::net::TcpListener::bind(config.listen).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+    {
+        sleep(AGAIN).await;
+    }
+    Listener::bind_with(config.listen, access, security).await
+}
+
+/// Waits until nothing uses the log any more; no if that takes too long.
+async fn closed(log: &Weak<dyn Log>) -> bool {
+    let gone = async {
+        while log.strong_count() > 0 {
+            sleep(AGAIN).await;
+        }
+    };
+    timeout(MAX_CLOSING, gone).await.is_ok()
+}
+
+/// Why a server does not serve any more.
+enum Served {
+    /// It was stopped.
+    Stopped(Exit),
+    /// Another process asks for its place. The log is closed when nothing refers to it.
+    Asked(Successor, Weak<dyn Log>),
+}
+
+/// Serves until a signal stops it, or another process asks for its place.
+async fn serve_until_asked(
+    config: &Config,
+    args: &Serve,
+    interrupts: &Interrupts,
+    start: &mut Start,
+) -> Result<Served, CliError> {
+    let stop = interrupts.stop.clone();
+    let store = Store::open(config, open_when_free(config, start.is_waiting).await?)?;
     let token = if args.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
     let access = Access { token: token.clone(), insecure_listen: args.insecure_listen };
     // Nothing works before we know that we can be reached, or that there is a console instead.
     let security = security(config, args)?;
     let scheme = if security.tls.is_some() { "https" } else { "http" };
-    let listener = match Listener::bind_with(config.listen, access, security).await {
+    let socket = start.socket.as_ref().map(TcpListener::try_clone).transpose();
+    let listener = match socket.map_err(|error| CliError::new("cannot_listen", error.to_string()))? {
+        Some(socket) => Listener::on(socket, access, security),
+        None => bind_when_free(config, access, security, start.is_waiting).await,
+    };
+    let listener = match listener {
         Ok(listener) => listener,
         Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
             out::report_error(&CliError::new(taken.code(), taken.to_string()));
             out::note("polis: continuing in this console, without HTTP");
-            return serve_console(config, &store, &interrupts).await;
+            return serve_console(config, &store, interrupts).await.map(Served::Stopped);
         }
         Err(error @ (BindError::NotLoopback(_) | BindError::OpenToAll(_))) => {
             return Err(CliError::usage(error.code(), error.to_string()));
@@ -51,10 +209,16 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
             return Err(CliError::new(error.code(), error.to_string()));
         }
     };
+    let patience = Patience::start("still opening the society");
     let opened = wiring::open(config, &store, Purpose::Run).await?;
-    // It only tells other processes who holds the store; without it they need the address.
-    let _ = store.log.write_note(&owner_note(&format!("{scheme}://{}", reachable(listener.address()))));
+    drop(patience);
+    store.opened.write_note(&owner_note(&format!("{scheme}://{}", reachable(listener.address()))));
     let address = listener.address();
+    start.socket = listener.socket().ok();
+    let successors = Successors::listen(&config.data);
+    if let Err(error) = &successors {
+        tracing::info!(%error, "this process cannot be replaced while it runs");
+    }
     out::line(&format!("polis is listening on {scheme}://{address}"))?;
     match &token {
         Some(token) => out::line(&format!("{scheme}://{address}/?token={}", token.as_str()))?,
@@ -82,11 +246,31 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
         let all = opened_all.lock().await;
         (all[&config.society].state.clone(), all[&config.society].role_files.clone())
     };
-    tokio::select! {
-        () = listener.serve(societies.clone(), stop, STOP_GRACE) => {}
-        () = roles::watch(first.society(), &config.trust, role_files) => {}
-        () = backups::keep_up(config) => {}
+    // Who has been stopped meanwhile takes nobody's place.
+    if let Some(predecessor) = start.predecessor.take_if(|_| !stop.is_cancelled()) {
+        predecessor.release().await;
     }
+    let drain = stop.child_token();
+    let serving = listener.serve(societies.clone(), drain.clone(), STOP_GRACE);
+    tokio::pin!(serving);
+    let asked = async {
+        match &successors {
+            Ok(successors) => successors.next(address).await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let successor = tokio::select! {
+        () = &mut serving => None,
+        successor = asked => {
+            out::note("polis: another process takes over");
+            drain.cancel();
+            serving.await;
+            Some(successor)
+        }
+        () = roles::watch(first.society(), &config.trust, role_files) => None,
+        () = backups::keep_up(config) => None,
+        () = retention::keep_up(config, &store, &societies) => None,
+    };
     let opened: Vec<OpenSociety> = std::mem::take(&mut *opened_all.lock().await).into_values().collect();
     join_all(opened.iter().map(OpenSociety::flush_telemetry)).await;
     for one in &opened {
@@ -97,11 +281,14 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
         // The files there now are not the ones that these societies wrote.
         return Err(CliError::new(why.code(), why.to_string()));
     }
+    if let Some(successor) = successor {
+        return Ok(Served::Asked(successor, Arc::downgrade(&store.log)));
+    }
     for state in societies.working() {
         write_org(config, &state).await;
         report_unfinished_work(&state).await;
     }
-    Ok(Exit::Done)
+    Ok(Served::Stopped(Exit::Done))
 }
 
 /// Stops the program when a society has ended by itself, so that a supervisor sees it and restarts the program.

@@ -8,15 +8,18 @@ use crate::address::Address;
 use crate::cli::Show;
 use crate::config::Config;
 use crate::error::{CliError, Exit};
-use crate::out;
 use crate::purpose::Purpose;
 use crate::transport::Transport;
+use crate::{out, suggest};
 
 pub(crate) async fn show(config: &Config, args: &Show) -> Result<Exit, CliError> {
     let address = Address::read(&args.address)?;
     let transport = Transport::open(config, Purpose::Read).await?;
     let part = ThreadPart { path: address.path.to_string(), tree: args.tree };
-    let thread = transport.api().thread(&address.main, &part).await?;
+    let thread = match transport.api().thread(&address.main, &part).await {
+        Ok(thread) => thread,
+        Err(error) => return Err(suggest::about_agent(error, transport.api(), address.main.as_str()).await),
+    };
     if args.json {
         return out::json(&thread).map(|()| Exit::Done);
     }
@@ -48,7 +51,8 @@ fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), CliError> {
         };
         line(&format!("[{index}] {sender}  {}", crate::describe::time(message.timestamp)))?;
         message.text.lines().try_for_each(|text| line(&format!("    {text}")))?;
-        if let Some(how) = message.meta.get("strategy").filter(|how| how.is_object()) {
+        // A direct answer is what is expected.
+        if let Some(how) = message.meta.get("strategy").filter(|how| how.is_object() && how["name"] != "simple") {
             let word = |key: &str| how[key].as_str().unwrap_or_default();
             line(&format!("    ({}: {})", word("name"), word("reason")))?;
         }

@@ -39,13 +39,16 @@ pub(crate) async fn tasks(config: &Config, args: &Tasks) -> Result<Exit, CliErro
     for task in &tasks {
         out::line(&line(task, is_served))?;
     }
+    if tasks.is_empty() {
+        out::note("polis: there are no open requests");
+    }
     for DeadLetter { agent, task, turn, failure, at, handled } in dead_letters {
         let when = describe::time(at);
         let done = if handled { " (handled)" } else { "" };
         out::line(&format!("{task}  {agent}  dead-lettered at {when}{done}: {failure}; event {turn} has the message"))?;
     }
     if plans.is_empty() {
-        out::note("polis: no agent has a plan; short requests have none");
+        out::note("polis: there are no plans; short requests have none");
     }
     for AgentPlan { task_id, agent_id, is_open, plan, .. } in plans {
         let standing = match plan.status {

@@ -19,12 +19,11 @@ pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, CliErro
         let open = if *is_open { "  open" } else { "" };
         out::line(&format!("{place:<40}  {messages:>5} messages  {phase}{open}"))?;
     }
-    let (shown, count) = (listed.threads.len(), listed.count);
-    if count == 0 {
+    if listed.threads.is_empty() {
         out::note("polis: there are no threads yet");
     }
-    if shown < count {
-        out::note(&format!("polis: {shown} of {count}; GET /api/threads?limit=N shows more"));
+    if let Some(next) = listed.next {
+        out::note(&format!("polis: there are more; GET /api/threads?after={next} shows them"));
     }
     Ok(Exit::Done)
 }

@@ -18,7 +18,8 @@ pub(crate) fn tokens(config: &Config, args: &Tokens) -> Result<Exit, CliError> {
         TokenCommand::New { name, person, scope } => make(&file, name, person.as_deref(), scope, args.json),
         TokenCommand::List => list(&file, args.json),
         TokenCommand::Revoke { name } => {
-            file.revoke(name).map_err(token::token_error)?;
+            let known = file.list().map_err(token::token_error)?;
+            file.revoke(name).map_err(|error| token::token_error(error).meant(name, known.iter().map(|token| &*token.name)))?;
             out::note(&format!("polis: token {name} revoked"));
             Ok(Exit::Done)
         }
@@ -56,7 +57,7 @@ fn list(file: &TokenFile, as_json: bool) -> Result<Exit, CliError> {
         out::line(&format!("{}  {}{person}", token.name, token.scopes))?;
     }
     if tokens.is_empty() {
-        out::note("polis: there is only the owner's token, in the file `token`; create others with polis token new");
+        out::note("polis: there are no tokens but the owner's, in the file `token`; create others with polis token new");
     }
     Ok(Exit::Done)
 }

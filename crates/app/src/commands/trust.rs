@@ -82,7 +82,7 @@ fn list(as_json: bool) -> Result<Exit, CliError> {
         out::line(&format!("{}  a data directory of another user", visible(path)))?;
     }
     if is_empty {
-        out::note("polis: no folder is trusted; run polis trust in a folder to review and trust it");
+        out::note("polis: there are no trusted folders; run polis trust in a folder to review and trust it");
     }
     Ok(Exit::Done)
 }

@@ -16,7 +16,7 @@ pub(crate) async fn usage(config: &Config, json: bool) -> Result<Exit, CliError>
         return out::json(&usage).map(|()| Exit::Done);
     }
     if usage.accounts.is_empty() {
-        out::note("polis: no model has been asked yet");
+        out::note("polis: there are no model calls yet");
     }
     for Spending { scope, spent, levels, .. } in usage.accounts {
         let Spent { tokens, cost_nanos, requests, time_ms, .. } = spent;

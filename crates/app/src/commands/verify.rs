@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use polis_domain::{ArtifactId, Event, MemoryTextId, SocietyId, Spine};
+use polis_domain::{ArtifactId, Erasure, Event, MemoryTextId, Recorded, Seq, SocietyId, Spine};
 use polis_store_local::{BackupError, InspectedSociety, Inspection};
 use serde_json::json;
 
@@ -13,6 +13,7 @@ use crate::cli::Verify;
 use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::out;
+use crate::store::needs_local_log;
 
 /// Events that are read at once.
 const PAGE: usize = 1_000;
@@ -33,6 +34,13 @@ struct Report {
 
 pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliError> {
     refuse_url(config)?;
+    if args.path.is_none() {
+        needs_local_log(
+            config,
+            "`polis replay` reads all of a society there and checks each event against its checksum; name a data directory or a \
+             backup to verify that",
+        )?;
+    }
     let path = args.path.clone().unwrap_or_else(|| config.data.clone());
     let (path, report) = backups::blocking(move || {
         if !path.exists() {
@@ -58,7 +66,11 @@ pub(crate) async fn verify(config: &Config, args: &Verify) -> Result<Exit, CliEr
     } else {
         for it in societies {
             let events = out::count(it.head.0 as usize, "event");
-            out::line(&format!("{}: {events}, hash chain {}", it.name, it.chain))?;
+            let erased = match it.redacted.len() {
+                0 => String::new(),
+                count => format!(" ({count} without their content, which was erased)"),
+            };
+            out::line(&format!("{}: {events}{erased}, hash chain {}", it.name, it.chain))?;
         }
         let (artifacts, memories) = (out::count(*artifacts, "artifact"), out::count(*memories, "memory text"));
         out::line(&format!("{artifacts}, {memories}"))?;
@@ -105,8 +117,9 @@ fn check(path: &Path) -> Result<Report, CliError> {
     );
     let names: Vec<SocietyId> = report.societies.iter().map(|it| it.name.clone()).collect();
     let (mut folded, mut erased) = (Vec::new(), BTreeSet::new());
+    let mut covered = Covered::default();
     for name in names {
-        match fold(&mut inspection, &name, &mut erased) {
+        match fold(&mut inspection, &name, &mut erased).and_then(|spine| covered.add(&mut inspection, &name).map(|()| spine)) {
             Ok(spine) => folded.push((name, spine)),
             Err(error) => report.findings.push(finding(&error)),
         }
@@ -114,6 +127,7 @@ fn check(path: &Path) -> Result<Report, CliError> {
     for (name, spine) in &folded {
         report.findings.extend(missing(name, spine, &artifacts, &texts, &erased));
     }
+    report.findings.extend(report.societies.iter().flat_map(|society| covered.faults(society)));
     Ok(report)
 }
 
@@ -132,6 +146,68 @@ fn fold(inspection: &mut Inspection, society: &SocietyId, erased: &mut BTreeSet<
                 erased.extend(spine.memories.removing().cloned());
             }
         }
+    }
+}
+
+/// The events that erasures cover, by the societies that they belong to, with whether nothing is left of their content.
+#[derive(Default)]
+struct Covered(BTreeMap<SocietyId, BTreeMap<Seq, bool>>);
+
+impl Covered {
+    /// Adds those that the erasures in the log of a society cover, also in what it shares with others.
+    fn add(&mut self, inspection: &mut Inspection, society: &SocietyId) -> Result<(), BackupError> {
+        let mut conversations = Vec::new();
+        let mut through = Seq(0);
+        each(inspection, society, |_, recorded| {
+            if let Event::ConversationErased { agent, .. } = &recorded.event {
+                conversations.push(agent.clone());
+                through = recorded.seq;
+            }
+        })?;
+        if conversations.is_empty() {
+            return Ok(());
+        }
+        let mut erasure = Erasure::of(conversations);
+        each(inspection, society, |inspection, recorded| {
+            if erasure.covers(recorded)
+                && recorded.seq <= through
+                && let Some(owner) = inspection.owner(society, recorded.seq)
+            {
+                let is_empty = recorded.event.redacted() == recorded.event;
+                self.0.entry(owner.clone()).or_default().insert(recorded.seq, is_empty);
+            }
+        })
+    }
+
+    /// The redacted events of a society that no erasure covers, or that have content all the same.
+    fn faults(&self, society: &InspectedSociety) -> Vec<Finding> {
+        let covered = self.0.get(&society.name);
+        let of = |seq: &Seq| covered.and_then(|covered| covered.get(seq)).copied();
+        let fault = |what: &str, seq: Seq| {
+            let message = format!("event {seq} of `{}` is damaged: its content was erased, and {what}", society.name);
+            Finding { code: "data_damaged", message }
+        };
+        let faults = society.redacted.iter().filter_map(|seq| match of(seq) {
+            Some(true) => None,
+            Some(false) => Some(fault("there is another in its place", *seq)),
+            None => Some(fault("no event of the log says so", *seq)),
+        });
+        faults.collect()
+    }
+}
+
+/// Passes each event of a society to `take`.
+fn each(
+    inspection: &mut Inspection,
+    society: &SocietyId,
+    mut take: impl FnMut(&Inspection, &Recorded),
+) -> Result<(), BackupError> {
+    let mut after = Seq(0);
+    loop {
+        let page = inspection.read(society, after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.seq;
+        page.iter().for_each(|recorded| take(inspection, recorded));
     }
 }
 

@@ -33,7 +33,7 @@ impl BackupSection {
     }
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub(super) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let bad = || serde::de::Error::custom(format!("`{text}` is not a time; write for example 30s, 10m, 6h or 1d"));
     let (number, unit) = text.split_at(text.trim_end_matches(|c: char| !c.is_ascii_digit()).len());

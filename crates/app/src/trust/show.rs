@@ -69,6 +69,9 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
                     items.insert(format!("{file} workspace"), format!("file tools work in {}", flat(value)));
                 }
                 "trust" => {}
+                "store" => {
+                    items.insert(format!("{file} [store]"), "is not used: only you choose where the log is".to_owned());
+                }
                 _ => {
                     items.insert(format!("{file} {key}"), format!("sets {}", flat(value)));
                 }

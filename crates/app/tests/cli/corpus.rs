@@ -102,7 +102,7 @@ fn facts(home: &Home) -> Value {
 }
 
 /// Makes a data directory with a bit of everything and leaves it as a kill does.
-fn make(home: &Home) {
+pub(super) fn make(home: &Home) {
     let run = |model: Option<&ModelServer>, args: &[&str]| {
         let mut command = home.command(&[&["run"], args].concat());
         if let Some(model) = model {

@@ -120,7 +120,7 @@ fn nothing_that_is_there_is_touched_and_bad_names_write_nothing() {
     // A git address needs no checkout; it stands in the manifest.
     home.polis(&["new", "agent", "book_publishing", "--dir", "deep/er", "--polis", "https://example.org/polis.git"]).ok();
     let manifest = fs::read_to_string(home.path().join("deep/er/book_publishing/Cargo.toml")).unwrap();
-    assert!(manifest.contains("polis = { git = \"https://example.org/polis.git\" }"), "{manifest}");
+    assert!(manifest.contains("polis = { git = \"https://example.org/polis.git\", features = [\"serve\"] }"), "{manifest}");
 }
 
 #[test]

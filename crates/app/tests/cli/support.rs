@@ -104,18 +104,7 @@ impl Home {
     pub(crate) fn serve_at(&self, listen: &str, args: &[&str], set: impl FnOnce(&mut Command)) -> Served {
         let mut command = self.command(&[&["serve", "--listen", listen], args].concat());
         set(&mut command);
-        let mut child = command.spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = || {
-            let mut line = String::new();
-            stdout.read_line(&mut line).unwrap();
-            line.trim_end().to_owned()
-        };
-        let (ready, page) = (line(), line());
-        let address = ready.strip_prefix("polis is listening on http://").unwrap_or_else(|| panic!("{ready:?}")).to_owned();
-        let token = page.split_once("?token=").map(|(_, token)| token.to_owned());
-        assert!(page.starts_with(&format!("http://{address}/")), "{page}");
-        Served { child: Some(child), _stdout: stdout, address, token }
+        Served::start(command)
     }
 }
 
@@ -170,12 +159,47 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
 pub(crate) struct Served {
     child: Option<Child>,
     /// Held so that it can go on printing.
-    _stdout: BufReader<ChildStdout>,
+    _stdout: Option<BufReader<ChildStdout>>,
     pub(crate) address: String,
     pub(crate) token: Option<String>,
 }
 
 impl Served {
+    /// Starts a server and waits until it is ready.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            line.trim_end().to_owned()
+        };
+        let (ready, page) = (line(), line());
+        let address = ready.strip_prefix("polis is listening on http://").unwrap_or_else(|| panic!("{ready:?}")).to_owned();
+        let token = page.split_once("?token=").map(|(_, token)| token.to_owned());
+        assert!(page.starts_with(&format!("http://{address}/")), "{page}");
+        Self { child: Some(child), _stdout: Some(stdout), address, token }
+    }
+
+    /// A server that was started otherwise.
+    pub(crate) fn of(child: Child, address: &str, token: &str) -> Self {
+        Self { child: Some(child), _stdout: None, address: address.to_owned(), token: Some(token.to_owned()) }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Waits for its end, whatever it is.
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<u8>) {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        (output.status, output.stderr)
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_none())
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -227,9 +251,9 @@ impl Served {
     }
 
     /// Waits for its end: its status, and what it said on stderr.
-    pub(crate) fn wait(mut self) -> (i32, String) {
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        (code(output.status), String::from_utf8(output.stderr).unwrap())
+    pub(crate) fn wait(self) -> (i32, String) {
+        let (status, stderr) = self.end();
+        (code(status), String::from_utf8(stderr).unwrap())
     }
 
     /// The same for one that is to end by itself, soon.
@@ -249,7 +273,7 @@ impl Served {
 
     /// What the system says of its memory, `VmRSS` or `VmHWM`.
     pub(crate) fn resident_kb(&self, which: &str) -> u64 {
-        let id = self.child.as_ref().unwrap().id();
+        let id = self.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(which)?.strip_prefix(':')).unwrap();
         line.trim_end_matches("kB").trim().parse().unwrap()

@@ -74,14 +74,15 @@ pub fn agent(
             let library = library()?;
             let project = folder.join(name);
             let manifest = filled(template!("Cargo.toml"), names)
-                .replace("__polis__", &library.dependency("polis"))
+                .replace("__served__", &library.dependency("polis").replace(" }", ", features = [\"serve\"] }"))
                 .replace("__testkit__", &library.dependency("testkit"));
             draft.files.push((project.join("Cargo.toml"), manifest));
             draft.files.extend(library.versions().map(|versions| (project.join("Cargo.lock"), versions)));
             draft.files.push((project.join(".gitignore"), "/target\n".to_owned()));
             draft.files.push((project.join("src/lib.rs"), filled(template!("lib.rs"), names)));
+            draft.files.push((project.join("src/main.rs"), filled(template!("main.rs"), names)));
             modules_in(&mut draft, names, &project.join("src").join(name));
-            draft.advice.push(format!("cd {} && cargo test", project.display()));
+            draft.advice.push(format!("cd {} && cargo test, then cargo run to use it in the browser", project.display()));
         }
     }
     Ok(draft)

@@ -3,7 +3,9 @@
 mod agent;
 mod destination;
 mod role;
+mod skill;
 mod sop;
+mod tool;
 mod workflow;
 
 use std::fs::{self, OpenOptions};
@@ -14,7 +16,9 @@ use std::process::{Command, Stdio};
 pub use agent::{AgentNames, agent};
 pub use destination::Library;
 pub use role::role;
+pub use skill::skill;
 pub use sop::sop;
+pub use tool::{tool, tool_section};
 pub use workflow::{CodegenOptions, codegen_prompt, workflow};
 
 /// Why nothing was written. The codes stay the same.

@@ -7,8 +7,8 @@ use super::overlay::{AgentNow, Dismissal, Overlay, TaskNow, ThreadNow};
 use crate::inbox::InboxEntry;
 use crate::spine::{Agent, OpenEffect, Pin, Spine, Turn};
 use crate::{
-    AgentId, Behaviour, ContextState, EffectId, Event, Failure, MessageId, MetaPath, Origin, Outcome, PersonId, Recorded,
-    Refusal, ReplyTo, RoleId, Seq, Spent, Task, TaskId, ThreadId, Timestamp, TurnId, unique_id,
+    AgentId, Behaviour, CodeVersion, ContextState, EffectId, Event, Failure, MessageId, MetaPath, Origin, Outcome, PersonId,
+    Recorded, Refusal, ReplyTo, RoleId, Seq, Spent, Task, TaskId, ThreadId, Timestamp, TurnId, unique_id,
 };
 
 /// This many dead letters in a row park an agent.
@@ -33,6 +33,7 @@ pub(super) struct Start {
     pub(super) agent: AgentId,
     pub(super) thread: ThreadId,
     pub(super) behaviour: Behaviour,
+    pub(super) version: CodeVersion,
     pub(super) task: Task,
     pub(super) origin: Origin,
     pub(super) reply_to: ReplyTo,
@@ -290,9 +291,9 @@ impl Draft<'_> {
 
     /// Whether a place in the meta of a message has a sub-thread, or overlaps with one that has.
     pub(super) fn is_linked(&self, parent: &ThreadId, index: u32, slot: &MetaPath) -> bool {
-        let links = self.spine.threads.get(parent).and_then(|head| head.links.get(&index));
+        let links = self.spine.links(parent, index);
         let drafted = self.thread_now(parent).map_or(&[][..], |thread| &thread.links);
-        links.is_some_and(|links| links.iter().any(|(taken, _)| taken.overlaps(slot)))
+        links.iter().any(|(taken, _)| taken.overlaps(slot))
             || drafted.iter().any(|(at, taken)| *at == index && taken.overlaps(slot))
     }
 }
@@ -327,6 +328,7 @@ impl Draft<'_> {
             agent: agent.clone(),
             thread: thread.clone(),
             behaviour: role.behaviour.clone(),
+            version: self.spine.versions.newest(&role.behaviour),
             task,
             origin: Origin::Inbox,
             reply_to: due.reply_to(),
@@ -342,7 +344,7 @@ impl Draft<'_> {
 
     /// Starts a turn: first the suggested phase is applied, or dropped when the task is a retry (R038-R044).
     pub(super) fn start(&mut self, start: Start) -> TurnId {
-        let Start { agent, thread, behaviour, task, origin, reply_to, message } = start;
+        let Start { agent, thread, behaviour, version, task, origin, reply_to, message } = start;
         // No command both suggests a phase and starts a turn in the same thread, so the spine is up to date here.
         let head = self.spine.threads.get(&thread);
         let (mut phase, suggestion) = head.map_or_else(Default::default, |head| (head.phase.clone(), head.suggestion.clone()));
@@ -359,7 +361,7 @@ impl Draft<'_> {
         let shown = context
             .map(|context| ContextState { compression: context.cuts.last().map(|(seq, _)| *seq), failed: context.failed });
         let shown = shown.unwrap_or_default();
-        let event = Event::TurnStarted { agent, behaviour, phase, task, origin, reply_to, message, index, shown };
+        let event = Event::TurnStarted { agent, behaviour, version, phase, task, origin, reply_to, message, index, shown };
         self.push(Some(&thread), event);
         TurnId(Seq(self.next_draw()))
     }

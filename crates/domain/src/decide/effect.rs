@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::budget::Allowance;
 use super::draft::{Draft, Start};
 use super::{budget, message, terminate};
-use crate::spine::{LastingApproval, OpenEffect, OpenKind, Spine, Stage, Turn};
+use crate::spine::{OpenEffect, OpenKind, Spine, Stage, Turn};
 use crate::{
-    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode, Matching,
-    Origin, Outcome, PersonId, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source, Spent, Task, TaskId, Timestamp,
-    ToolList, TurnId, Verdict, Wanted,
+    AgentId, Allowed, Always, Attempt, Call, Changed, Effect, EffectClass, EffectId, Event, Failure, FailureCode,
+    LastingApproval, Matching, Origin, Outcome, PersonId, ReadTool, Refusal, ReplyTo, Resolution, Review, Ruling, Source,
+    Spent, Task, TaskId, Timestamp, ToolList, TurnId, Verdict, Wanted,
 };
 
 /// A turn declares effects. A refusal is logged as an event, so that a second run of the turn gets the same refusal.
@@ -161,7 +161,8 @@ fn declare_one(draft: &mut Draft<'_>, turn: &Turn, id: EffectId, effect: Effect)
             let agent = turn.agent.clone();
             let origin = Origin::Unit(id);
             let task = Task { hops: turn.hops, ..task };
-            draft.start(Start { agent, thread, behaviour, task, origin, reply_to, message: None });
+            let version = draft.spine.versions.of_unit(&turn.behaviour, turn.version, &behaviour);
+            draft.start(Start { agent, thread, behaviour, version, task, origin, reply_to, message: None });
         }
         Effect::Model { .. }
         | Effect::Tool(_)

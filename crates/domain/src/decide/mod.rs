@@ -1,7 +1,7 @@
 //! Deciding commands: each gives events, or a refusal and no change.
 //!
 //! One file per kind of command. A [`Draft`] collects the events of one command; they are appended together or not at all. Files
-//! call only what is below them: act, conversation, crash, inquiry → effect, turn → terminate → cancel, report → pending, message,
+//! call only what is below them: act, crash, inquiry → effect, turn, conversation → terminate → cancel, report → pending, message,
 //! budget, memory, org → draft.
 
 mod act;
@@ -68,9 +68,14 @@ pub fn decide(spine: &Spine, command: Command, at: Timestamp) -> Result<Vec<Arc<
             conversation::start(&mut draft, *conversation, envelope)?;
         }
         (true, Command::ChangeConversation { agent, change }) => conversation::change(&mut draft, agent, change)?,
+        (true, Command::EraseConversation { agent, artifacts, unused_since }) => {
+            conversation::erase(&mut draft, agent, artifacts, unused_since)?;
+        }
+        (true, Command::ConfirmErased { agent, artifacts }) => conversation::confirm_erased(&mut draft, agent, artifacts),
         (true, Command::ChangeMemories { change }) => memory::change(&mut draft, change)?,
         (true, Command::Send { envelope }) => message::send(&mut draft, envelope)?,
         (true, Command::DeclareEffects { turn, n, effects }) => effect::declare(&mut draft, turn, n, effects)?,
+        (true, Command::SetVersions { versions }) => draft.push(None, Event::VersionsSet { versions }),
         (true, Command::SetBudgets { budgets }) => budget::set(&mut draft, budgets),
         (true, Command::Retry { id, attempt, spent }) => effect::retry(&mut draft, id, attempt, spent)?,
         (true, Command::End { id, outcome, spent, at }) => {

@@ -187,8 +187,11 @@ impl Overlay {
             | Event::RequestDone { .. }
             | Event::RoleChanged { .. }
             | Event::ConversationChanged { .. }
+            | Event::ConversationErased { .. }
+            | Event::ErasureDone { .. }
             | Event::InboxCleared { .. }
             | Event::ToolAllowed { .. }
+            | Event::VersionsSet { .. }
             | Event::BudgetsSet { .. }
             | Event::BudgetGranted { .. }
             | Event::EffectRetried { .. }

@@ -100,8 +100,17 @@ impl Spine {
         self.trails.end_agent(agent);
         conversation.iter().for_each(|conversation| self.conversations.remove(conversation.place()));
         let person = conversation.map(|conversation| conversation.person);
-        let gone = Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason, person };
+        let gone =
+            Termination { role, parent, created_at, terminated_by: caller, terminated_at: at, reason, person, erased: false };
         self.terminated.insert(agent.clone(), gone);
+    }
+
+    /// An erasure begins. The texts are still in the state, which is made anew when they have left the log.
+    pub(super) fn begin_erasure(&mut self, agent: &AgentId, recorded: &Recorded) {
+        if let Some(gone) = self.terminated.get_mut(agent) {
+            gone.erased = true;
+        }
+        self.erasing.insert(agent.clone(), recorded.seq);
     }
 
     /// An agent of a role. It shares the allocation of the role's name instead of keeping a copy.

@@ -72,8 +72,8 @@ impl Society {
         }
         let (person, ids, limited) = (self.person.clone(), ids.to_vec(), self.visibility != Visibility::Everything);
         self.look(move |spine| {
-            ids.into_iter().try_for_each(|id| match spine.memories.find(&person, &id) {
-                None => Err(Refusal::UnknownMemory(id).into()),
+            ids.iter().try_for_each(|id| match spine.memories.find(&person, id) {
+                None => Err(Refusal::UnknownMemory(id.clone()).into()),
                 Some(memory) if limited && memory.scope == MemoryScope::Society => Err(not_for_society()),
                 Some(_) => Ok(()),
             })

@@ -1,4 +1,5 @@
-//! Calling tools: intent in the log before the act, result in the log before its use, no write repeated unasked.
+//! Calling tools: the intent of a write in the log before the act, its result in the log before its use, no write repeated
+//! unasked.
 
 use std::sync::Arc;
 
@@ -209,7 +210,8 @@ impl Turn {
     /// Makes calls in parallel and returns their results in order. This is where the promise "intent before act, no write
     /// repeated unasked" is kept, so the steps and their order matter:
     ///
-    /// 1. **Declare.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. `decide`
+    /// 1. **Declare.** One commit logs the intent of all calls, or the journal provides what an earlier run logged. Only if all
+    ///    of them are reads, they are made before that commit: lost intents of reads are simply declared again. `decide`
     ///    may have put an approval in the place of a call, or refused it. From here on the logged call counts, not the one at
     ///    hand: policy, aliases or the server's definition of the tool may have changed since.
     /// 2. **Sort** by what the log says of each call ([`next_step`]). A result that is logged is used and the tool is not
@@ -521,6 +523,7 @@ impl Worker {
                 self.call.tool
             ));
         }
+        self.shared.may_act().await;
         let done = self.shared.ports.toolbox.call(&self.call.tool, &self.call.arguments, &self.context).await;
         done.unwrap_or_else(|error| refused(&error.to_string()))
     }

@@ -174,6 +174,7 @@ impl CallHost {
         open_inquiry.spent = Some(before.plus(Spent::request(Usage::default(), 0)));
         let (mut used, mut written) = (Usage::default(), 0);
         let whole = async {
+            self.shared.may_act().await;
             let mut stream = self.shared.ports.model.stream(request.clone()).await?;
             let mut collector = Collector::default();
             while let Some(delta) = stream.next().await {

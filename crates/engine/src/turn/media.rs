@@ -30,6 +30,9 @@ impl Turn {
                 let shown = match (&media, refused) {
                     (_, Some(kind)) => Err(format!("this model takes no {}", kind.plural())),
                     (Media::Stored(artifact), None) => read.found(artifact),
+                    (Media::Url(_), None) if known.image_urls == Some(false) => {
+                        Err("this model takes no addresses of pictures".to_owned())
+                    }
                     (Media::Inline { .. } | Media::Url(_), None) => return Ok(media),
                 };
                 shown.map_err(|why| {

@@ -213,11 +213,12 @@ async fn work(mut start: Box<TurnStart>, unread: Arc<UnreadEvents>) -> End {
             Err(error) => return park(error.code(), error.to_string()),
         },
     };
-    let Event::TurnStarted { behaviour, phase, task, origin, reply_to, message, index, shown, .. } = &first.event else {
+    let Event::TurnStarted { behaviour, version, phase, task, origin, reply_to, message, index, shown, .. } = &first.event
+    else {
         return park("data_damaged", format!("event {} does not start a turn", first.seq));
     };
-    let Some(registration) = start.shared.cast.find(behaviour) else {
-        return park("no_behaviour", format!("no code is registered for `{behaviour}`; register it and resume the turn"));
+    let Some(registration) = start.shared.cast.find(behaviour, *version) else {
+        return Command::Park { turn: id, reason: start.shared.cast.missing(behaviour, *version) }.into();
     };
     let mut turn = Turn {
         origin: *origin,
@@ -424,6 +425,9 @@ impl Turn {
 
     /// The turn's position in the log, after everything that it has sent ahead is committed.
     async fn committed_position(&mut self) -> Seq {
+        if !self.reported.is_empty() {
+            self.start.shared.flush().await;
+        }
         for reported in std::mem::take(&mut self.reported) {
             let events = committed(reported).await;
             self.arrived(&events).await;
@@ -438,11 +442,16 @@ impl Turn {
         async move {
             sent.enqueued().await;
             let events = committed(sent.answer).await;
-            // What was sent ahead was committed no later than this command, so its results are there.
-            for mut reported in std::mem::take(&mut self.reported) {
-                if let Ok(Ok(events)) = reported.try_recv() {
-                    self.arrived(&events).await;
+            if events.last().is_none_or(|last| self.start.shared.is_released(last.seq)) {
+                // What was sent ahead was committed no later than this command, so its results are there.
+                for mut reported in std::mem::take(&mut self.reported) {
+                    if let Ok(Ok(events)) = reported.try_recv() {
+                        self.arrived(&events).await;
+                    }
                 }
+            } else if self.reported.len() >= threads::MAX_AHEAD {
+                // Intents that may be repeated are not in the log yet.
+                Box::pin(self.committed_position()).await;
             }
             events
         }

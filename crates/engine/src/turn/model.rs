@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_domain::{
-    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Spent, ThreadId, Timestamp, ToolChoice,
+    Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Seq, Spent, ThreadId, Timestamp, ToolChoice,
     ToolList, Usage,
 };
 use polis_ports::{
@@ -289,7 +289,7 @@ impl Turn {
             let near = permit.as_ref().filter(|_| !self.ends_budget || request.tool_choice != ToolChoice::None);
             request.messages.extend(notes(near, seen_percent, missing).map(ChatMessage::user));
             let began = self.start.shared.ports.clock.now();
-            let (tried, usage) = self.attempt(entry.id, &request, permit.as_ref(), on_delta).await;
+            let (tried, usage) = self.attempt(entry, &request, permit.as_ref(), on_delta).await;
             let took = self.start.shared.ports.clock.now().0.saturating_sub(began.0);
             let error = match tried {
                 // Another model may have something to say.
@@ -328,14 +328,15 @@ impl Turn {
     /// One attempt, within the time that the permit allows. Also returns its usage, even if it failed.
     async fn attempt(
         &self,
-        id: EffectId,
+        entry: &Entry,
         request: &ModelRequest,
         permit: Option<&Permit>,
         on_delta: &mut (dyn FnMut(&Delta) + Send),
     ) -> (Result<Reply, ModelError>, Usage) {
         let mut publisher = DeltaPublisher {
             shared: &self.start.shared,
-            id,
+            id: entry.id,
+            declared: entry.events.first().map_or(Seq(0), |first| first.seq),
             thread: &self.start.thread,
             used: Usage::default(),
             written: 0,
@@ -402,6 +403,8 @@ fn notes(permit: Option<&Permit>, seen_percent: Option<u64>, missing: Vec<String
 struct DeltaPublisher<'a> {
     shared: &'a Shared,
     id: EffectId,
+    /// The position of the call's intent.
+    declared: Seq,
     thread: &'a ThreadId,
     /// The usage that the vendor has reported so far.
     used: Usage,
@@ -416,10 +419,15 @@ struct DeltaPublisher<'a> {
 impl DeltaPublisher<'_> {
     async fn collect(&mut self, request: ModelRequest) -> Result<Reply, ModelError> {
         let tools = request.tools.clone();
+        self.shared.may_act().await;
         let mut stream = self.shared.ports.model.stream(request).await?;
         let mut collector = Collector::default();
         while let Some(delta) = stream.next().await {
             let delta = delta?;
+            // Watchers learn of the call before they see chunks of its reply.
+            if self.is_watched() && !self.shared.is_released(self.declared) {
+                self.shared.flush().await;
+            }
             self.publish(&delta);
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
@@ -428,13 +436,17 @@ impl DeltaPublisher<'_> {
             collector.push(delta);
         }
         let is_offered = |name: &str| tools.iter().any(|tool| *tool.name == *name);
-        collector.finish().map(|reply| reply.without_torn_call().with_plain_names(is_offered))
+        collector.finish().map(|reply| reply.without_torn_call().without_excess_calls().with_plain_names(is_offered))
+    }
+
+    fn is_watched(&self) -> bool {
+        !self.is_aside && self.shared.ports.live.is_watched(&self.shared.society)
     }
 
     fn publish(&mut self, delta: &Delta) {
         (self.on_delta)(delta);
         let Shared { ports, society, .. } = self.shared;
-        if !self.is_aside && ports.live.is_watched(society) {
+        if self.is_watched() {
             let streamed = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
             ports.live.publish(society, Frame::Delta(Arc::new(streamed)));
         }

@@ -86,9 +86,12 @@ impl Turn {
 
     /// Waits for the next answer in the order of the log; none when all requests are answered.
     pub async fn next_answer(&mut self, requests: &mut Requests) -> Option<(EffectId, Result<Arc<str>, Failure>)> {
+        if requests.open.is_empty() {
+            return None;
+        }
         // The position of the turn must not depend on whether its own reports have been committed yet.
         self.committed_position().await;
-        while !requests.open.is_empty() {
+        loop {
             let ended = requests.open.iter().enumerate().filter_map(|(place, entry)| Some((entry.end()?, place))).min();
             if let Some((_, place)) = ended {
                 let entry = requests.open.remove(place);
@@ -103,6 +106,5 @@ impl Turn {
                 entry.events.push(event);
             }
         }
-        None
     }
 }

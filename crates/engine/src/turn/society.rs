@@ -11,7 +11,7 @@ use super::ask::answer;
 impl Turn {
     /// Queries the present state of the society; none if it cannot be read. A second run may see a different state, so only
     /// the result of a [`crate::TurnTool`] may depend on it (the log keeps that), never which effects the tool has.
-    pub async fn look<T: Send + 'static>(&self, question: impl FnOnce(&Spine) -> T + Send + 'static) -> Option<T> {
+    pub async fn look<T: Send + 'static>(&self, question: impl Fn(&Spine) -> T + Send + Sync + 'static) -> Option<T> {
         self.start.shared.look(question).await
     }
 

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use polis_domain::{Act, Envelope, Event, Failure, InboxEntry, Meta, Recorded, Spine};
 use polis_ports::ThreadRange;
-use tokio::sync::oneshot;
 
 use super::Turn;
-use crate::shared::ActorMessage;
 
 impl Turn {
     /// Takes the messages of the person about this request out of the inbox, oldest first. The answer to the request then
@@ -65,20 +63,13 @@ impl Turn {
         if self.has_read_all(1) {
             return false;
         }
-        let (reply, answer) = oneshot::channel();
-        let look = move |spine: &Spine| {
-            let found = spine.turns.get(&turn).and_then(|turn| {
-                let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
-                let is_meant =
-                    |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
-                inbox.entries.iter().any(is_meant).then_some(())
-            });
-            let _ = reply.send(found.is_some());
+        let find = move |spine: &Spine| {
+            let turn = spine.turns.get(&turn)?;
+            let inbox = spine.agents.get(&turn.agent)?.inbox.as_ref()?;
+            let is_meant = |due: &InboxEntry| matches!(due, InboxEntry::Envelope(envelope) if envelope.from.is_user() && envelope.task_id == turn.task);
+            Some(inbox.entries.iter().any(is_meant))
         };
-        if self.start.shared.actor.send(ActorMessage::Look(Box::new(look))).await.is_err() {
-            return false;
-        }
-        answer.await.unwrap_or(false)
+        self.start.shared.look(find).await.flatten().unwrap_or(false)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) const EVENTS_OF_A_MESSAGE: usize = 4;
 pub(super) const MIN_EVENTS: usize = 64;
 
 /// How many commands a turn may send ahead before it waits for their commits.
-const MAX_AHEAD: usize = 16;
+pub(super) const MAX_AHEAD: usize = 16;
 
 /// One of several changes that are made together (R117).
 #[derive(Debug, Clone, PartialEq)]

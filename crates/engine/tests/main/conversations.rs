@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use polis_domain::{
-    AgentId, Conversation, ConversationChange, ConversationSettings, Digest, IdempotencyKey, Message, Meta, ModelSettings,
-    OpenKind, Outcome, Request, Resolution, Role, Sender, Task, Timestamp, Verdict,
+    AgentId, Conversation, ConversationChange, ConversationPlace, ConversationSettings, Digest, IdempotencyKey, Message, Meta,
+    ModelSettings, OpenKind, Outcome, Request, Resolution, Role, Sender, Task, Timestamp, Verdict,
 };
 use polis_engine::{ConversationStart, Ports, Sent, Society, replay};
 use polis_testkit::{Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply};
@@ -42,7 +42,15 @@ async fn a_conversation_that_waits_holds_up_no_other_and_all_go_on_after_a_resta
 
     let society = bed.open().await;
     let count = society.look(|spine| spine.conversations.len()).await.unwrap();
-    assert_eq!(count, 11, "root, eight that are done, two that wait");
+    assert_eq!(count, 3, "root, and two that wait, are in memory");
+    let idle = society.idle_conversations(ConversationPlace::START, 20).await.unwrap();
+    assert_eq!(idle.len(), 8, "those that are done are not");
+    let (done, entry) = idle[3].clone();
+    let messages = entry.head().unwrap().messages;
+    let sent = society.send(done.clone(), &Program(vec![think("once more")]).text(), None).await.unwrap();
+    assert!(answer(&society, &sent).await.unwrap().contains("once more"));
+    let now = society.look(move |spine| spine.threads[&done.main_thread()].messages).await.unwrap();
+    assert_eq!(now, 2 * messages, "an idle one goes on where it was");
     let yes = Outcome::Verdict(Verdict::yes());
     society.resolve(approval, Resolution::Outcome(yes)).await.unwrap();
     assert!(answer(&society, &waiting).await.is_ok());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polis_domain::{OpenKind, Seq, ThreadId};
-use polis_engine::{CommandError, Society, Watch, WatchEvent};
+use polis_engine::{Cast, CommandError, Society, Watch, WatchEvent};
 use polis_testkit::{GatedLog, Op};
 
 use crate::bed::{Bed, PATIENCE, answer, ask, is_approval, open_effect, submit};
@@ -107,7 +107,7 @@ async fn whoever_waits_for_an_answer_is_told_that_the_society_has_ended() {
 async fn whoever_watches_a_society_that_is_looked_at_sees_what_is_done_there_until_it_is_stopped() {
     let bed = Bed::new();
     let ports = bed.ports(bed.log.clone());
-    let looked_at = Society::open_read_only("main".into(), ports.clone()).await.unwrap();
+    let looked_at = Society::open_read_only("main".into(), ports.clone(), Cast::new()).await.unwrap();
     let watching = watches(&looked_at).map(|watch| tokio::spawn(seen(watch)));
     let working = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
     ask(&working, vec![Op::Think("live".into())]).await.unwrap();

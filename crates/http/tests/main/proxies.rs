@@ -1,9 +1,10 @@
 //! The way through proxies, and past them.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polis_http::{HttpClient, HttpError, HttpOptions, Trust};
+use polis_http::{HttpClient, HttpError, HttpOptions, Resolver, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -105,8 +106,8 @@ async fn what_no_proxy_lists_and_this_machine_are_reached_directly() {
     assert!(server.requests().iter().all(|request| !request.contains("proxy-authorization")));
 }
 
-#[tokio::test]
-async fn a_socks_proxy_looks_names_up_itself() {
+/// What a SOCKS proxy is asked for a request to `model.example`, and the response, where `scheme` names the proxy.
+async fn through_socks(scheme: &str, address_bytes: usize) -> (Vec<u8>, String) {
     let server = Server::start(|_| ok("by socks")).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, to) = (listener.local_addr().unwrap(), server.address);
@@ -115,16 +116,42 @@ async fn a_socks_proxy_looks_names_up_itself() {
         let mut greeting = [0; 3];
         socket.read_exact(&mut greeting).await.unwrap();
         socket.write_all(&[5, 0]).await.unwrap();
-        let mut request = [0; 5 + 13 + 2];
+        let mut request = vec![0; 4 + address_bytes + 2];
         socket.read_exact(&mut request).await.unwrap();
         socket.write_all(&[5, 0, 0, 1, 127, 0, 0, 1, 0, 1]).await.unwrap();
         let mut server = TcpStream::connect(to).await.unwrap();
         let _ = copy_bidirectional(&mut socket, &mut server).await;
         request
     });
-    let client = HttpClient::new(options(&[("ALL_PROXY", format!("socks5h://{address}"))]));
-    assert_eq!(text(&client, get("http://model.example/x")).await.unwrap(), "by socks");
+    let usual = options(&[("ALL_PROXY", format!("{scheme}://{address}"))]);
+    let client = HttpClient::new(HttpOptions { resolver: Arc::new(OneName), ..usual });
+    let response = text(&client, get("http://model.example/x")).await.unwrap();
     drop(client);
-    assert_eq!(&socks.await.unwrap(), b"\x05\x01\x00\x03\x0dmodel.example\x00\x50");
     assert!(server.requests()[0].starts_with("GET /x HTTP/1.1\r\n"));
+    (socks.await.unwrap(), response)
+}
+
+/// Knows `model.example` alone.
+struct OneName;
+
+#[async_trait::async_trait]
+impl Resolver for OneName {
+    async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        match host {
+            "model.example" => Ok(vec![SocketAddr::from(([192, 0, 2, 7], port))]),
+            _ => Err(io::Error::other("no such name")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_socks_proxy_looks_names_up_itself_if_its_address_says_so() {
+    let (asked, response) = through_socks("socks5h", 1 + 13).await;
+    assert_eq!((&*asked, &*response), (&b"\x05\x01\x00\x03\x0dmodel.example\x00\x50"[..], "by socks"));
+    let (asked, response) = through_socks("socks5", 4).await;
+    assert_eq!((&*asked, &*response), (&b"\x05\x01\x00\x01\xc0\x00\x02\x07\x00\x50"[..], "by socks"));
+    let usual = options(&[("ALL_PROXY", "socks5://127.0.0.1:9".to_owned())]);
+    let client = HttpClient::new(HttpOptions { resolver: Arc::new(OneName), ..usual });
+    let error = text(&client, get("http://inside.example/x")).await.unwrap_err().to_string();
+    assert!(error.contains("inside.example") && error.contains("write socks5h://"), "{error}");
 }

@@ -61,17 +61,20 @@ pub(super) fn analyse(conversation: &mut Conversation<'_>, path: Option<&str>, a
     let language = conversation.language;
     let steps = plan(language, path);
     conversation.plan(steps);
-    let path = match path {
+    let named = match path {
         Some(path) => path.to_owned(),
         None => only_table(conversation)?,
     };
     conversation.think(tell!(
         language,
-        "First I see whether `{path}` is there and how large it is.",
-        "先看看 `{path}` 在不在、有多大。"
+        "First I see whether `{named}` is there and how large it is.",
+        "先看看 `{named}` 在不在、有多大。"
     ));
-    let entry = files::find(conversation, &path)?;
+    let entry = files::find(conversation, &named)?;
     let path = &entry.path;
+    // Words that run into the name of the file belong to the question: 按地区统计销售.csv的平均金额.
+    let before = named.strip_suffix(path.as_str()).filter(|words| !words.is_ascii()).unwrap_or_default();
+    let asked = &format!("{before}{asked}");
     conversation.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
     let text = match files::read(conversation, path)? {
         Ok(text) => text,

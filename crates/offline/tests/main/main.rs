@@ -374,6 +374,7 @@ async fn a_comma_within_a_question_about_a_table_does_not_part_it() {
         assert_eq!(answer.matches("sales.csv").count(), 1, "one question has one answer: {answer}");
     }
     has(&folder.answer("销售.csv 里数量大于 3 的平均金额，按城市").await, &["| 上海 | 1 | 80 |", "| 北京 | 1 | 70 |"]);
+    has(&folder.answer("按城市统计销售.csv的平均金额").await, &["| 上海 | 1 | 80 |", "| 北京 | 2 | 45 |"]);
     let two = folder.answer("sum amount in sales.csv, how many files are here").await;
     has(&two, &["sum of amount: 270", "2 files"]);
 }

@@ -1,6 +1,6 @@
 //! What Anthropic sends, event by event or as one message, as deltas.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
@@ -20,6 +20,8 @@ pub(super) const DIALECT: &str = "anthropic";
 #[derive(Debug, Default)]
 pub(crate) struct MessageReader {
     blocks: Vec<Block>,
+    /// The newest block of each of the vendor's indexes.
+    by_index: BTreeMap<u64, usize>,
     calls: u32,
     usage: WireUsage,
     /// Searches of the vendor that were told.
@@ -30,8 +32,6 @@ pub(crate) struct MessageReader {
 /// A part of the reply that is coming in, as it may have to be sent back.
 #[derive(Debug)]
 struct Block {
-    /// The vendor's index.
-    index: u64,
     kind: Kind,
     text: String,
     /// The signature of a thought.
@@ -252,11 +252,12 @@ impl MessageReader {
             }
             _ => Kind::Other,
         };
-        self.blocks.push(Block { index, kind, text: content, signature, is_closed: false, citations, fields });
+        self.by_index.insert(index, self.blocks.len());
+        self.blocks.push(Block { kind, text: content, signature, is_closed: false, citations, fields });
     }
 
     fn append(&mut self, index: u64, block_delta: BlockDelta, out: &mut VecDeque<Delta>) {
-        let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) else { return };
+        let Some(block) = self.by_index.get(&index).map(|place| &mut self.blocks[*place]) else { return };
         let text = |loose: Option<LooseText>| loose.map(LooseText::into_text).filter(|text| !text.is_empty());
         let (chunk, delta): (_, fn(String) -> Delta) = match (block_delta.r#type.as_deref(), &block.kind) {
             (Some("text_delta"), Kind::Text) => (text(block_delta.text), Delta::Content),
@@ -291,7 +292,9 @@ impl MessageReader {
 
     /// A call whose arguments did not come in chunks has them in its beginning.
     fn stop(&mut self, index: Option<u64>, out: &mut VecDeque<Delta>) {
-        let Some(open) = self.blocks.iter_mut().rfind(|block| Some(block.index) == index) else { return };
+        let Some(open) = index.and_then(|index| self.by_index.get(&index)).map(|place| &mut self.blocks[*place]) else {
+            return;
+        };
         open.is_closed = true;
         if let Block { kind: Kind::Call { index, input, .. }, text, .. } = open
             && text.is_empty()

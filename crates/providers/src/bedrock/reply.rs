@@ -1,6 +1,6 @@
 //! What Converse sends, event by event or as one answer, as deltas.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
@@ -19,6 +19,8 @@ pub(super) const DIALECT: &str = "bedrock";
 #[derive(Debug, Default)]
 pub(crate) struct ConverseReader {
     blocks: Vec<Block>,
+    /// The block of each of the vendor's indexes.
+    by_index: BTreeMap<u64, usize>,
     calls: u32,
     finish: Option<Finish>,
 }
@@ -26,8 +28,6 @@ pub(crate) struct ConverseReader {
 /// A part of the reply that is coming in, as it may have to be sent back.
 #[derive(Debug)]
 struct Block {
-    /// The vendor's index.
-    index: u64,
     kind: Kind,
     text: String,
     /// The signature of a thought.
@@ -176,9 +176,9 @@ impl Reader for ConverseReader {
 
 impl ConverseReader {
     fn block(&mut self, index: u64) -> &mut Block {
-        let place = self.blocks.iter().rposition(|block| block.index == index).unwrap_or_else(|| {
+        let place = *self.by_index.entry(index).or_insert_with(|| {
             let (text, signature) = (String::new(), String::new());
-            self.blocks.push(Block { index, kind: Kind::Unknown, text, signature, is_closed: false });
+            self.blocks.push(Block { kind: Kind::Unknown, text, signature, is_closed: false });
             self.blocks.len() - 1
         });
         &mut self.blocks[place]

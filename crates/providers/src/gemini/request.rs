@@ -85,7 +85,9 @@ fn thinking(model: &str, settings: &ModelSettings) -> Option<Value> {
         // The larger one cannot be kept from thinking.
         let range = if is_pro { 128..=32_768 } else { 0..=24_576 };
         if let Some(budget) = thinking_budget(settings) {
-            thinking["thinkingBudget"] = budget.clamp(*range.start(), *range.end()).into();
+            let budget = budget.clamp(*range.start(), *range.end());
+            // There is nothing to see of thoughts that are switched off.
+            thinking = json!({ "includeThoughts": budget > 0, "thinkingBudget": budget });
         }
     } else if let Some(effort) = effort(settings).and_then(|effort| effort.nearest(levels(model, is_pro))) {
         thinking["thinkingLevel"] = effort.as_str().into();
@@ -345,7 +347,7 @@ mod tests {
 
     #[test]
     fn effort_is_a_budget_or_a_level() {
-        let budget = |budget: u32| Some(json!({ "includeThoughts": true, "thinkingBudget": budget }));
+        let budget = |budget: u32| Some(json!({ "includeThoughts": budget > 0, "thinkingBudget": budget }));
         let level = |level: &str| Some(json!({ "includeThoughts": true, "thinkingLevel": level }));
         let cases = [
             ("gemini-2.5-flash", Some(Effort::None), budget(0)),

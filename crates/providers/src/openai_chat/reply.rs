@@ -1,6 +1,6 @@
 //! What the provider sends, chunk by chunk, as deltas: every deviation of the dialect that we know of ends here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use polis_domain::{Finish, Usage};
@@ -25,6 +25,9 @@ const MIN_REPEATED_BYTES: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct ChatReader {
     calls: Vec<OpenCall>,
+    /// The newest call of each index, and of each id.
+    by_index: BTreeMap<u64, usize>,
+    by_id: BTreeMap<Arc<str>, usize>,
     /// The vendor's name for the reply, from which calls without an id get one.
     reply_id: Option<String>,
     finish: Option<Finish>,
@@ -44,9 +47,7 @@ pub(crate) struct ChatReader {
 /// A tool call whose chunks are coming in; its place in the list is its index for us.
 #[derive(Debug)]
 struct OpenCall {
-    /// The vendor's index: some give none, some the same to all.
-    index: Option<u64>,
-    id: Option<Arc<str>>,
+    id: Arc<str>,
     arguments: String,
 }
 
@@ -298,8 +299,12 @@ impl ChatReader {
         let position = self.position(delta.index.get(), id.as_ref(), name.is_some()).unwrap_or_else(|| {
             let made: Arc<str> = id.clone().unwrap_or_else(|| self.make_id());
             id = Some(made.clone());
-            self.calls.push(OpenCall { index: delta.index.get(), id: Some(made), arguments: String::new() });
-            self.calls.len() - 1
+            let position = self.calls.len();
+            // Some vendors give no index, some the same to all.
+            self.by_index.extend(delta.index.get().map(|index| (index, position)));
+            self.by_id.insert(made.clone(), position);
+            self.calls.push(OpenCall { id: made, arguments: String::new() });
+            position
         });
         self.calls[position].arguments.push_str(&arguments);
         Ok(Delta::ToolCall { index: u32::try_from(position).unwrap_or(u32::MAX), id, name, arguments })
@@ -316,8 +321,9 @@ impl ChatReader {
 
     /// Joins a chunk of reasoning with the one that it goes on with, and gives the text that it adds.
     fn detail(&mut self, mut delta: Value) -> Option<String> {
-        let same = |other: &Value| ["index", "type"].iter().all(|key| other[key] == delta[key]) && delta.get("index").is_some();
-        let Some(open) = self.details.iter_mut().find(|other| same(other)) else {
+        let same = |other: &&mut Value| ["index", "type"].iter().all(|key| other[key] == delta[key]);
+        let has_place = delta.get("index").is_some();
+        let Some(open) = self.details.iter_mut().rev().take_while(|_| has_place).find(same) else {
             let text = delta["text"].as_str().map(str::to_owned);
             self.details.push(delta);
             return text;
@@ -343,14 +349,14 @@ impl ChatReader {
 
     /// Which open call a chunk goes on with; none if it begins a new one.
     fn position(&self, index: Option<u64>, id: Option<&Arc<str>>, named: bool) -> Option<usize> {
-        let is_other = |call: &OpenCall| named && id.is_some() && call.id.as_ref() != id;
+        let is_other = |call: &OpenCall| named && id.is_some_and(|id| call.id != *id);
         match (index, id) {
-            (Some(_), _) => {
-                let position = self.calls.iter().rposition(|call| call.index == index)?;
+            (Some(index), _) => {
+                let position = *self.by_index.get(&index)?;
                 // Some give index 0 to every call: another id with another name is another call.
                 (!is_other(&self.calls[position])).then_some(position)
             }
-            (None, Some(_)) => self.calls.iter().rposition(|call| call.id.as_ref() == id),
+            (None, Some(id)) => self.by_id.get(id).copied(),
             (None, None) if named => None,
             (None, None) => self.calls.len().checked_sub(1),
         }

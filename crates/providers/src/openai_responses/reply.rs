@@ -1,6 +1,6 @@
 //! What OpenAI's responses send, event by event or as one response, as deltas.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use polis_domain::{Finish, Usage};
 use polis_http::sse::Event;
@@ -18,6 +18,9 @@ pub(super) const DIALECT: &str = "openai_responses";
 #[derive(Debug, Default)]
 pub(crate) struct ResponseReader {
     calls: Vec<OpenCall>,
+    call_ids: BTreeSet<String>,
+    /// The newest call in each place of the output.
+    by_place: BTreeMap<Option<u64>, usize>,
     refused: bool,
     /// Whether text or reasoning came in chunks; then the items at the end only repeat it.
     streamed: bool,
@@ -35,8 +38,6 @@ pub(crate) struct ResponseReader {
 /// A tool call whose chunks are coming in; its place in the list is its index for us.
 #[derive(Debug)]
 struct OpenCall {
-    output_index: Option<u64>,
-    call_id: String,
     has_arguments: bool,
 }
 
@@ -200,12 +201,14 @@ impl ResponseReader {
         let text = |key: &str| item[key].as_str().unwrap_or_default().to_owned();
         let (id, arguments) = (text("call_id"), text("arguments"));
         let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
-        self.calls.push(OpenCall { output_index, call_id: id.clone(), has_arguments: !arguments.is_empty() });
+        self.by_place.insert(output_index, self.calls.len());
+        self.call_ids.insert(id.clone());
+        self.calls.push(OpenCall { has_arguments: !arguments.is_empty() });
         out.push_back(Delta::ToolCall { index, id: Some(id.into()), name: Some(text("name").into()), arguments });
     }
 
     fn more(&mut self, output_index: Option<u64>, arguments: String, out: &mut VecDeque<Delta>) {
-        let place = self.calls.iter().rposition(|call| call.output_index == output_index);
+        let place = self.by_place.get(&output_index).copied();
         if let Some(place) = place.filter(|_| !arguments.is_empty()) {
             self.calls[place].has_arguments = true;
             let index = u32::try_from(place).unwrap_or(u32::MAX);
@@ -215,8 +218,7 @@ impl ResponseReader {
 
     /// Takes the whole arguments of a call, unless they came in chunks.
     fn settle(&mut self, output_index: Option<u64>, arguments: String, out: &mut VecDeque<Delta>) {
-        let open = self.calls.iter().rfind(|call| call.output_index == output_index);
-        if open.is_some_and(|call| !call.has_arguments) {
+        if self.by_place.get(&output_index).is_some_and(|place| !self.calls[*place].has_arguments) {
             self.more(output_index, arguments, out);
         }
     }
@@ -224,7 +226,7 @@ impl ResponseReader {
     /// Takes a finished item.
     fn item(&mut self, output_index: Option<u64>, item: Value, out: &mut VecDeque<Delta>) {
         if is_call(&item) {
-            if !self.calls.iter().any(|call| item["call_id"] == *call.call_id) {
+            if !item["call_id"].as_str().is_some_and(|id| self.call_ids.contains(id)) {
                 self.begin(output_index, &item, out);
             }
             self.settle(output_index, item["arguments"].as_str().unwrap_or_default().to_owned(), out);

@@ -1,9 +1,10 @@
 //! The body of a response as text: compressed bodies are decoded, although none are asked for. Also knows whether a body has
 //! come whole.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::task::{Context, Poll, ready};
 
+use brotli_decompressor::{BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW, DecompressorWriter as BrotliDecoder};
 use flate2::write::{DeflateDecoder, GzDecoder, ZlibDecoder};
 use polis_http::header::{CONTENT_ENCODING, CONTENT_LENGTH, TRANSFER_ENCODING};
 use polis_http::{Body, Bytes, HeaderMap, Version};
@@ -11,8 +12,8 @@ use polis_http::{Body, Bytes, HeaderMap, Version};
 /// Most bytes that one chunk may become. A few compressed bytes can stand for very many.
 const MAX_DECODED_BYTES: usize = 64 << 20;
 
-/// How much is decoded between two looks at the limit, in bytes.
-const STEP_BYTES: usize = 4 << 10;
+/// The buffer of brotli between its window and what takes the bytes.
+const BROTLI_BUFFER_BYTES: usize = 16 << 10;
 
 /// A body and how it is written.
 pub(super) struct Content {
@@ -26,9 +27,10 @@ enum Decoder {
     /// Nothing has come; the first byte of gzip begins no text.
     Unknown(Encoding),
     Plain,
-    Gzip(GzDecoder<Vec<u8>>),
-    Zlib(ZlibDecoder<Vec<u8>>),
-    Deflate(DeflateDecoder<Vec<u8>>),
+    Gzip(GzDecoder<Decoded>),
+    Zlib(ZlibDecoder<Decoded>),
+    Deflate(DeflateDecoder<Decoded>),
+    Brotli(Box<BrotliDecoder<Decoded>>),
 }
 
 /// What the head says about the encoding.
@@ -38,6 +40,25 @@ enum Encoding {
     Usual,
     /// `deflate`, which some servers send with a zlib header and some without.
     Deflate,
+    Brotli,
+}
+
+/// What was decoded of one chunk, which has a limit.
+#[derive(Default)]
+struct Decoded(Vec<u8>);
+
+impl Write for Decoded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_DECODED_BYTES {
+            return Err(io::Error::other(format!("it has more than {MAX_DECODED_BYTES} bytes")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Content {
@@ -47,6 +68,7 @@ impl Content {
         let encoding = match value(CONTENT_ENCODING).as_deref() {
             None | Some("" | "identity" | "gzip" | "x-gzip") => Encoding::Usual,
             Some("deflate") => Encoding::Deflate,
+            Some("br") => Encoding::Brotli,
             Some(other) => return Err(other.to_owned()),
         };
         let is_chunked = value(TRANSFER_ENCODING).is_some_and(|encoding| encoding.ends_with("chunked"));
@@ -73,6 +95,7 @@ impl Content {
                 Decoder::Gzip(decoder) => decoder.try_finish().is_ok(),
                 Decoder::Zlib(decoder) => decoder.try_finish().is_ok(),
                 Decoder::Deflate(decoder) => decoder.try_finish().is_ok(),
+                Decoder::Brotli(decoder) => decoder.close().is_ok(),
             }
     }
 
@@ -88,11 +111,17 @@ impl Decoder {
         if let Self::Unknown(encoding) = self {
             let Some(&first) = chunk.first() else { return Ok(chunk) };
             *self = match (first, *encoding) {
-                (0x1f, Encoding::Usual) => Self::Gzip(GzDecoder::new(Vec::new())),
+                (0x1f, Encoding::Usual) => Self::Gzip(GzDecoder::new(Decoded::default())),
                 (_, Encoding::Usual) => Self::Plain,
                 // The compression method of zlib.
-                (first, Encoding::Deflate) if first & 0x0f == 8 => Self::Zlib(ZlibDecoder::new(Vec::new())),
-                (_, Encoding::Deflate) => Self::Deflate(DeflateDecoder::new(Vec::new())),
+                (first, Encoding::Deflate) if first & 0x0f == 8 => Self::Zlib(ZlibDecoder::new(Decoded::default())),
+                (_, Encoding::Deflate) => Self::Deflate(DeflateDecoder::new(Decoded::default())),
+                (_, Encoding::Brotli) => {
+                    let mut decoder = BrotliDecoder::new(Decoded::default(), BROTLI_BUFFER_BYTES);
+                    // The window is at most 16 MiB; a large one could be 1 GiB.
+                    decoder.set_parameter(BROTLI_DECODER_PARAM_LARGE_WINDOW, 0);
+                    Self::Brotli(Box::new(decoder))
+                }
             };
         }
         match self {
@@ -100,17 +129,13 @@ impl Decoder {
             Self::Gzip(decoder) => inflate(decoder, GzDecoder::get_mut, &chunk),
             Self::Zlib(decoder) => inflate(decoder, ZlibDecoder::get_mut, &chunk),
             Self::Deflate(decoder) => inflate(decoder, DeflateDecoder::get_mut, &chunk),
+            Self::Brotli(decoder) => inflate(&mut **decoder, BrotliDecoder::get_mut, &chunk),
         }
     }
 }
 
-fn inflate<W: Write>(decoder: &mut W, output: impl Fn(&mut W) -> &mut Vec<u8>, chunk: &[u8]) -> Result<Bytes, String> {
-    for step in chunk.chunks(STEP_BYTES) {
-        let written = decoder.write_all(step).and_then(|()| decoder.flush());
-        written.map_err(|error| format!("the answer cannot be decompressed: {error}"))?;
-        if output(decoder).len() > MAX_DECODED_BYTES {
-            return Err(format!("a compressed answer of more than {MAX_DECODED_BYTES} bytes"));
-        }
-    }
-    Ok(std::mem::take(output(decoder)).into())
+fn inflate<W: Write>(decoder: &mut W, output: impl Fn(&mut W) -> &mut Decoded, chunk: &[u8]) -> Result<Bytes, String> {
+    let written = decoder.write_all(chunk).and_then(|()| decoder.flush());
+    written.map_err(|error| format!("the answer cannot be decompressed: {error}"))?;
+    Ok(std::mem::take(&mut output(decoder).0).into())
 }

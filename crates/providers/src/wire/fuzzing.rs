@@ -7,7 +7,7 @@ use polis_http::sse::Event;
 use polis_ports::{Collector, Delta};
 
 use super::frames::Frames;
-use super::{ChunkError, Ending, Progress, Reader};
+use super::{ChunkError, Ending, Progress, Reader, read_event};
 
 pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Reply, String> {
     let (mut frames, mut deltas) = (Frames::default(), VecDeque::new());
@@ -16,7 +16,7 @@ pub(crate) fn reply(mut reader: Box<dyn Reader>, chunks: &[&[u8]]) -> Result<Rep
         if is_last || failed.is_some() || matches!(event.data.trim(), "" | "null") {
             return;
         }
-        match reader.read(&event, &mut deltas) {
+        match read_event(&mut *reader, &event, &mut deltas) {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => is_last = true,
             Err(ChunkError::Reported(error)) => failed = Some(error.to_string()),

@@ -17,8 +17,11 @@ pub(crate) enum LooseText {
 
 impl LooseText {
     /// Reads what was left as it was written. Texts that hold JSON are full of escapes, and a parser that does not know how long
-    /// they become makes room for them again and again.
+    /// they become makes room for them again and again. A number is its digits, which may be more than a parser takes.
     pub(crate) fn from_raw(raw: &RawValue) -> Result<Self, serde_json::Error> {
+        if raw.get().starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+            return Ok(Self::Text(raw.get().to_owned()));
+        }
         unescaped(raw.get()).map_or_else(|| serde_json::from_str(raw.get()), |text| Ok(Self::Text(text)))
     }
 
@@ -165,6 +168,7 @@ mod tests {
         assert_eq!(from_raw(r#""\/""#).unwrap().into_text(), "/");
         assert_eq!(from_raw("[1]").unwrap().into_text(), "[1]");
         assert_eq!(from_raw("null").unwrap().into_text(), "");
+        assert_eq!(from_raw("-1e400").unwrap().into_text(), "-1e400");
         assert!(from_raw(r#""\ud800""#).is_err(), "half a character");
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep};
 use super::content::Content;
 use super::errors::{EMPTY_ANSWER, WEB_PAGE, in_place_of_reply, shortened};
 use super::frames::{FrameError, Frames};
-use super::{ChunkError, Ending, Progress, Reader, SilenceLimits};
+use super::{ChunkError, Ending, Progress, Reader, SilenceLimits, read_event};
 use crate::ApiKey;
 use crate::api_key::hide;
 
@@ -110,7 +110,7 @@ impl ReplyStream {
             return;
         }
         let before = self.ready.len();
-        match self.reader.read(event, &mut self.ready) {
+        match read_event(&mut *self.reader, event, &mut self.ready) {
             Ok(_) if event.name == "error" => self.fail(failed(shortened(&event.data))),
             Ok(progress) => {
                 if self.ready.len() == before

@@ -127,6 +127,26 @@ async fn a_reply_is_read_however_its_bytes_come() {
 }
 
 #[tokio::test]
+async fn a_count_that_is_no_number_costs_nothing_but_itself() {
+    for number in ["1e400", "NaN", "-Infinity"] {
+        let usage = format!(r#"{{"usage":{{"inputTokens":{number},"outputTokens":8}}}}"#);
+        let said = [
+            delta(0, json!({ "text": "hi" })),
+            stop(0),
+            event("messageStop", &json!({ "stopReason": "end_turn" })),
+            message(&[(":event-type", "metadata"), (":message-type", "event")], &usage),
+        ];
+        let want = Reply { text: "hi".to_owned(), usage: Usage { output_tokens: 8, ..Usage::default() }, ..Reply::default() };
+        assert_eq!(read(&said.concat(), 999).await.unwrap(), want, "{number}");
+        let whole = format!(
+            r#"{{"output":{{"message":{{"content":[{{"text":"hi"}}]}}}},"stopReason":"end_turn","usage":{{"inputTokens":{number},"outputTokens":8}}}}"#
+        );
+        let got = answer_in(Dialect::Bedrock, response(200, JSON, whole.as_bytes(), 999)).await;
+        assert_eq!(got.unwrap(), want, "{number}");
+    }
+}
+
+#[tokio::test]
 async fn a_whole_answer_is_read_too() {
     let body = json!({
         "output": { "message": { "role": "assistant", "content": [

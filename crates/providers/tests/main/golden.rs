@@ -70,7 +70,7 @@ fn echo(dialect: Dialect) -> Option<Arc<Value>> {
 
 /// A system prompt, a tool, two parallel calls with ids of other vendors, a result and a failure, reasoning, a shape, an effort and
 /// limits.
-fn conversation(model: String, dialect: Dialect) -> ModelRequest {
+fn conversation(model: String, dialect: Dialect, effort: Effort) -> ModelRequest {
     let call = |id: &str, path: &str| ToolCall {
         id: id.into(),
         name: "read".into(),
@@ -109,7 +109,7 @@ fn conversation(model: String, dialect: Dialect) -> ModelRequest {
         }]),
         format: Some(Arc::new(Format { name: "answer".to_owned(), schema: schema("difference") })),
         settings: ModelSettings {
-            effort: Some(Effort::Medium),
+            effort: Some(effort),
             temperature: Some(0.5),
             max_tokens: Some(9_000),
             ..ModelSettings::default()
@@ -123,16 +123,18 @@ struct Case {
     name: String,
     vendor: &'static Vendor,
     model: &'static str,
+    effort: Effort,
     /// The types that it is checked against.
     types: String,
 }
 
-/// Each vendor with its usual model, and clouds with a model of each kind.
+/// Each vendor with its usual model, clouds with a model of each kind, and a model of Gemini that is not to think.
 fn cases() -> Vec<Case> {
     let case = |vendor: &'static Vendor, kind: &str, model, types: &str| Case {
         name: format!("{}{kind}", vendor.name),
         vendor,
         model,
+        effort: Effort::Medium,
         types: types.to_owned(),
     };
     let of_vendor = |vendor: &'static Vendor| match vendor.dialect {
@@ -144,6 +146,10 @@ fn cases() -> Vec<Case> {
         Dialect::Vertex => vec![
             case(vendor, "", "gemini-2.5-pro", "Gemini"),
             case(vendor, "-claude", "claude-sonnet-4-5@20250929", "VertexAnthropic"),
+        ],
+        Dialect::Gemini => vec![
+            case(vendor, "", vendor.default_model.unwrap_or(LOCAL_MODEL), "Gemini"),
+            Case { effort: Effort::None, ..case(vendor, "-no-thinking", "gemini-2.5-flash", "Gemini") },
         ],
         dialect => vec![case(vendor, "", vendor.default_model.unwrap_or(LOCAL_MODEL), &format!("{dialect:?}"))],
     };
@@ -191,11 +197,11 @@ fn with_vendor_tools(request: ModelRequest, tools: Vec<VendorTool>, dialect: Dia
 
 /// What a vendor is sent.
 async fn body(vendor: &'static Vendor, model: &str) -> Value {
-    sent(vendor, model, false).await.unwrap()
+    sent(vendor, model, Effort::Medium, false).await.unwrap()
 }
 
 /// What a vendor is sent, with the tools that it runs itself or without them; none if it has no such tools.
-async fn sent(vendor: &'static Vendor, model: &str, has_vendor_tools: bool) -> Option<Value> {
+async fn sent(vendor: &'static Vendor, model: &str, effort: Effort, has_vendor_tools: bool) -> Option<Value> {
     let mut server = Server::start(vec![Step::Send(response(400, "text/plain", b"enough", 9))]).await;
     let set = [
         (vendor.key_variable.to_owned(), "k".to_owned()),
@@ -209,7 +215,7 @@ async fn sent(vendor: &'static Vendor, model: &str, has_vendor_tools: bool) -> O
     let endpoint = Endpoint { file_stores: vec!["vs_1".to_owned()], ..Endpoint::new(vendor.name, vendor) };
     let setup = Setup { network: HttpOptions::default(), endpoints: vec![endpoint] };
     let models = vendors::open_with(Some(&model), &lookup, setup).await.unwrap();
-    let mut request = conversation(model.clone(), vendor.dialect);
+    let mut request = conversation(model.clone(), vendor.dialect, effort);
     if has_vendor_tools {
         let tools = models.description(&model).capabilities.vendor_tools.unwrap_or_default();
         if tools.is_empty() {
@@ -250,8 +256,8 @@ fn folder() -> PathBuf {
 async fn check_bodies(folder: &Path, has_vendor_tools: bool) {
     let updates = std::env::var_os("UPDATE_GOLDEN").is_some();
     let (mut changed, mut count) = (Vec::new(), 0);
-    for Case { name, vendor, model, .. } in cases() {
-        let Some(body) = sent(vendor, model, has_vendor_tools).await else { continue };
+    for Case { name, vendor, model, effort, .. } in cases() {
+        let Some(body) = sent(vendor, model, effort, has_vendor_tools).await else { continue };
         let file = folder.join(format!("{name}.json"));
         let sent = in_lines(&body);
         count += 1;

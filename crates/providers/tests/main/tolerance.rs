@@ -176,7 +176,7 @@ async fn a_second_message_within_a_reply_is_an_error() {
 #[tokio::test]
 async fn numbers_of_another_kind_are_read() {
     for fixture in FIXTURES {
-        for write in [|digits: &str| format!("{digits}.0"), |digits: &str| format!("\"{digits}\"")] {
+        for write in [|_: &str, digits: &str| format!("{digits}.0"), |_: &str, digits: &str| format!("\"{digits}\"")] {
             let body = rewrite_numbers(fixture.body, write);
             assert_ne!(body, fixture.body);
             let got = answer_in(fixture.dialect, response(200, fixture.media, body.as_bytes(), 999)).await;
@@ -186,14 +186,35 @@ async fn numbers_of_another_kind_are_read() {
             assert_eq!((&got.text, &got.usage, &got.finish), (&want.text, &want.usage, &want.finish), "{body}");
             assert_eq!(got.tool_calls.len(), want.tool_calls.len(), "{body}");
         }
-        let body = rewrite_numbers(fixture.body, |_| "-1".to_owned());
+        let body = rewrite_numbers(fixture.body, |_, _| "-1".to_owned());
         let got = answer_in(fixture.dialect, response(200, fixture.media, body.as_bytes(), 999)).await;
         assert_eq!(got.map(|reply| reply.usage).map_err(|error| error.to_string()), Ok(Usage::default()), "{body}");
     }
 }
 
-/// The numbers that stand outside of strings and after a colon, written in another way; those in escaped JSON stay.
-fn rewrite_numbers(body: &str, write: impl Fn(&str) -> String) -> String {
+/// Every count of every fixture, written as no number that a parser takes.
+#[tokio::test]
+async fn a_count_that_is_no_number_costs_nothing_but_itself() {
+    let many = "9".repeat(400);
+    for fixture in FIXTURES {
+        for number in ["1e400", "-1e400", "NaN", "Infinity", "-Infinity", "18446744073709551616", &many] {
+            let write = |key: &str, digits: &str| if key.ends_with("index") { digits.to_owned() } else { number.to_owned() };
+            let body = rewrite_numbers(fixture.body, write);
+            let got = answer_in(fixture.dialect, response(200, fixture.media, body.as_bytes(), 999)).await;
+            let got = got.unwrap_or_else(|error| panic!("{:?}: {error}\n{body}", fixture.dialect));
+            let want = fixture.reply();
+            let said = |reply: &Reply| (reply.text.clone(), reply.reasoning.clone(), reply.finish.clone());
+            assert_eq!((said(&got), got.usage), (said(&want), Usage::default()), "{body}");
+            let names = |reply: &Reply| reply.tool_calls.iter().map(|call| call.name.to_string()).collect::<Vec<_>>();
+            assert_eq!(names(&got), names(&want), "{body}");
+        }
+    }
+    let message = r#"{"choices":[{"message":{"content":1e400},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e400}}"#;
+    assert_eq!(whole(message).await.unwrap(), text("1e400"));
+}
+
+/// The numbers that stand outside of strings and after a key, written in another way; those in escaped JSON stay.
+fn rewrite_numbers(body: &str, write: impl Fn(&str, &str) -> String) -> String {
     let (mut out, mut rest) = (String::new(), body);
     while let Some(at) = rest.find("\":") {
         let (head, tail) = rest.split_at(at + 2);
@@ -203,7 +224,8 @@ fn rewrite_numbers(body: &str, write: impl Fn(&str) -> String) -> String {
         if digits.is_empty() || is_escaped {
             out.push_str(digits);
         } else {
-            out.push_str(&write(digits));
+            let key = head[..at].rsplit('"').next().unwrap_or_default();
+            out.push_str(&write(key, digits));
         }
         rest = &tail[digits.len()..];
     }
@@ -388,14 +410,40 @@ async fn a_compressed_answer_that_nobody_asked_for_is_read() {
     assert_eq!(answer_to(half).await.unwrap_err().code(), "model_cut");
     let error = [head(400, JSON, ""), chunks(&packed_error(), 999), b"0\r\n\r\n".to_vec()].concat();
     assert!(refused(error).await.ends_with(": no such model"));
-    let brotli = [head(200, SSE, "content-encoding: br\r\n"), chunks(b"\x0b\x02", 9), b"0\r\n\r\n".to_vec()].concat();
-    let want = "model_rejected: the provider rejects the request: the answer is compressed with br, which was not asked for and cannot be read; a proxy may have done it";
-    assert_eq!(refused(brotli).await, want);
+    let unknown = [head(200, SSE, "content-encoding: zstd\r\n"), chunks(b"\x28\xb5", 9), b"0\r\n\r\n".to_vec()].concat();
+    let want = "model_rejected: the provider rejects the request: the answer is compressed with zstd, which was not asked for and cannot be read; a proxy may have done it";
+    assert_eq!(refused(unknown).await, want);
     let mut server = Server::start(vec![Step::Send(response(200, SSE, body.as_bytes(), 99))]).await;
     ask(&server.model()).await.unwrap();
     server.seen().await;
     let Seen::Request { head, .. } = server.seen().await else { panic!("no request") };
     assert!(head.contains("accept-encoding: identity"), "{head}");
+}
+
+/// The events of `HI` and `DONE`.
+const BROTLI: &str = "1b5200902c0aecd660951b5d262ac6286fd778424a91adbd5460e9cb2eb4b4d611f9ea1b201e70d1af95f486581e707326acd7840c406cddd25227231fdd5389732b517a2359e76103";
+
+/// Zeros of 65 MiB.
+const BROTLI_OF_ZEROS: &str = "cfffff7ff82700e2b14020f7fe9ffffffff04f00c4610180eefd3fffffffe19f0088c32200ddfb7ffeffffc33f0110870500baf7fff5fffff82700e2b00040f7fe01";
+
+#[tokio::test]
+async fn an_answer_in_brotli_is_read_and_one_that_grows_without_end_is_not() {
+    let answer =
+        |bytes: &[u8], size| [head(200, SSE, "content-encoding: br\r\n"), chunks(bytes, size), b"0\r\n\r\n".to_vec()].concat();
+    let bytes = |hex: &str| -> Vec<u8> {
+        let digits = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(digits).collect()
+    };
+    let whole = bytes(BROTLI);
+    for size in [1, 7, 9999] {
+        assert_eq!(answer_to(answer(&whole, size)).await.unwrap(), text("hi"), "by {size}");
+    }
+    assert_eq!(answer_to(answer(&whole[..whole.len() / 2], 999)).await.unwrap_err().code(), "model_cut");
+    let error = answer_to(answer(&bytes(BROTLI_OF_ZEROS), 9999)).await.unwrap_err();
+    assert!(error.to_string().contains("it has more than 67108864 bytes"), "{error}");
+    // A window of 1 GiB.
+    let error = answer_to(answer(b"\x11\x1e", 9)).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be decompressed"), "{error}");
 }
 
 fn packed_error() -> Vec<u8> {

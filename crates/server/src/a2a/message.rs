@@ -1,12 +1,12 @@
 //! Messages of the protocol: reads those of clients, and writes those of a task.
 
-use polis_domain::{Artifact, Digest, Envelope, PersonId, TaskId};
+use polis_domain::{Digest, Envelope, PersonId, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::Call;
 use super::error::{Reason, protocol_error};
 use super::task_index::META;
-use crate::client_files::{ClientFile, NO_WORDS, check_count, store_files};
+use crate::client_files::{ClientFile, NO_WORDS, attach_files, check_count};
 use crate::problem::Problem;
 use crate::rpc::Fault;
 
@@ -59,6 +59,9 @@ impl Message {
             self.data = self.data.take().or_else(|| data.as_object().cloned());
             data.to_string()
         } else if let Some(url) = part.get("url").and_then(Value::as_str) {
+            if field("mediaType").starts_with("image/") {
+                self.files.extend(ClientFile::picture_at(url));
+            }
             format!("{name}: {url}")
         } else if let Some(raw) = part.get("raw").and_then(Value::as_str) {
             let file = ClientFile::from_base64(name, field("mediaType"), raw);
@@ -91,7 +94,7 @@ impl Message {
     pub(super) async fn meta(&mut self, call: &Call, context: &str) -> Result<Map<String, Value>, Problem> {
         let mut meta = Map::from_iter([(META.to_owned(), json!({ "messageId": self.id, "contextId": context }))]);
         let files = std::mem::take(&mut self.files);
-        Artifact::attach(&mut meta, &store_files(&call.peer.state.society, &files).await?);
+        attach_files(&call.peer.state.society, &files, &mut meta).await?;
         Ok(meta)
     }
 }

@@ -80,9 +80,8 @@ impl TaskIndex {
         let mut all: Vec<_> = known.tasks.iter().map(|(id, entry)| (id.clone(), entry.clone())).collect();
         let visibility = society.visibility().clone();
         if visibility != Visibility::Everything {
-            let visible = move |spine: &Spine| {
-                all.retain(|(_, entry): &(TaskId, Entry)| visibility.agent(spine, &entry.agent));
-                all
+            let visible = move |spine: &Spine| -> Vec<(TaskId, Entry)> {
+                all.iter().filter(|(_, entry)| visibility.agent(spine, &entry.agent)).cloned().collect()
             };
             all = society.look(visible).await?;
         }

@@ -224,7 +224,7 @@ pub(crate) fn first_new(words: &[String], unanswered: &[String]) -> usize {
 /// The text of a content that can have no files.
 fn text_of(content: &Value) -> Result<String, BadFile> {
     match content_of(content)? {
-        (text, files) if files.is_empty() => Ok(text),
+        (text, files) if !files.iter().any(ClientFile::has_content) => Ok(text),
         _ => Err(("unsupported_content", "only messages of the user can have files; send text".to_owned())),
     }
 }
@@ -255,8 +255,12 @@ fn content_of(content: &Value) -> Result<(String, Vec<ClientFile>), BadFile> {
                     (Some(data), _) => files.push(ClientFile::from_base64(&name, &media_type, &data)?),
                     (None, Some(url)) => match ClientFile::from_data_url(&name, &url) {
                         Some(file) => files.push(file?),
-                        // The agent is told where it is, and may fetch it.
-                        None => texts.push(format!("[{kind}: {url}]")),
+                        // The agent is told where it is, and may fetch it; the vendor of its model may fetch a picture.
+                        None => {
+                            let is_picture = kind == "image" || media_type.starts_with("image/");
+                            files.extend(ClientFile::picture_at(&url).filter(|_| is_picture));
+                            texts.push(format!("[{kind}: {url}]"));
+                        }
                     },
                     (None, None) => {
                         return Err(("unsupported_content", format!("a part of the kind `{kind}` needs data or a url")));
@@ -332,8 +336,13 @@ mod tests {
             { "type": "binary", "mimeType": "audio/wav", "url": "data:audio/wav;base64,QUJD" },
             { "type": "image", "source": { "type": "url", "value": "https://h/i.png" } },
         ]);
-        let want =
-            vec![file("a.png", "image/png"), file("", "image/jpeg"), file("b.pdf", "application/pdf"), file("", "audio/wav")];
+        let want = vec![
+            file("a.png", "image/png"),
+            file("", "image/jpeg"),
+            file("b.pdf", "application/pdf"),
+            file("", "audio/wav"),
+            ClientFile::picture_at("https://h/i.png").unwrap(),
+        ];
         assert_eq!(content_of(&content), Ok(("[image: https://h/i.png]".to_owned(), want)));
         let alone = json!([{ "type": "binary", "mimeType": "image/png", "data": "QUJD" }]);
         assert_eq!(content_of(&alone).unwrap().0, NO_WORDS);

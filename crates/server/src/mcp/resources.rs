@@ -1,6 +1,5 @@
 //! Conversations, requests and artifacts as resources: `polis://threads/root`, `polis://tasks/ID`, `polis://artifacts/ID`.
 
-use std::collections::BTreeSet;
 use std::io;
 
 use base64::Engine;
@@ -9,7 +8,8 @@ use futures_util::StreamExt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use polis_api::local::artifact_id;
 use polis_api::{Direction, MessagePaging, ThreadPart};
-use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId, Visibility};
+use polis_domain::{AgentId, Artifact, Spine, TaskId, Thread, ThreadId};
+use polis_engine::{CommandError, Society};
 use serde_json::{Map, Value, json};
 
 use super::protocol_version::ProtocolEra;
@@ -62,8 +62,7 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
         Some(_) => return Err(Fault::invalid("`cursor` must be what `nextCursor` was")),
     };
     peer.caller.needs(Scope::Read).map_err(|error| Fault::from(&error))?;
-    let visibility = peer.state.society.visibility().clone();
-    let page = peer.state.society.look(move |spine| page(spine, after.as_ref(), &visibility)).await.map_err(Problem::from);
+    let page = page(&peer.state.society, after).await.map_err(Problem::from);
     let (listed, next) = page.map_err(|problem| Fault::from(&*problem))?;
     let resource = |(id, agent, messages): (ThreadId, AgentId, u32)| {
         json!({
@@ -83,20 +82,27 @@ pub(super) async fn list(peer: &Peer, params: &Map<String, Value>) -> Result<Val
 type ListedThread = (ThreadId, AgentId, u32);
 
 /// The threads after one, in the order of their names, and where the next page begins.
-fn page(spine: &Spine, after: Option<&ThreadId>, visibility: &Visibility) -> (Vec<ListedThread>, Option<ThreadId>) {
-    let main = spine.agents.keys().map(AgentId::main_thread);
-    let all: BTreeSet<ThreadId> = spine.threads.keys().cloned().chain(main).collect();
-    let is_next = |id: &ThreadId| after.is_none_or(|after| id > after) && visibility.thread(spine, id);
-    let mut ids = all.into_iter().filter(is_next);
-    let own = |id: ThreadId| {
-        let head = spine.threads.get(&id);
-        let agent = head.map_or_else(|| AgentId::from(id.as_str()), |head| head.agent.clone());
-        let messages = head.map_or(0, |head| head.messages);
-        (id, agent, messages)
+async fn page(society: &Society, after: Option<ThreadId>) -> Result<(Vec<ListedThread>, Option<ThreadId>), CommandError> {
+    let mut names = society.thread_names(after.clone(), PAGE + 1).await?;
+    let visibility = society.visibility().clone();
+    // An agent that has done nothing yet has a thread without messages.
+    let unused = move |spine: &Spine| -> Vec<ThreadId> {
+        let is_next = |id: &ThreadId| after.as_ref().is_none_or(|after| id > after) && visibility.thread(spine, id);
+        spine.agents.keys().map(AgentId::main_thread).filter(is_next).collect()
     };
-    let listed: Vec<ListedThread> = ids.by_ref().take(PAGE).map(own).collect();
-    let next = ids.next().and_then(|_| listed.last().map(|(id, ..)| id.clone()));
-    (listed, next)
+    names.extend(society.look(unused).await?);
+    names.sort();
+    names.dedup();
+    let has_more = names.len() > PAGE;
+    names.truncate(PAGE);
+    let next = names.last().filter(|_| has_more).cloned();
+    let own = move |spine: &Spine, id: &ThreadId| {
+        let head = spine.threads.get(id);
+        let agent = head.map_or_else(|| AgentId::from(id.as_str()), |head| head.agent.clone());
+        (id.clone(), agent, head.map_or(0, |head| head.messages))
+    };
+    let listed = society.look(move |spine| names.iter().map(|id| own(spine, id)).collect()).await?;
+    Ok((listed, next))
 }
 
 pub(super) async fn read(peer: &Peer, params: &Map<String, Value>, era: &ProtocolEra) -> Result<Value, Fault> {

@@ -21,7 +21,7 @@ impl From<String> for UserMessage {
 impl UserMessage {
     /// What identifies it among the messages of a conversation.
     pub(super) fn identity(&self) -> String {
-        self.files.iter().fold(self.text.clone(), |text, file| format!("{text}\n[{}]", file.id()))
+        self.files.iter().filter_map(ClientFile::id).fold(self.text.clone(), |text, id| format!("{text}\n[{id}]"))
     }
 }
 
@@ -39,6 +39,10 @@ pub(super) fn content_of(content: &Value, param: &str) -> Result<UserMessage, Ap
         match read_part(part).map_err(invalid)? {
             Part::Text(text) => texts.push(text),
             Part::File(file) => files.push(file),
+            Part::At { line, picture } => {
+                texts.push(line);
+                files.extend(picture);
+            }
         }
     }
     let text = if texts.is_empty() && !files.is_empty() { NO_WORDS.to_owned() } else { texts.join("\n") };
@@ -55,7 +59,7 @@ pub(super) fn result_of(call: &str, content: &Value, param: &str) -> Result<Clie
 /// The text of a content that can have no files.
 pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> {
     let UserMessage { text, files } = content_of(content, param)?;
-    if !files.is_empty() {
+    if files.iter().any(ClientFile::has_content) {
         let message = "only messages of the user and results of calls can have files; send text";
         return Err(ApiError::invalid("unsupported_content", param, message));
     }
@@ -65,6 +69,11 @@ pub(super) fn text_of(content: &Value, param: &str) -> Result<String, ApiError> 
 enum Part {
     Text(String),
     File(ClientFile),
+    /// A file elsewhere: the line that names it, and the picture if it is one.
+    At {
+        line: String,
+        picture: Option<ClientFile>,
+    },
 }
 
 fn read_part(part: &Value) -> Result<Part, BadFile> {
@@ -80,7 +89,8 @@ fn read_part(part: &Value) -> Result<Part, BadFile> {
         // The address is an object in chat completions and a text in responses.
         "image_url" | "input_image" => {
             let url = part.get("image_url").map(|url| url.as_str().map_or_else(|| field(url, "url"), str::to_owned));
-            read_url("", &url.unwrap_or_default(), "image")
+            let url = url.unwrap_or_default();
+            read_url("", &url, "image", ClientFile::picture_at(&url))
         }
         "file" | "input_file" => {
             let file = part.get("file").unwrap_or(part);
@@ -88,7 +98,7 @@ fn read_part(part: &Value) -> Result<Part, BadFile> {
             match ClientFile::from_data_url(&name, &data) {
                 Some(read) => read.map(Part::File),
                 None if !data.is_empty() => ClientFile::from_base64(&name, "", &data).map(Part::File),
-                None => read_url(&name, &field(file, "file_url"), "file"),
+                None => read_url(&name, &field(file, "file_url"), "file", None),
             }
         }
         "input_audio" => {
@@ -106,13 +116,13 @@ fn read_part(part: &Value) -> Result<Part, BadFile> {
     }
 }
 
-/// A `data:` URL is a file. The agent is told any other address: it may fetch what is there.
-fn read_url(name: &str, url: &str, what: &str) -> Result<Part, BadFile> {
+/// A `data:` URL is a file. The agent is told any other address: it may fetch what is there, and the vendor of its model a picture.
+fn read_url(name: &str, url: &str, what: &str, picture: Option<ClientFile>) -> Result<Part, BadFile> {
     if let Some(read) = ClientFile::from_data_url(name, url) {
         return read.map(Part::File);
     }
     match url.starts_with("https://") || url.starts_with("http://") {
-        true => Ok(Part::Text(format!("[{what}: {url}]"))),
+        true => Ok(Part::At { line: format!("[{what}: {url}]"), picture }),
         false => Err(("unsupported_content", format!("send the {what} as a data: URL or an http(s) address"))),
     }
 }
@@ -136,9 +146,13 @@ mod tests {
             { "type": "file", "file": { "filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD" } },
             { "type": "input_audio", "input_audio": { "data": "QUJD", "format": "mp3" } },
             { "type": "image_url", "image_url": { "url": "https://h/i.png" } },
+            { "type": "image_url", "image_url": { "url": "http://h/plain.png" } },
+            { "type": "file", "file": { "file_url": "https://h/a.pdf" } },
         ]);
-        let files = vec![file("", "image/png"), file("a.pdf", "application/pdf"), file("", "audio/mpeg")];
-        assert_eq!(read(chat), Ok(UserMessage { text: "look\n[image: https://h/i.png]".to_owned(), files }));
+        let there = ClientFile::picture_at("https://h/i.png").unwrap();
+        let files = vec![file("", "image/png"), file("a.pdf", "application/pdf"), file("", "audio/mpeg"), there];
+        let text = "look\n[image: https://h/i.png]\n[image: http://h/plain.png]\n[file: https://h/a.pdf]".to_owned();
+        assert_eq!(read(chat), Ok(UserMessage { text, files }));
         let responses = json!([
             { "type": "input_image", "image_url": "data:image/png;base64,QUJD" },
             { "type": "input_file", "filename": "a.pdf", "file_data": "JVBERi0=" },

@@ -13,6 +13,7 @@ use super::client_request::Item;
 use super::error::{ApiError, Body};
 use super::responses::items;
 use crate::caller::RequestCaller;
+use crate::client_files::ClientFile;
 use crate::extract::{CallerState, PathParam};
 use crate::state::SocietyState;
 
@@ -40,7 +41,7 @@ pub(crate) async fn create(
     let now = state.society.now();
     let message = |(place, item): (usize, Item)| {
         let (sender, text) = match item {
-            Item::User(said) if !said.files.is_empty() => {
+            Item::User(said) if said.files.iter().any(ClientFile::has_content) => {
                 let message = "a conversation begins with texts; send files with a message";
                 return Err(ApiError::invalid("unsupported_content", format!("items[{place}]"), message));
             }

@@ -12,7 +12,7 @@ use polis_domain::{
     AgentId, AnswerRules, Artifact, Envelope, Finish, MessageKind, ModelSettings, Recorded, Refusal, Seq, Target, Task, TaskId,
 };
 use polis_engine::CommandError;
-use polis_ports::MediaKind;
+use polis_ports::{Media, MediaKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -427,6 +427,10 @@ async fn files_of(state: &SocietyState, envelope: &Envelope) -> Result<Vec<Clien
         let read = state.society.artifacts().read(&artifact.id, 0, artifact.bytes as usize).await.map_err(Problem::from)?;
         files.extend(ClientFile::new(&artifact.name, &artifact.media_type, read.bytes).ok());
     }
+    let elsewhere = Media::addressed(&envelope.payload.meta);
+    files.extend(
+        elsewhere.iter().filter_map(|media| if let Media::Url(url) = media { ClientFile::picture_at(url) } else { None }),
+    );
     Ok(files)
 }
 

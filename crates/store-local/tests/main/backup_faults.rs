@@ -8,8 +8,9 @@ use std::thread;
 use std::time::Duration;
 
 use polis_domain::{Artifact, ArtifactId, Event, Message, Recorded, Seq};
-use polis_ports::{Artifacts, Embedding, Log, MemoryTexts};
+use polis_ports::{Artifacts, Embedding, Hasher, Log, MemoryTexts};
 use polis_store_local::{ArtifactLimits, BackupError, Inspection, LocalArtifacts, LocalLog, LocalMemoryTexts, backup, restore};
+use polis_stored_event::StoredEvent;
 use polis_testkit::conformance::event;
 
 use crate::backups::{add_artifact, code, contents, filled};
@@ -57,8 +58,11 @@ fn a_changed_byte_of_a_backup_is_noticed_if_it_changes_anything() {
     small(&data);
     backup(&data, &file).unwrap();
     let (sound, whole) = (fs::read(&file).unwrap(), restored(&file));
+    let sqlite = rusqlite::Connection::open(&file).unwrap();
+    let event: Vec<u8> = sqlite.query_row("SELECT body FROM events", [], |row| row.get(0)).unwrap();
+    drop(sqlite);
     let vector = [0.25_f32.to_le_bytes(), 1.5_f32.to_le_bytes()].concat();
-    for content in [&b"green tea"[..], b"some/model", &vector, br#"[{"name":"bot"}]"#, b"a report", b"a message", b"main"] {
+    for content in [&b"green tea"[..], b"some/model", &vector, br#"[{"name":"bot"}]"#, b"a report", &event, b"main"] {
         let places: Vec<_> = (0..sound.len()).filter(|at| sound[*at..].starts_with(content)).collect();
         assert!(!places.is_empty(), "{}", String::from_utf8_lossy(content));
         for at in places.into_iter().flat_map(|at| at..at + content.len()) {
@@ -132,6 +136,21 @@ fn a_missing_artifact_is_reported_by_each_run_until_it_is_back() {
     assert_eq!(backup(&data, &file).unwrap().missing, []);
 }
 
+/// The hash chain of versions 1 and 2, over events that were appended one by one.
+fn chain_of_bodies(events: Vec<Recorded>) -> [u8; 32] {
+    let society = main_society();
+    events.into_iter().fold([0; 32], |chain, recorded| {
+        let (before, seq, at, thread) = (Seq(recorded.seq.0 - 1), recorded.seq, recorded.at, recorded.thread.clone());
+        let batch = polis_stored_event::encode(&society, before, &[Arc::new(recorded)]).unwrap();
+        let (version, body) = (batch.rows[0].version, batch.bodies.into());
+        let mut hasher = Hasher::default();
+        hasher.update(&chain);
+        let stored = StoredEvent { seq, at, version, crc: 0, original: None, body };
+        stored.feed(&society, thread.as_ref(), |bytes| hasher.update(bytes));
+        hasher.id().digest()
+    })
+}
+
 #[test]
 fn a_backup_of_version_1_is_restored_and_gets_what_it_lacks_with_the_next_run() {
     let dir = fresh_dir();
@@ -140,9 +159,11 @@ fn a_backup_of_version_1_is_restored_and_gets_what_it_lacks_with_the_next_run() 
     let id = add_artifact(&data, b"a report");
     let log = LocalLog::open(&data).unwrap();
     wait(log.append(&main_society(), Seq(1), &[referring(2, id)])).unwrap();
+    let events = wait(log.read(&main_society(), Seq(0), 9)).unwrap();
     drop(log);
     backup(&data, &file).unwrap();
     let sqlite = rusqlite::Connection::open(&file).unwrap();
+    sqlite.execute("UPDATE heads SET chain = ?1", [chain_of_bodies(events)]).unwrap();
     let version: u32 = sqlite.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     sqlite.execute_batch("DROP TABLE named; DROP TABLE checksum; DELETE FROM artifacts").unwrap();
     sqlite.pragma_update(None, "user_version", version & 0x00ff_ffff | 1 << 24).unwrap();

@@ -160,7 +160,7 @@ fn a_backup_of_another_history_or_no_backup_is_left_as_it_is() {
     assert_eq!(code(backup(&data, &data.join("polis.db"))), "not_a_backup");
     assert_eq!(code(backup(&dir.path().join("nothing"), &file)), "log_failed");
     let newer = rusqlite::Connection::open(&file).unwrap();
-    newer.execute_batch("PRAGMA user_version = 0x03020006").unwrap();
+    newer.execute_batch("PRAGMA user_version = 0x04020006").unwrap();
     drop(newer);
     assert_eq!(code(backup(&data, &file)), "data_too_new");
     assert_eq!(code(restore(&file, &dir.path().join("to"))), "data_too_new");
@@ -191,7 +191,7 @@ fn damage_of_a_backup_is_found_before_anything_is_restored() {
     filled(&data);
     backup(&data, &file).unwrap();
     let sound = fs::read(&file).unwrap();
-    let crc = "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'message 11', 'message 12') AS BLOB) WHERE body LIKE '%message 11%'";
+    let crc = "UPDATE events SET body = (SELECT body FROM events WHERE id & 0xffffffffff = 12) WHERE id & 0xffffffffff = 11";
     for sql in [
         crc,
         "DELETE FROM events WHERE id = (SELECT max(id) FROM events WHERE id >> 40 = 1)",

@@ -4,12 +4,14 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use polis_domain::Seq;
-use polis_ports::{Log, LogError, Snapshot, ThreadRange};
+use polis_domain::{IdleKey, Seq};
+use polis_ports::{IdleList, Log, LogError, Snapshot, StoredEntry, ThreadRange};
 use polis_store_local::{LocalLog, Options};
 use polis_testkit::conformance::event;
 
-use crate::support::{Files, all, batch_after, damaged, files, fill, fresh_dir, main_society, put, set_aside, wait};
+use crate::support::{
+    Files, all, batch_after, damaged, files, fill, fresh_dir, main_society, new_snapshot, noise, put, set_aside, wait,
+};
 
 /// A log that was closed well, as files, and its events.
 fn closed(count: u64) -> (Files, Vec<polis_domain::Recorded>) {
@@ -97,7 +99,7 @@ fn an_erased_or_missing_chunk_of_the_database_is_noticed() {
 fn an_event_that_was_changed_removed_or_hidden_is_noticed() {
     let (written, events) = closed(30);
     for sql in [
-        "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'message 11', 'message 12') AS BLOB) WHERE body LIKE '%message 11%'",
+        "UPDATE events SET body = (SELECT body FROM events WHERE id & 0xffffffffff = 12) WHERE id & 0xffffffffff = 11",
         // No newer version wrote it: its checksum would fit.
         "UPDATE events SET version = version + 512 WHERE rowid = (SELECT min(rowid) + 10 FROM events)",
         "UPDATE events SET at = at + 1 WHERE rowid = (SELECT min(rowid) FROM events)",
@@ -226,32 +228,87 @@ fn damage_that_a_read_meets_is_looked_for_at_the_next_opening() {
 }
 
 #[test]
-fn a_damaged_or_missing_snapshot_is_no_snapshot() {
-    let body_of =
-        |dir: &Path| fs::read_dir(dir.join("snapshots")).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+fn a_damaged_snapshot_is_no_snapshot_and_a_lost_entry_is_noticed() {
     let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
-    fill(&log, 5);
-    for (n, harm) in [
-        |path: &Path| fs::write(path, b"something else").unwrap(),
-        |path: &Path| fs::write(path, b"").unwrap(),
-        |path: &Path| fs::remove_file(path).unwrap(),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let snapshot = Snapshot { seq: Seq(n as u64 + 1), version: 1, body: b"the whole state".to_vec() };
-        wait(log.save_snapshot(&main_society(), snapshot.clone())).unwrap();
-        assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), Some(snapshot));
-        let bodies = body_of(dir.path());
-        assert_eq!(bodies.len(), 1, "the older body is gone");
-        harm(&bodies[0]);
-        assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), None);
-    }
-    fs::write(dir.path().join("snapshots/0123abcd-7-0123abcd"), b"by a crash").unwrap();
+    let names: Vec<String> = (0..40).map(|n| format!("thread-{n}")).collect();
+    let events: Vec<_> = (1..=40).map(|seq| event(seq, Some(&names[seq as usize - 1]), "text")).collect();
+    wait(log.append(&main_society(), Seq(0), &events)).unwrap();
+    let entry = |name: &String| StoredEntry {
+        name: name.as_str().into(),
+        message: Some(("thread-0".into(), 1)),
+        person: Some("ann".into()),
+        list: Some(IdleList::Thread),
+        body: format!("the state of {name}").repeat(9).into_bytes(),
+    };
+    let entries: Vec<_> = names.iter().map(entry).collect();
+    let snapshot = Snapshot { seq: Seq(40), version: 1, body: b"the whole state".to_vec() };
+    wait(log.save_snapshot(&main_society(), new_snapshot(&snapshot, &entries))).unwrap();
     drop(log);
-    drop(LocalLog::open(dir.path()).unwrap());
-    assert_eq!(body_of(dir.path()), Vec::<std::path::PathBuf>::new());
+    let file = dir.path().join("snapshots/snapshots.db");
+    let sound = fs::read(&file).unwrap();
+    assert!(!dir.path().join("snapshots/snapshots.db-wal").exists(), "a clean stop leaves everything in one file");
+    let (mut lost, mut kept) = (0, 0);
+    for at in (0..sound.len()).step_by(61) {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&file, &bytes).unwrap();
+        let log = LocalLog::open(dir.path()).unwrap();
+        let loaded = wait(log.load_snapshot(&main_society())).unwrap();
+        assert!(loaded.is_none() || loaded.as_ref() == Some(&snapshot), "byte {at}: {loaded:?}");
+        for (name, entry) in names.iter().zip(&entries).filter(|_| loaded.is_some()) {
+            match wait(log.idle_entries(&main_society(), Seq(40), &[IdleKey::Name(name.as_str().into())])) {
+                Ok(found) => assert_eq!(found, std::slice::from_ref(entry), "byte {at}"),
+                Err(_) => {
+                    assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), None, "byte {at}: all of it is given up");
+                    lost += 1;
+                    break;
+                }
+            }
+        }
+        kept += usize::from(loaded.is_some());
+        assert_eq!(all(&log, &main_society()).unwrap().len(), 40, "byte {at}: the log is whole");
+        drop(log);
+        for name in ["snapshots/snapshots.db-wal", "snapshots/snapshots.db-shm"] {
+            let _ = fs::remove_file(dir.path().join(name));
+        }
+    }
+    assert!(lost > 20 && kept > lost, "the damage hit entries ({lost}) and was survived ({kept})");
+}
+
+#[test]
+fn a_snapshot_of_another_history_is_not_used() {
+    let (dir, other) = (fresh_dir(), fresh_dir());
+    let snapshot = Snapshot { seq: Seq(1), version: 1, body: b"the whole state".to_vec() };
+    for (dir, text) in [(&dir, "ours"), (&other, "theirs")] {
+        let log = LocalLog::open(dir.path()).unwrap();
+        wait(log.append(&main_society(), Seq(0), &[event(1, Some("root"), text)])).unwrap();
+        wait(log.save_snapshot(&main_society(), new_snapshot(&snapshot, &[]))).unwrap();
+        assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), Some(snapshot.clone()));
+    }
+    fs::copy(other.path().join("snapshots/snapshots.db"), dir.path().join("snapshots/snapshots.db")).unwrap();
+    fs::write(dir.path().join("snapshots/0123abcd-7-0123abcd"), b"of an older version").unwrap();
+    let log = LocalLog::open(dir.path()).unwrap();
+    assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), None);
+    assert!(!dir.path().join("snapshots/0123abcd-7-0123abcd").exists());
+}
+
+#[test]
+fn a_link_in_place_of_the_snapshots_is_not_followed() {
+    let (dir, target) = (fresh_dir(), fresh_dir());
+    let log = LocalLog::open(dir.path()).unwrap();
+    fill(&log, 1);
+    fs::write(target.path().join("snapshots.db"), b"a stranger's").unwrap();
+    std::os::unix::fs::symlink(target.path(), dir.path().join("snapshots")).unwrap();
+    let snapshot = Snapshot { seq: Seq(1), version: 1, body: b"the whole state".to_vec() };
+    assert!(wait(log.save_snapshot(&main_society(), new_snapshot(&snapshot, &[]))).is_err());
+    assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), None);
+    fs::remove_file(dir.path().join("snapshots")).unwrap();
+    fs::create_dir(dir.path().join("snapshots")).unwrap();
+    std::os::unix::fs::symlink(target.path().join("snapshots.db"), dir.path().join("snapshots/snapshots.db")).unwrap();
+    wait(log.save_snapshot(&main_society(), new_snapshot(&snapshot, &[]))).unwrap();
+    assert_eq!(wait(log.load_snapshot(&main_society())).unwrap(), Some(snapshot));
+    assert_eq!(fs::read(target.path().join("snapshots.db")).unwrap(), b"a stranger's");
 }
 
 /// What a large database is to the log: too large to be looked through at each opening.
@@ -363,7 +420,7 @@ fn a_database_over_64_mib_is_not_trusted_because_it_was_closed_well() {
     let dir = fresh_dir();
     let log = LocalLog::open(dir.path()).unwrap();
     let mut events = Vec::new();
-    let long = "long ".repeat(4_000);
+    let long = noise(0, 24_000);
     while events.len() < 3_600 {
         let seq = events.len() as u64;
         let thread = |n: u64| format!("thread-{}", n % 3);

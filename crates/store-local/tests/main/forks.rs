@@ -75,7 +75,8 @@ fn tables_of_before_are_brought_up_to_date() {
     drop(log);
     let connection = Connection::open(dir.path().join("polis.db")).unwrap();
     let steps = ["seal", "parent", "at"].map(|column| format!("ALTER TABLE societies DROP COLUMN {column};"));
-    connection.execute_batch(&format!("{} PRAGMA user_version = 65537;", steps.concat())).unwrap();
+    let segments = "DROP TABLE segments; DROP TABLE segment_threads; DROP TABLE redacted;";
+    connection.execute_batch(&format!("{} {segments} PRAGMA user_version = 65537;", steps.concat())).unwrap();
     drop(connection);
     for _ in 0..2 {
         let log = LocalLog::open(dir.path()).unwrap();

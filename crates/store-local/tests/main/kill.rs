@@ -104,8 +104,49 @@ fn count_calls(start: &Files, sweep: Sweep) -> usize {
     let trace = trace_dir.path().join("calls");
     let output = run(traced(dir.path(), sweep, &trace));
     assert!(output.contains("\nend") && output.matches("\nacknowledged").count() == ROUNDS * SOCIETIES.len(), "{output}");
+    most_calls(&trace)
+}
+
+/// Runs a test as a process on copies of these files, and kills it or fails a call at the calls that it makes. Its work makes so many
+/// truncations at least. `check` gets the directory, the number of the call, and what was done.
+pub(crate) fn harm_child(child: &str, variable: &str, written: &Files, truncations: usize, check: impl Fn(&Path, usize, &str)) {
+    let run = |dir: &Path, output: &Path, call: &str, harm: Option<&str>| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o"]).arg(output).args(["-e", &format!("trace={call}")]).env(variable, dir);
+        if let Some(harm) = harm {
+            strace.args(["-e", &format!("inject={call}:{harm}")]);
+        }
+        strace.arg(std::env::current_exe().unwrap()).args(["--exact", child, "--nocapture"]);
+        String::from_utf8(strace.output().unwrap().stdout).unwrap()
+    };
+    for (call, harm, at_least, step) in [
+        ("pwrite64", "signal=SIGKILL", 20, 1),
+        ("fsync,fdatasync", "signal=SIGKILL", 5, 1),
+        ("ftruncate", "signal=SIGKILL", truncations, 1),
+        ("pwrite64", "error=ENOSPC", 20, 4),
+        ("fsync,fdatasync", "error=EIO", 5, 2),
+    ] {
+        let (dir, trace) = (fresh_dir(), fresh_dir());
+        put(dir.path(), written);
+        let output = run(dir.path(), &trace.path().join("calls"), call, None);
+        assert!(output.contains("\nend true"), "{output}");
+        let calls = most_calls(&trace.path().join("calls"));
+        assert!(calls >= at_least, "only {calls} calls of {call}");
+        println!("{harm} at {calls} calls of {call}");
+        // Small pages make many writes; a few hundred of each kind are enough.
+        for n in (1..=calls).step_by(step * calls.div_ceil(320)) {
+            let dir = fresh_dir();
+            put(dir.path(), written);
+            run(dir.path(), Path::new("/dev/null"), call, Some(&format!("{harm}:when={n}")));
+            check(dir.path(), n, &format!("{harm} at {call} {n}"));
+        }
+    }
+}
+
+/// The most calls of one thread in the output of `strace`.
+fn most_calls(trace: &Path) -> usize {
     let mut calls = BTreeMap::<&str, usize>::new();
-    let lines = fs::read_to_string(&trace).unwrap();
+    let lines = fs::read_to_string(trace).unwrap();
     for line in lines.lines().filter(|line| line.contains('(')) {
         *calls.entry(line.split(' ').next().unwrap_or_default()).or_default() += 1;
     }

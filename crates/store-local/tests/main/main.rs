@@ -8,10 +8,12 @@ mod backups;
 mod contract;
 mod damage;
 mod disk_full;
+mod erasing;
 mod forks;
 mod kill;
 mod memory_texts;
 
 mod opening;
+mod sealing;
 mod support;
 mod torn_tail;

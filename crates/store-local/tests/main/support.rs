@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use polis_domain::{Recorded, Seq, SocietyId};
-use polis_ports::{Log, LogError};
+use polis_ports::{Log, LogError, NewSnapshot, Snapshot, StoredEntry};
 use polis_store_local::LocalLog;
 use polis_testkit::conformance::event;
 use tempfile::TempDir;
@@ -31,8 +31,18 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 /// The batch that follows event `seq`: sizes and threads differ from batch to batch, some bodies span several pages.
 pub(crate) fn batch_after(seq: u64) -> Vec<Arc<Recorded>> {
     let thread = |n: u64| if n.is_multiple_of(5) { None } else { Some(format!("thread-{}", n % 3)) };
-    let text = |n: u64| if n.is_multiple_of(7) { "long ".repeat(2_000) } else { format!("message {n}") };
+    let text = |n: u64| if n.is_multiple_of(7) { noise(n, 10_000) } else { format!("message {n}") };
     (seq + 1..=seq + 1 + seq % 3).map(|n| event(n, thread(n).as_deref(), &text(n))).collect()
+}
+
+/// A text that cannot be packed well.
+pub(crate) fn noise(seed: u64, bytes: usize) -> String {
+    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + (state >> 33) as u8 % 94).to_string().replace(['"', '\\'], "x")
+    };
+    (0..bytes).map(|_| next()).collect()
 }
 
 /// Appends whole batches until the society has at least `count` events; gives back all that were appended.
@@ -111,4 +121,10 @@ pub(crate) fn set_aside(dir: &Path) -> Vec<PathBuf> {
         entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("damaged-")).map(|entry| entry.path()).collect();
     folders.sort();
     folders
+}
+
+/// A snapshot that replaces all there is.
+pub(crate) fn new_snapshot(snapshot: &Snapshot, entries: &[StoredEntry]) -> NewSnapshot {
+    let (body, entries) = (snapshot.body.clone(), entries.to_vec());
+    NewSnapshot { seq: snapshot.seq, version: snapshot.version, after: None, write: Box::new(move || (body, entries)) }
 }

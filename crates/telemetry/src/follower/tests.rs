@@ -81,7 +81,7 @@ async fn log_of(society: &Society) -> Vec<Recorded> {
 
 async fn ids(society: &Society) -> Ids {
     let name = society.id().clone();
-    society.look(move |spine| Ids::of(name, spine)).await.unwrap()
+    society.look(move |spine| Ids::of(name.clone(), spine)).await.unwrap()
 }
 
 async fn tracer(society: &Society, content: bool) -> Tracer {

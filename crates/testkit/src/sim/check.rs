@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use polis_domain::{
-    Account, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, ReplyTo, Settlement, Spine, TaskId, TurnId,
+    Account, CodeVersion, EffectClass, Event, MessageId, MessageKind, Origin, Recorded, ReplyTo, Settlement, Spine, TaskId,
+    TurnId,
 };
 
 use super::Plan;
@@ -24,7 +25,30 @@ pub fn check(
     first_come_first_served(log)?;
     no_budget_is_exceeded(log)?;
     failures_are_reported(log)?;
+    versions_are_kept(log)?;
     one_result_each(log)
+}
+
+/// A unit has the version of the turn that opened it, whatever is newest meanwhile; a turn from an inbox has the newest.
+fn versions_are_kept(log: &[Recorded]) -> Result<(), String> {
+    let (mut newest, mut begun) = (CodeVersion::FIRST, BTreeMap::new());
+    for recorded in log {
+        match &recorded.event {
+            Event::VersionsSet { versions } => newest = versions.newest(&ProgrammedAgent::NAME.into()),
+            Event::TurnStarted { version, origin, .. } => {
+                let expected = match origin {
+                    Origin::Inbox => Some(&newest),
+                    Origin::Unit(id) => begun.get(&id.turn),
+                };
+                if expected != Some(version) {
+                    return Err(format!("turn {} has version {version} instead of {expected:?}", recorded.seq));
+                }
+                begun.insert(TurnId(recorded.seq), *version);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn no_gap(log: &[Recorded]) -> Result<(), String> {

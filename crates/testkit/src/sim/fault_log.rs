@@ -19,7 +19,6 @@ pub(super) struct FaultSchedule {
     appends: u64,
     failures_percent: u64,
     max_delay_ms: u64,
-    dead: bool,
     /// Deaths so far.
     pub(super) kills: usize,
     /// Failures so far.
@@ -35,7 +34,6 @@ impl FaultSchedule {
             appends: 0,
             failures_percent: plan.failures_percent,
             max_delay_ms: plan.max_delay_ms,
-            dead: false,
             kills: 0,
             failures: 0,
         }
@@ -46,7 +44,7 @@ impl FaultSchedule {
         self.appends += 1;
         if self.left.last().is_some_and(|(at, _)| self.appends > *at) {
             let (_, durable) = self.left.pop().unwrap_or_default();
-            (self.appends, self.dead) = (0, true);
+            self.appends = 0;
             self.kills += 1;
             return AppendFault::Death { durable };
         }
@@ -69,14 +67,15 @@ enum AppendFault {
 #[derive(Debug)]
 pub(super) struct FaultGate {
     schedule: Mutex<FaultSchedule>,
+    /// Appends that are under way together are written one after another, in the order in which they began.
+    disk: tokio::sync::Mutex<()>,
     killed: Arc<Notify>,
 }
 
 impl FaultGate {
     /// A gate that follows this schedule.
     pub(super) fn new(schedule: FaultSchedule) -> Self {
-        let schedule = FaultSchedule { dead: false, ..schedule };
-        Self { schedule: Mutex::new(schedule), killed: Arc::default() }
+        Self { schedule: Mutex::new(schedule), disk: tokio::sync::Mutex::default(), killed: Arc::default() }
     }
 
     /// Notified when the process is dead.
@@ -103,9 +102,7 @@ impl Gate for FaultGate {
         expected: Seq,
         events: &[Arc<Recorded>],
     ) -> Result<(), LogError> {
-        if self.lock().dead {
-            std::future::pending::<()>().await;
-        }
+        let _writing = self.disk.lock().await;
         let delay = {
             let mut schedule = self.lock();
             let longest = schedule.max_delay_ms / 4;
@@ -126,6 +123,7 @@ impl Gate for FaultGate {
             AppendFault::None => Ok(()),
             AppendFault::Failure { .. } => Err(LogError::Failed("the weather".into())),
             AppendFault::Death { .. } => {
+                // Nothing more is written: the disk stays locked.
                 self.killed.notify_one();
                 std::future::pending().await
             }

@@ -9,7 +9,7 @@ use polis_domain::{Event, Recorded, Seq, SocietyId, Timestamp};
 use polis_engine::{Branch, fork, replay};
 use polis_ports::Log;
 
-use super::{FaultGate, FaultSchedule, PATIENCE, SeededRng, World, cast, lock};
+use super::{FaultGate, FaultSchedule, MAX_UPGRADES, PATIENCE, SeededRng, World, cast, lock};
 use crate::{GatedLog, ManualClock};
 
 /// A life number that no run reaches.
@@ -29,7 +29,7 @@ impl World {
     async fn replays(self: &Arc<Self>, society: &SocietyId) -> Result<(), String> {
         let before = lock(&self.ledger).len();
         let ports = self.ports(self.log.clone(), Arc::new(ManualClock::at(Timestamp(0))));
-        let replayed = replay(society, &ports, &cast()).await.map_err(|error| error.to_string())?;
+        let replayed = replay(society, &ports, &cast(MAX_UPGRADES)).await.map_err(|error| error.to_string())?;
         if let Some(divergence) = replayed.divergences.first() {
             return Err(format!("a replay of {society} differs at turn {}: {}", divergence.turn, divergence.what));
         }

@@ -18,7 +18,7 @@ use polis_ports::{Clock, Log, ModelError};
 
 use crate::{
     GatedLog, ManualClock, MemoryArtifacts, MemoryLog, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools,
-    worker_role, world,
+    whole_state, worker_role, world,
 };
 pub use check::check;
 use fault_log::{FaultGate, FaultSchedule};
@@ -43,6 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Lives after which a run is not going to end.
 const MAX_LIVES: usize = 200;
+
+/// Most versions that the agents get.
+const MAX_UPGRADES: u64 = 4;
 
 /// The world outside the process: it outlives every crash.
 struct World {
@@ -135,10 +138,12 @@ impl World {
 
     async fn work(self: Arc<Self>, log: Arc<GatedLog<FaultGate>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
         let ports = self.ports(log, clock);
-        let cast = cast();
+        let cast = cast(life);
         let entropy = polis_domain::mix(self.plan.seed ^ life);
         let mut options = Options { max_running: self.plan.max_running, ..Options::new(entropy, worker_role()) };
         options.max_lingering = self.plan.max_lingering;
+        // Parts of the state leave memory all the time.
+        options.snapshot_every = 1 + entropy % 48;
         options.budgets = self.plan.budgets.clone();
         let society = loop {
             match Society::open(self.society.clone(), ports.clone(), cast.clone(), options.clone()).await {
@@ -158,6 +163,7 @@ impl World {
         }
         loop {
             self.submit(&society).await;
+            self.nothing_is_lost()?;
             self.attend(&society).await;
             if self.is_done() {
                 break;
@@ -167,7 +173,7 @@ impl World {
         // While the log is out of order, what is seen is the last state that is certain; the log may have more.
         let live = loop {
             let standby = society.standby();
-            match society.look(Clone::clone).await {
+            match whole_state(&society, &self.log.events(&self.society)).await {
                 Ok(live) if standby.is_none() && society.standby().is_none() => break live,
                 Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             }
@@ -180,7 +186,7 @@ impl World {
         Ok(true)
     }
 
-    /// What was acknowledged in an earlier life is in the log of this one.
+    /// What was acknowledged, in this life or an earlier one, is in the log.
     fn nothing_is_lost(&self) -> Result<(), String> {
         let events = self.log.events(&self.society);
         let has =
@@ -287,8 +293,10 @@ impl World {
     }
 }
 
-fn cast() -> Cast {
-    Cast::new().with(ProgrammedAgent::NAME, ProgrammedAgent)
+/// The agents of a life: each life of a society is an upgrade of the one before.
+fn cast(life: u64) -> Cast {
+    let versions = 1..=1 + life.min(MAX_UPGRADES) as u32;
+    versions.fold(Cast::new(), |cast, version| cast.with_version(ProgrammedAgent::NAME, version, ProgrammedAgent))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -236,6 +236,7 @@ impl Server {
     /// Keeps it running until `stop`. `changed` is called whenever its tools are no longer the same.
     pub(super) async fn supervise(&self, options: &McpOptions, stop: &CancellationToken, changed: &(dyn Fn() + Send + Sync)) {
         let mut pause = options.first_pause;
+        let mut reported = String::new();
         while !stop.is_cancelled() {
             let began = Instant::now();
             let mut process = None;
@@ -249,14 +250,22 @@ impl Server {
             if stop.is_cancelled() {
                 break;
             }
+            // One that does not come up is reported once.
+            let is_news = std::mem::replace(&mut reported, why.clone()) != why;
             let why = last_stderr_line.after(&why);
-            tracing::warn!(server = self.settings.name, "the MCP server is down: {why}; next try in {} s", pause.as_secs_f32());
+            match is_news {
+                true => tracing::warn!(server = self.settings.name, "the MCP server is down, it is tried again: {why}"),
+                false => tracing::info!(server = self.settings.name, "the MCP server is still down: {why}"),
+            }
             self.state.send_replace(State::Down(why.into()));
             tokio::select! {
                 () = self.rest(pause) => {}
                 () = stop.cancelled() => {}
             }
             let was_well = began.elapsed() > options.longest_pause + pause;
+            if was_well {
+                reported.clear();
+            }
             pause = next_pause(pause, was_well, options);
         }
         self.publish(State::Closed, changed);

@@ -219,14 +219,14 @@ fn record(spine: &Spine, id: &AgentId, spent: Spent) -> Option<AgentRecord> {
 
 /// What was spent on models: in the whole society, or in the conversations of one person.
 fn spent(spine: &Spine, visibility: &Visibility) -> Spent {
-    if *visibility == Visibility::Everything {
+    let Visibility::Person(person) = visibility else {
         return spine.ledger.get(&BudgetScope::Society).map(|account| account.spent).unwrap_or_default();
-    }
+    };
     let own = |(scope, account): (&BudgetScope, &Account)| match scope {
         BudgetScope::Agent(id) => (spine.top(id) == id && visibility.agent(spine, id)).then_some(account.spent),
         _ => None,
     };
-    spine.ledger.iter().filter_map(own).fold(Spent::default(), Spent::plus)
+    spine.ledger.iter().filter_map(own).fold(spine.unloaded_spent(person), Spent::plus)
 }
 
 /// What each of these agents spent itself. An account also has what the agents below spent.

@@ -179,7 +179,7 @@ impl Local {
             move |spine: &Spine| ViewFrame::of(spine, &Agents::Page(after.as_deref(), limit), &visibility)
         };
         let Some(at) = page.at else {
-            return self.society.look(list).await?.finish(&self.society).await;
+            return self.society.look_with_terminated(list).await?.finish(&self.society).await;
         };
         let head = self.society.look(|spine| spine.seq).await?;
         if at > head || at == Seq(0) {

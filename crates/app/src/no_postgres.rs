@@ -1,0 +1,55 @@
+//! A program that was built without the feature `postgres` has no log in PostgreSQL.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use polis_domain::SocietyId;
+use polis_ports::{Log, LogError};
+
+use crate::error::CliError;
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub(crate) struct StoreAddress(Infallible);
+
+impl StoreAddress {
+    pub(crate) fn parse(_: &str, _: Option<&str>, _: Option<Duration>) -> Result<Self, CliError> {
+        let message = "this polis was built without PostgreSQL; build it with the feature `postgres`, or leave the store out";
+        Err(CliError::usage("bad_store", message))
+    }
+
+    pub(crate) fn has_password(_: &str) -> bool {
+        false
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {}
+    }
+}
+
+/// There is none.
+#[derive(Clone)]
+pub(crate) struct PostgresStore(Infallible);
+
+impl PostgresStore {
+    pub(crate) async fn open(_: &Path, address: &StoreAddress) -> Result<Self, LogError> {
+        match address.0 {}
+    }
+
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        match self.0 {}
+    }
+
+    pub(crate) fn write_note(&self, _: &str) -> std::io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn own(&self, _: &SocietyId) -> Result<(), CliError> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,118 @@
+//! What the societies of this process share: the log, which is in the data directory or in PostgreSQL, and what is local.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use polis_domain::SocietyId;
+use polis_ports::{Log, LogError};
+use polis_store_local::{LocalArtifacts, LocalLog, LocalMemoryTexts};
+use polis_telemetry::Telemetry;
+
+use crate::config::Config;
+use crate::error::CliError;
+use crate::postgres_store::PostgresStore;
+use crate::telemetry;
+
+/// A log that this process has opened.
+#[derive(Clone)]
+pub(crate) enum OpenedLog {
+    /// The process has all of it to itself.
+    Local(Arc<LocalLog>),
+    /// The process has the societies that it owns.
+    Postgres(PostgresStore),
+}
+
+impl OpenedLog {
+    /// Opens the log of the configuration. The data directory is this process's from then on, also where the log is elsewhere.
+    pub(crate) async fn open(config: &Config) -> Result<Self, LogError> {
+        match &config.store {
+            Some(address) => {
+                // Whatever the command is, this makes the directory.
+                config.trust.claim_data().map_err(|error| LogError::Failed(error.to_string().into()))?;
+                PostgresStore::open(&config.data, address).await.map(Self::Postgres)
+            }
+            None => open_local(&config.data).await.map(|log| Self::Local(Arc::new(log))),
+        }
+    }
+
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        match self {
+            Self::Local(log) => log.clone(),
+            Self::Postgres(store) => store.log(),
+        }
+    }
+
+    /// Writes who has the data directory open. It only tells other processes; without it they know less.
+    pub(crate) fn write_note(&self, note: &str) {
+        let _ = match self {
+            Self::Local(log) => log.write_note(note),
+            Self::Postgres(store) => store.write_note(note),
+        };
+    }
+}
+
+/// Opening checks the log, which takes a while.
+pub(crate) async fn open_local(data: &Path) -> Result<LocalLog, LogError> {
+    let dir = data.to_owned();
+    match tokio::task::spawn_blocking(move || LocalLog::open(&dir)).await {
+        Ok(Err(LogError::Failed(error))) => Err(LogError::Failed(format!("{}: {error}", data.display()).into())),
+        Ok(opened) => opened,
+        Err(error) => Err(LogError::Failed(error.into())),
+    }
+}
+
+/// What all societies of a data directory share.
+#[derive(Clone)]
+pub(crate) struct Store {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) opened: OpenedLog,
+    pub(crate) artifacts: LocalArtifacts,
+    pub(crate) memory_texts: LocalMemoryTexts,
+    /// Where telemetry goes, once a society runs.
+    telemetry: Arc<OnceLock<Option<Telemetry>>>,
+}
+
+impl Store {
+    /// The store of a log. Only one may be opened on it.
+    pub(crate) fn open(config: &Config, opened: OpenedLog) -> Result<Self, CliError> {
+        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
+            .map_err(|error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
+        let memory_texts = LocalMemoryTexts::new(&config.data);
+        Ok(Self { log: opened.log(), opened, artifacts, memory_texts, telemetry: Arc::default() })
+    }
+
+    /// Makes sure that this process may write to a society, from now on and until it closes the log.
+    pub(crate) async fn own(&self, society: &SocietyId) -> Result<(), CliError> {
+        match &self.opened {
+            OpenedLog::Local(_) => Ok(()),
+            OpenedLog::Postgres(store) => store.own(society).await,
+        }
+    }
+
+    /// The log, if it is in the data directory.
+    pub(crate) fn local(&self) -> Option<&LocalLog> {
+        match &self.opened {
+            OpenedLog::Local(log) => Some(log),
+            OpenedLog::Postgres(_) => None,
+        }
+    }
+
+    /// Where telemetry goes, the same for all societies; none without an endpoint.
+    pub(crate) fn telemetry(&self, config: &Config) -> Result<Option<Telemetry>, CliError> {
+        if let Some(telemetry) = self.telemetry.get() {
+            return Ok(telemetry.clone());
+        }
+        let telemetry = telemetry::open(config)?.map(|(_, telemetry)| telemetry);
+        Ok(self.telemetry.get_or_init(|| telemetry).clone())
+    }
+}
+
+/// Refuses a command that works on the files of a local log, and says what to do.
+pub(crate) fn needs_local_log(config: &Config, what_to_do: &str) -> Result<(), CliError> {
+    match &config.store {
+        None => Ok(()),
+        Some(address) => {
+            Err(CliError::usage("needs_local_log", format!("the log is in {address}, not in the data directory; {what_to_do}")))
+        }
+    }
+}
