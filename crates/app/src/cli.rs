@@ -6,7 +6,8 @@ mod archive;
 mod authoring;
 mod backup;
 mod conversations;
-mod examples;
+mod docs;
+pub(crate) mod examples;
 mod init;
 mod memory;
 #[cfg(feature = "postgres")]
@@ -32,6 +33,7 @@ pub(crate) use archive::Archive;
 pub(crate) use authoring::{Authoring, Check, New, NewAgent, NewRole, NewSkill, NewSop, NewTool, NewWorkflow};
 pub(crate) use backup::{Backup, Restore, Verify};
 pub(crate) use conversations::{Compress, ConversationCommand, ConversationFlags, Conversations, Delete};
+pub(crate) use docs::{Docs, DocsLanguage};
 pub(crate) use init::{Allowed, Init};
 pub(crate) use memory::{Memory, MemoryCommand};
 #[cfg(feature = "postgres")]
@@ -184,6 +186,8 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Write the manual pages into a folder
     Man(Man),
+    /// Open the documents on a local address, list the pages, or print one
+    Docs(Docs),
     /// Say how this installation is updated; nothing is downloaded
     Update,
 }
@@ -665,6 +669,7 @@ impl Command {
             | Self::Rewind(_)
             | Self::Completions(_)
             | Self::Man(_)
+            | Self::Docs(_)
             | Self::Update => None,
             #[cfg(feature = "postgres")]
             Self::Migrate(_) => None,

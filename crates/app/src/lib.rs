@@ -31,6 +31,8 @@ mod progress;
 mod protected_paths;
 mod purpose;
 mod ready_tools;
+#[cfg(test)]
+mod reference;
 mod remotes;
 mod request_text;
 mod retention;
@@ -62,7 +64,7 @@ use polis_engine::Cast;
 use crate::cli::{Authoring, Check};
 use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
-    act, agents, approvals, approve, archive, artifacts, attach, backup, chat, conversations, deploy, doctor, init, log, login,
+    act, agents, approvals, approve, archive, artifacts, attach, backup, chat, conversations, deploy, docs, doctor, init, log, login,
     mcp, memory, models, org, replay, run, serve, shell, show, societies, tasks, threads, token as tokens, tools,
     trust as trusting, update, usage, verify,
 };
@@ -140,6 +142,7 @@ async fn run_command(cli: Cli, own: OwnAgents) -> Result<Exit, CliError> {
         Command::Trust(options) => return trusting::trust(&cli, options),
         Command::Completions(args) => return shell::completions(args),
         Command::Man(args) => return shell::man(args),
+        Command::Docs(args) => return docs::docs(args).await,
         Command::Update => return update::update(),
         Command::Tools(Tools { command: Some(ToolsCommand::Add(args)), .. }) => return commands::ready_tools::add(&cli, args),
         Command::Tools(Tools { command: Some(ToolsCommand::Remove(args)), .. }) => {
@@ -210,6 +213,6 @@ async fn run_command(cli: Cli, own: OwnAgents) -> Result<Exit, CliError> {
         }
         #[cfg(feature = "authoring")]
         Command::Authoring(_) => Ok(Exit::Done),
-        Command::Trust(_) | Command::Completions(_) | Command::Man(_) | Command::Update => Ok(Exit::Done),
+        Command::Trust(_) | Command::Completions(_) | Command::Man(_) | Command::Docs(_) | Command::Update => Ok(Exit::Done),
     }
 }

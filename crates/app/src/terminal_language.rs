@@ -1,9 +1,14 @@
 //! One language for each message: some errors of the specification are in Chinese with English in brackets.
 
+/// Whether the terminal asks for Chinese.
+pub(crate) fn asks_for_chinese() -> bool {
+    is_chinese(|name| std::env::var(name).ok())
+}
+
 /// The half of a message in two languages that the terminal's language asks for; other messages stay as they are.
 pub(crate) fn one_language(message: &str) -> &str {
     match halves(message) {
-        Some((chinese, _)) if is_chinese(|name| std::env::var(name).ok()) => chinese,
+        Some((chinese, _)) if asks_for_chinese() => chinese,
         Some((_, english)) => english,
         None => message,
     }

@@ -1,4 +1,4 @@
-//! The code in the documents stands here too, word for word, so it is compiled and run.
+//! The code in the documents stands here too, word for word, so it is compiled and run. `polis-app` checks that each block is here.
 #![cfg(test)]
 
 use std::sync::Arc;
@@ -214,25 +214,45 @@ mod served {
     }
 }
 
-/// A text without spaces and line breaks.
-fn bare(text: &str) -> String {
-    text.split_whitespace().collect()
+/// Calls whose code has changed while turns are open.
+struct ChangedAgent;
+
+#[rustfmt::skip]
+impl Agent for ChangedAgent {
+    async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
+        let prompt = polis::ModelRequest::from("draft");
+        let request = ModelRequest { purpose: "draft".into(), ..prompt.into() };
+        let reply = turn.model(request).await?;
+        if turn.version("review", 1..=2).await >= 2 {
+            turn.generate("check the draft").await?;
+        }
+        Ok(Response::new(reply.text))
+    }
 }
 
+use ChangedAgent as OldArticleAgent;
+use polis::{Cast, ModelRequest};
+
+#[rustfmt::skip]
+#[tokio::test(start_paused = true)]
+async fn the_changes_in_the_documents_are_versions() {
+    let society = society(ChangedAgent, ScriptedModel::saying("said")).await;
+    assert_eq!(ask(&society, "fish").await.unwrap(), "said");
+    let cast = Cast::new().with_version("article", 2, ArticleAgent).with_version("article", 1, OldArticleAgent);
+    assert!(cast.check().is_ok());
+}
+
+#[rustfmt::skip]
 #[test]
-fn every_chunk_of_rust_in_the_documents_is_compiled_and_run() {
-    let here = bare(include_str!("main.rs"));
-    let first_page: String = include_str!("../src/lib.rs").lines().filter_map(|line| line.strip_prefix("//! ")).collect();
-    for (document, wanted, text) in [
-        ("docs/agents.md", 6, include_str!("../../../docs/agents.md")),
-        ("README.md", 2, include_str!("../../../README.md")),
-        ("README.zh.md", 2, include_str!("../../../README.zh.md")),
-    ] {
-        let pieces: Vec<_> = text.split("```rust\n").skip(1).map(|piece| piece.split("\n```").next().unwrap()).collect();
-        assert_eq!(pieces.len(), wanted, "{document}");
-        for piece in pieces {
-            let is_there = here.contains(&bare(piece)) || bare(&first_page).contains(&bare(piece));
-            assert!(is_there, "{document} has code that nobody compiles:\n{piece}");
-        }
-    }
+fn the_prompts_in_the_documents_have_their_business_context() -> Result<(), Box<dyn std::error::Error>> {
+    use polis::workflow::{AgentType, Language, PromptManager};
+
+    let text = "Prices are with tax.".to_owned();
+    let mut prompts = PromptManager::new(Language::En).with_folder("prompts");
+    prompts.set_business_context(AgentType::PLANNER, "We sell tea.");      // comes before the file
+    prompts.set_all_business_contexts([(AgentType::VERIFIER, text)]);
+    prompts.set_system_context("Prices are in euros.");                    // for whoever has neither
+    let prompt = prompts.get_prompt(&AgentType::PLANNER)?;                 // text, language, where the context came from
+    assert!(prompt.text.contains("We sell tea."));
+    Ok(())
 }

@@ -20,6 +20,7 @@ mod conversations;
 mod etag_gzip;
 mod events;
 mod extract;
+mod files;
 mod history;
 mod idempotency;
 mod listener;
@@ -51,6 +52,7 @@ mod typescript;
 mod views;
 
 pub use access::Rates;
+pub use files::serve_files;
 pub use listener::{Access, BindError, Listener, MAX_CONNECTIONS, Security};
 pub use live::{LiveEvent, LiveEvents};
 pub use mcp::McpMessages;

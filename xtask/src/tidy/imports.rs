@@ -25,6 +25,7 @@ const ROWS: &[Row] = &[
     Row { package: "polis-domain", may_use: Ours::Only(&[]) },
     Row { package: "polis-ports", may_use: Ours::Only(&["polis-domain"]) },
     Row { package: "polis-http", may_use: Ours::Only(&[]) },
+    Row { package: "polis-docs", may_use: Ours::Only(&[]) },
     Row { package: "polis-engine", may_use: Ours::Only(&["polis-domain", "polis-ports"]) },
     Row { package: "polis-agents", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
     Row { package: "polis-authoring", may_use: Ours::Only(&["polis-agents"]) },

@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("memory on", &["polis memory on"]),
     ("memory off", &["polis memory off"]),
     ("threads", &["polis threads", "polis threads --json"]),
+    ("docs", &["polis docs", "polis docs --list", "polis docs tutorial", "polis docs --out site"]),
     ("tasks", &["polis tasks", "polis tasks 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
     ("wait", &["polis wait 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
     ("attach", &["polis attach 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
@@ -136,29 +137,31 @@ fn with_examples(command: Command, path: &str) -> Command {
     })
 }
 
+/// Parses a line as a shell and the program would, up to a redirection or a comment.
+#[cfg(test)]
+pub(crate) fn typed(line: &str) -> Result<(), String> {
+    use clap::Parser;
+
+    let (mut words, mut quote) = (vec![String::new()], None);
+    for c in line.chars() {
+        match (c, quote) {
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            (' ', None) => words.push(String::new()),
+            ('<' | '>' | '|' | '#', None) => break,
+            (c, _) => words.last_mut().ok_or("no word")?.push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    super::Cli::try_parse_from(words).map(drop).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::Parser;
-
     use super::*;
-    use crate::cli::{self, Cli};
-
-    /// The words of a line as a shell splits them, up to a redirection.
-    fn words(line: &str) -> Vec<String> {
-        let (mut words, mut is_quoted) = (vec![String::new()], false);
-        for c in line.chars() {
-            match c {
-                '"' => is_quoted = !is_quoted,
-                ' ' if !is_quoted => words.push(String::new()),
-                '<' | '>' if !is_quoted => break,
-                c => words.last_mut().unwrap().push(c),
-            }
-        }
-        words.retain(|word| !word.is_empty());
-        words
-    }
+    use crate::cli;
 
     fn paths(command: &Command, path: &str, found: &mut BTreeSet<String>) {
         found.insert(path.to_owned());
@@ -181,7 +184,7 @@ mod tests {
         for (path, lines) in EXAMPLES {
             assert!(lines[0].starts_with(format!("polis {path}").trim_end()), "{path}: {lines:?}");
             for line in *lines {
-                Cli::try_parse_from(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+                typed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
         }
     }

@@ -14,6 +14,7 @@ pub(crate) mod check;
 pub(crate) mod check_open;
 pub(crate) mod conversations;
 pub(crate) mod deploy;
+pub(crate) mod docs;
 pub(crate) mod doctor;
 pub(crate) mod init;
 pub(crate) mod log;

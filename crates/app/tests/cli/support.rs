@@ -51,7 +51,12 @@ impl Home {
 
     /// The binary, with an environment that says nothing of models or of polis.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polis"));
+        self.program(env!("CARGO_BIN_EXE_polis"), args)
+    }
+
+    /// Another program with the same environment.
+    pub(crate) fn program(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars() {
             if name.starts_with("POLIS_")
                 || name.starts_with("OTEL_")

@@ -2,4 +2,5 @@
 #![cfg(test)]
 
 mod bed;
+mod documents;
 mod review;
