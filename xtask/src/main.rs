@@ -10,6 +10,7 @@ mod deb;
 mod deny;
 mod dictionary;
 mod fuzz;
+mod picture;
 mod record;
 mod sim;
 mod test;
@@ -30,6 +31,7 @@ cargo xtask <chore>
   deny                        licences, sources and duplicate versions of dependencies, against deny.toml
   fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
   deb [PROGRAM]               a Debian package of the release build, or of the program that is named
+  picture [PROGRAM]           records a run that is killed and continued, and draws the picture of the README
   corpus                      adds a data directory of this version to those that the tests open
   dictionary                  makes the dictionary that event bodies are packed with
   sim --seeds N [--from S]    N simulated societies with faults, from seed S on
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
             why.iter().for_each(|why| println!("skipped: advisories: {why}"));
         }),
         "deb" => Workspace::load().and_then(|workspace| deb::run(&workspace, rest)),
+        "picture" => Workspace::load().and_then(|workspace| picture::run(&workspace, rest)),
         "fuzz" => Workspace::load().and_then(|workspace| fuzz::run(&workspace, rest)),
         "corpus" => nothing_more(rest).and_then(|()| corpus::run(&Workspace::load()?)),
         "dictionary" => nothing_more(rest).and_then(|()| dictionary::run(&Workspace::load()?)),

@@ -1,9 +1,9 @@
 //! The whole site: every page is in the table of contents, every link leads somewhere, nothing is loaded from elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use polis_docs::{Language, Link, Page, contents, render, site};
+use polis_docs::{Language, Link, Page, Rendered, contents, render, site};
 
 /// The pages that are generated from the code and have no Chinese text, and the error codes.
 fn is_reference(page: &Page) -> bool {
@@ -37,13 +37,14 @@ fn every_page_but_the_reference_has_a_chinese_text() {
 fn every_link_leads_to_a_page_a_heading_or_a_file_of_the_repository() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut wrong, mut links) = (Vec::new(), 0);
-    for page in Page::all() {
-        for link in render(&page).links {
+    let rendered: BTreeMap<Page, Rendered> = Page::all().map(|page| (page, render(&page))).collect();
+    for (page, shown) in &rendered {
+        for link in &shown.links {
             links += 1;
-            let is_right = match &link {
+            let is_right = match link {
                 Link::Elsewhere(address) => address.starts_with("https://"),
                 Link::Page { page, anchor: Some(anchor) } => {
-                    render(page).headings.iter().any(|heading| heading.anchor == *anchor)
+                    rendered[page].headings.iter().any(|heading| heading.anchor == *anchor)
                 }
                 Link::Page { anchor: None, .. } | Link::Picture(_) => true,
                 Link::Source(path) => repository.join(path).exists(),
