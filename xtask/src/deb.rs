@@ -101,7 +101,7 @@ fn depends(program: &Path) -> Result<String> {
 }
 
 /// The newest version of the C library that a table of symbols names.
-fn newest_glibc(table: &str) -> Option<(u32, u32)> {
+pub(crate) fn newest_glibc(table: &str) -> Option<(u32, u32)> {
     let versions = table.split("GLIBC_").skip(1).filter_map(|rest| {
         let version: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         let mut parts = version.split('.').map(str::parse);
@@ -110,7 +110,7 @@ fn newest_glibc(table: &str) -> Option<(u32, u32)> {
     versions.max()
 }
 
-fn version(workspace: &Workspace) -> Result<String> {
+pub(crate) fn version(workspace: &Workspace) -> Result<String> {
     let manifest: toml::Table = fs::read_to_string(workspace.root.join("Cargo.toml"))?.parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str().context("the workspace has a version")?;
     Ok(version.to_owned())

@@ -9,9 +9,11 @@ mod csv;
 mod deb;
 mod deny;
 mod dictionary;
+mod fresh;
 mod fuzz;
 mod picture;
 mod record;
+mod release;
 mod sim;
 mod test;
 mod tidy;
@@ -32,6 +34,8 @@ cargo xtask <chore>
   fuzz [TARGET] [--seconds N] inputs for the parsers of outside bytes, for a minute if not said otherwise
   deb [PROGRAM]               a Debian package of the release build, or of the program that is named
   picture [PROGRAM]           records a run that is killed and continued, and draws the picture of the README
+  release [PROGRAM]           archive, packages, bill of materials, licences and checksums of a build, each tried
+  fresh [PROGRAM]             follows the README on a bare Debian, from a clone or with the program that is named
   corpus                      adds a data directory of this version to those that the tests open
   dictionary                  makes the dictionary that event bodies are packed with
   sim --seeds N [--from S]    N simulated societies with faults, from seed S on
@@ -52,6 +56,8 @@ fn main() -> ExitCode {
         }),
         "deb" => Workspace::load().and_then(|workspace| deb::run(&workspace, rest)),
         "picture" => Workspace::load().and_then(|workspace| picture::run(&workspace, rest)),
+        "fresh" => Workspace::load().and_then(|workspace| fresh::run(&workspace, rest)),
+        "release" => Workspace::load().and_then(|workspace| release::run(&workspace, rest)),
         "fuzz" => Workspace::load().and_then(|workspace| fuzz::run(&workspace, rest)),
         "corpus" => nothing_more(rest).and_then(|()| corpus::run(&Workspace::load()?)),
         "dictionary" => nothing_more(rest).and_then(|()| dictionary::run(&Workspace::load()?)),

@@ -73,13 +73,19 @@ fn record(polis: &Path, folder: &Path) -> Result<Vec<Scene>> {
     fs::write(folder.join("sales.csv"), "city,amount\nUlm,10\nUlm,30\nBern,5\n")?;
     fs::create_dir(folder.join("sops"))?;
     let steps = "1. average amount by city in sales.csv\n2. tool `publish__publish` {\"text\": \"weekly report\"}\n";
-    fs::write(folder.join("sops/weekly_report.md"), format!("---\nname: weekly_report\nwhen:\n  - weekly report\n---\n\n## Steps\n\n{steps}"))?;
+    fs::write(
+        folder.join("sops/weekly_report.md"),
+        format!("---\nname: weekly_report\nwhen:\n  - weekly report\n---\n\n## Steps\n\n{steps}"),
+    )?;
 
     // It is killed when the tool has written and not yet answered.
     let published = folder.join("published.txt");
     let mut first = scene("polis run \"weekly report\"", command(&["run", "weekly report"]), || published.exists())?;
     let end = first.lines.last().map_or(0.0, |line| line.at) + LONGEST;
-    first.lines.push(Line { at: end, text: "Killed                                   # kill -9, in the middle of a call that writes".to_owned() });
+    first.lines.push(Line {
+        at: end,
+        text: "Killed                                   # kill -9, in the middle of a call that writes".to_owned(),
+    });
 
     let tasks = said(&["tasks"])?;
     let task = first_word(&tasks).context("no task is open")?;
@@ -185,7 +191,11 @@ fn draw(scenes: &[Scene]) -> String {
         };
         let last = if *scene + 1 == scenes.len() { " last" } else { "" };
         let y = row * 19 + 52;
-        let _ = writeln!(text, "<text class=\"{class}{last}\" x=\"16\" y=\"{y}\" style=\"animation-name:k{number}\">{}</text>", escaped(line));
+        let _ = writeln!(
+            text,
+            "<text class=\"{class}{last}\" x=\"16\" y=\"{y}\" style=\"animation-name:k{number}\">{}</text>",
+            escaped(line)
+        );
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">

@@ -64,8 +64,8 @@ use polis_engine::Cast;
 use crate::cli::{Authoring, Check};
 use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
-    act, agents, approvals, approve, archive, artifacts, attach, backup, chat, conversations, deploy, docs, doctor, init, log, login,
-    mcp, memory, models, org, replay, run, serve, shell, show, societies, tasks, threads, token as tokens, tools,
+    act, agents, approvals, approve, archive, artifacts, attach, backup, chat, conversations, deploy, docs, doctor, init, log,
+    login, mcp, memory, models, org, replay, run, serve, shell, show, societies, tasks, threads, token as tokens, tools,
     trust as trusting, update, usage, verify,
 };
 use crate::config::Config;

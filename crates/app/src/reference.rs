@@ -52,7 +52,8 @@ fn describe(page: &mut String, command: &Command, above: &str, level: usize) {
     if let Some(examples) = command.get_after_help() {
         let lines = examples.to_string();
         let lines: Vec<&str> = lines.lines().skip(1).map(|line| line.trim()).collect();
-        let _ = write!(page, "\nFor example {}.\n", lines.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", "));
+        let _ =
+            write!(page, "\nFor example {}.\n", lines.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", "));
     }
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
         describe(page, below, &name, (level + 1).min(4));
@@ -147,7 +148,13 @@ fn the_reference_of_the_configuration_is_current_and_every_key_is_explained() {
             let links: Vec<String> = pages
                 .iter()
                 .filter(|it| !it.source.ends_with(".zh.md"))
-                .map(|it| format!("[{}](../{})", it.title(), it.source.strip_prefix("docs/").map_or(format!("../{}", it.source), str::to_owned)))
+                .map(|it| {
+                    format!(
+                        "[{}](../{})",
+                        it.title(),
+                        it.source.strip_prefix("docs/").map_or(format!("../{}", it.source), str::to_owned)
+                    )
+                })
                 .collect();
             if links.is_empty() {
                 lacking.push(format!("{title} {key}"));
@@ -161,7 +168,10 @@ fn the_reference_of_the_configuration_is_current_and_every_key_is_explained() {
 
 /// Whether a page has the key in the example of its section, or in words.
 fn explains(page: &Page, section: &str, key: &str) -> bool {
-    if ["docs/reference/", "docs/errors/", "docs/from-", "docs/concepts", "CHANGELOG"].iter().any(|it| page.source.starts_with(it)) {
+    if ["docs/reference/", "docs/errors/", "docs/from-", "docs/concepts", "CHANGELOG"]
+        .iter()
+        .any(|it| page.source.starts_with(it))
+    {
         return false;
     }
     let table = section.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
@@ -170,7 +180,14 @@ fn explains(page: &Page, section: &str, key: &str) -> bool {
         let starts = [format!("\n{key} ="), format!("\n[{key}]"), format!("\n[{key}."), format!("\n[[{key}]]")];
         return starts.iter().any(|it| page.text.contains(it));
     }
-    let in_words = [format!("`{key}`"), format!("`{key} ="), format!("\n{key} ="), format!("[{key}]"), format!("[{key}."), format!(".{key}.")];
+    let in_words = [
+        format!("`{key}`"),
+        format!("`{key} ="),
+        format!("\n{key} ="),
+        format!("[{key}]"),
+        format!("[{key}."),
+        format!(".{key}."),
+    ];
     let in_words = in_words.iter().any(|it| page.text.contains(it)) || page.text.contains(&format!(".{key}]"));
     in_words && is_named
 }
@@ -183,7 +200,14 @@ fn the_reference_of_the_routes_is_current() {
         .to_owned();
     for (path, operations) in contract["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            let mut codes: Vec<&str> = operation["responses"].as_object().unwrap().values().filter_map(|it| it["x-codes"].as_array()).flatten().filter_map(Value::as_str).collect();
+            let mut codes: Vec<&str> = operation["responses"]
+                .as_object()
+                .unwrap()
+                .values()
+                .filter_map(|it| it["x-codes"].as_array())
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             codes.sort_unstable();
             codes.dedup();
             let codes: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
@@ -199,9 +223,10 @@ fn the_reference_of_the_routes_is_current() {
 fn the_reference_of_the_events_is_current() {
     let contract = polis_server::contract();
     let event = &contract["components"]["schemas"]["Event"];
-    let mut page = "# Events\n\nGenerated from the types of the log. `polis log` prints events as lines, `polis log --json` and `GET \
+    let mut page =
+        "# Events\n\nGenerated from the types of the log. `polis log` prints events as lines, `polis log --json` and `GET \
                     /api/events` as JSON: `{\"seq\", \"at\", \"thread\", \"event\": {NAME: {...}}}`.\n"
-        .to_owned();
+            .to_owned();
     let variants = event["oneOf"].as_array().or(event["anyOf"].as_array()).unwrap();
     for variant in variants {
         let about = variant["description"].as_str().unwrap_or_default();

@@ -48,6 +48,59 @@ impl Block {
     }
 }
 
+/// Commands of a page for a shell, and what the page says that they print: `# → …` behind a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// What a shell runs.
+    pub text: String,
+    /// What each command prints that says so, in order.
+    pub wanted: Vec<String>,
+}
+
+/// Printed after each command that says what it prints, to tell its output from that of the next.
+const MARK: &str = "=-=-=";
+
+impl Script {
+    /// The script of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let mut script = Self { text: String::new(), wanted: Vec::new() };
+        for line in text.lines() {
+            script.text += &format!("{line}\n");
+            if let Some((_, prints)) = line.split_once("# → ") {
+                script.wanted.push(prints.trim().to_owned());
+                script.text += &format!("echo {MARK}\n");
+            }
+        }
+        script
+    }
+
+    /// What was printed is what the page says; gives it without our marks.
+    ///
+    /// # Errors
+    ///
+    /// The first part that was not printed, with what was.
+    pub fn check(&self, printed: &str) -> Result<String, String> {
+        for (wanted, printed) in self.wanted.iter().zip(printed.split(MARK)) {
+            Self::in_order(printed, [wanted.as_str()])?;
+        }
+        Ok(printed.replace(&format!("{MARK}\n"), ""))
+    }
+
+    /// These are printed, in this order; `…` stands for anything.
+    ///
+    /// # Errors
+    ///
+    /// The first one that was not printed, with what was.
+    pub fn in_order<'a>(printed: &str, wanted: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+        let mut rest = printed;
+        for part in wanted.into_iter().flat_map(|line| line.split('…')).map(str::trim).filter(|part| !part.is_empty()) {
+            rest = rest.split_once(part).ok_or_else(|| format!("does not print `{part}`, but:\n{printed}"))?.1;
+        }
+        Ok(())
+    }
+}
+
 /// The file that a sentence names at its end.
 fn file(sentence: &str) -> Option<String> {
     let (_, name) = sentence.trim_end_matches([':', '：']).strip_suffix('`')?.rsplit_once('`')?;
@@ -58,6 +111,14 @@ fn file(sentence: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_command_prints_is_compared_with_what_the_page_says_of_it() {
+        let script = Script::of("one  # → a … b\ntwo\nthree  # → c\n");
+        assert_eq!(script.text, "one  # → a … b\necho =-=-=\ntwo\nthree  # → c\necho =-=-=\n");
+        assert_eq!(script.check("a x b\n=-=-=\nc\n=-=-=\n"), Ok("a x b\nc\n".to_owned()));
+        assert!(script.check("a\n=-=-=\nb c\n=-=-=\n").unwrap_err().starts_with("does not print `b`"));
+    }
 
     #[test]
     fn blocks_are_found_with_their_marks_and_names() {

@@ -9,7 +9,7 @@ mod html;
 mod page;
 mod site;
 
-pub use block::Block;
+pub use block::{Block, Script};
 pub use contents::{Section, contents};
 pub use html::{Heading, Link, Rendered, render};
 pub use page::{Language, Page};

@@ -24,9 +24,10 @@ impl Page {
     /// All pages in both languages.
     pub fn all() -> impl Iterator<Item = Self> {
         let text = |bytes| std::str::from_utf8(bytes).ok();
-        FILES.iter().filter(|(source, _)| source.ends_with(".md")).filter_map(move |(source, bytes)| {
-            Some(Self { source, text: text(bytes)? })
-        })
+        FILES
+            .iter()
+            .filter(|(source, _)| source.ends_with(".md"))
+            .filter_map(move |(source, bytes)| Some(Self { source, text: text(bytes)? }))
     }
 
     /// The page with this name, in this language or else in English.

@@ -66,20 +66,10 @@ struct Words {
 
 fn words(language: Language) -> Words {
     match language {
-        Language::English => Words {
-            search: "Search",
-            menu: "Contents",
-            here: "On this page",
-            copy: "Copy",
-            only_english: "",
-        },
-        Language::Chinese => Words {
-            search: "搜索",
-            menu: "目录",
-            here: "本页内容",
-            copy: "复制",
-            only_english: "（英文）",
-        },
+        Language::English => Words { search: "Search", menu: "Contents", here: "On this page", copy: "Copy", only_english: "" },
+        Language::Chinese => {
+            Words { search: "搜索", menu: "目录", here: "本页内容", copy: "复制", only_english: "（英文）" }
+        }
     }
 }
 

@@ -13,8 +13,7 @@ fn is_reference(page: &Page) -> bool {
 
 #[test]
 fn every_page_is_in_the_contents_once_and_has_a_title() {
-    let mut listed: Vec<String> =
-        contents().iter().flat_map(|section| section.pages).map(|name| (*name).to_owned()).collect();
+    let mut listed: Vec<String> = contents().iter().flat_map(|section| section.pages).map(|name| (*name).to_owned()).collect();
     listed.sort();
     let there: Vec<String> = Page::all().filter(|page| page.language() == Language::English).map(|page| page.name()).collect();
     let there: BTreeSet<String> = there.into_iter().collect();

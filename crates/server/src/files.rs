@@ -39,7 +39,6 @@ async fn file(State(files): State<Files>, address: Uri) -> Response {
     let Some((content_type, bytes)) = files.get(&path) else {
         return (StatusCode::NOT_FOUND, "there is no such page; begin at /\n").into_response();
     };
-    let headers =
-        [(CONTENT_TYPE, *content_type), (CONTENT_SECURITY_POLICY, POLICY), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    let headers = [(CONTENT_TYPE, *content_type), (CONTENT_SECURITY_POLICY, POLICY), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
     (headers, bytes.clone()).into_response()
 }

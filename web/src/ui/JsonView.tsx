@@ -6,7 +6,7 @@ import { Visible } from './Visible'
 
 export function JsonView({ value }: { value: unknown }) {
   if (value === undefined || value === null) return <span className="faint">{'—'}</span>
-  if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long"><Visible text={value} /></pre> : <span className="value"><Visible text={value} /></span>
+  if (typeof value === 'string') return value.includes('\n') || value.length > 120 ? <pre className="long" tabIndex={0}><Visible text={value} /></pre> : <span className="value"><Visible text={value} /></span>
   if (typeof value !== 'object') return <span className="value mono">{String(value)}</span>
   const entries = Array.isArray(value) ? value.map((one, place) => [String(place + 1), one] as const) : Object.entries(value)
   if (entries.length === 0) return <span className="faint">{t('json.empty')}</span>

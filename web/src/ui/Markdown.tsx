@@ -10,17 +10,20 @@ const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => `&#$
 const marked = new Marked({
   gfm: true,
   renderer: {
-    html: ({ text }: Tokens.HTML | Tokens.Tag) => escape(text),
+    // Models write line breaks into cells of tables.
+    html: ({ text }: Tokens.HTML | Tokens.Tag) => (/^<br\s*\/?>$/i.test(text.trim()) ? '<br>' : escape(text)),
+    // As text, so that it is copied and read aloud too.
+    checkbox: ({ checked }: Tokens.Checkbox) => (checked ? '☑ ' : '☐ '),
     image: ({ href, text }: Tokens.Image) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
   },
 })
 
 const ALLOWED = {
   ALLOWED_TAGS: ['p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'table', 'thead', 'tbody', 'tr', 'th', 'td'],
-  ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'rel', 'target'],
+  ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'rel', 'target', 'tabindex'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
   // What leads nowhere need not look like an address.
-  ADD_URI_SAFE_ATTR: ['start', 'align'],
+  ADD_URI_SAFE_ATTR: ['start', 'align', 'tabindex'],
   RETURN_TRUSTED_TYPE: true as const,
 }
 
@@ -49,7 +52,8 @@ const Block = memo(function Block({ raw, level }: { raw: string; level: number }
     const written = marked.parse(raw, { async: false })
     // A heading inside a list or a quote is a strong line there.
     const placed = level > 0 ? written.replace(/<(\/?)h[1-6]>/g, `<$1h${level}>`) : written.replace(/<(\/?)h[1-6]>/g, '<$1strong>')
-    return DOMPurify.sanitize(placed, ALLOWED)
+    // What scrolls sideways can be reached with the keyboard.
+    return DOMPurify.sanitize(placed.replace(/<(pre|table)>/g, '<$1 tabindex="0">'), ALLOWED)
   }, [raw, level])
   return <div dangerouslySetInnerHTML={{ __html: html as unknown as string }} />
 })

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Done, TempDir, remove};
 use crate::deb::{self, output};
+use crate::release;
 use crate::workspace::{Workspace, succeed};
 
 /// How exposed the service may be by the rating of systemd, in tenths: 100 is no protection at all.
@@ -30,6 +31,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     remove(&folder.0);
     fs::create_dir_all(&folder.0)?;
     package(workspace, &folder.0)?;
+    release(workspace, &folder.0)?;
     match Command::new("systemd-analyze").arg("--version").output() {
         Ok(_) => units(&folder.0.join("stage")).map(|()| Done::Passed),
         Err(_) => Ok(Done::Skipped("there is no systemd-analyze; everything else has passed".to_owned())),
@@ -68,6 +70,19 @@ fn package(workspace: &Workspace, folder: &Path) -> Result<()> {
     output(dpkg().args(["--remove", "polis"]))?;
     ensure!(!root.join("usr/bin/polis").exists(), "the program is still there after the package was removed");
     println!("packaging: {} installed, run and removed", deb.file_name().unwrap_or_default().display());
+    Ok(())
+}
+
+/// Makes everything that a release consists of, of the program that the tests built, without its symbols; each part is tried.
+fn release(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let program = folder.join("polis");
+    let built = workspace.target_dir.join("debug/polis");
+    if output(Command::new("strip").arg("-o").arg(&program).arg(&built)).is_err() {
+        fs::copy(&built, &program)?;
+    }
+    for (file, how) in release::make(workspace, &program, &folder.join("release"), "none")? {
+        println!("packaging: {}: {how}", file.file_name().unwrap_or_default().display());
+    }
     Ok(())
 }
 

@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
     },
     Row { package: "polis-bench", may_use: Ours::AllBut(&["polis-app", "polis-fuzz", "xtask"]) },
     Row { package: "polis-fuzz", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "xtask"]) },
-    Row { package: "xtask", may_use: Ours::Only(&[]) },
+    Row { package: "xtask", may_use: Ours::Only(&["polis-docs"]) },
     Row { package: "house_style", may_use: Ours::Only(&["polis"]) },
     Row { package: "article_creation", may_use: Ours::AllBut(&[TESTKIT, "polis-app", "polis-bench", "polis-fuzz", "xtask"]) },
 ];

@@ -16,7 +16,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use polis_docs::Block;
+use polis_docs::{Block, Script};
 
 use super::support::{Done, Home, Served};
 
@@ -29,7 +29,8 @@ fn repository() -> PathBuf {
 pub(super) fn pages() -> Vec<(String, String)> {
     let root = repository();
     let mut files: Vec<PathBuf> = Vec::new();
-    let mut folders = vec![root.clone(), root.join("docs"), root.join("docs/errors"), root.join("packaging"), root.join("examples")];
+    let mut folders =
+        vec![root.clone(), root.join("docs"), root.join("docs/errors"), root.join("packaging"), root.join("examples")];
     let examples = fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path());
     folders.extend(examples.filter(|path| path.is_dir()));
     for folder in folders {
@@ -111,9 +112,10 @@ fn a_block_that_nothing_is_done_with_and_one_that_prints_something_else_are_told
     let told = |page: &str| {
         let mut folder = Folder::default();
         let all = Block::all(page);
-        let results = all.iter().enumerate().map(|(at, block)| {
-            way(block, at.checked_sub(1).map(|at| &all[at])).and_then(|way| folder.show(way, block))
-        });
+        let results = all
+            .iter()
+            .enumerate()
+            .map(|(at, block)| way(block, at.checked_sub(1).map(|at| &all[at])).and_then(|way| folder.show(way, block)));
         results.collect::<Vec<_>>().into_iter().collect::<Result<(), String>>()
     };
     assert_eq!(told("```sh\necho a b  # → b\n```\n```text\na\n```\n"), Ok(()));
@@ -161,7 +163,7 @@ impl Folder {
                 Ok(())
             }
             Way::Shell => self.run(block),
-            Way::Output => in_order(&self.printed, block.text.lines()),
+            Way::Output => Script::in_order(&self.printed, block.text.lines()),
         }
     }
 
@@ -189,27 +191,15 @@ impl Folder {
             Some(server) => block.text.replace("127.0.0.1:3000", &server.address),
             None => block.text.clone(),
         };
-        // After each line that says what it prints comes a mark, to tell the output of one from that of the next.
-        let (mut script, mut wanted) = (String::new(), Vec::new());
-        for line in text.lines() {
-            script += &format!("{line}\n");
-            if let Some((_, prints)) = line.split_once("# → ") {
-                wanted.push(prints.trim().to_owned());
-                script += &format!("echo {MARK}\n");
-            }
-        }
-        let done = self.shell(&script);
+        let script = Script::of(&text);
+        let done = self.shell(&script.text);
         if done.code != 0 {
             return Err(format!("ends with {}: {}{}", done.code, done.stdout, done.stderr));
         }
-        let is_said_below = block.mark("prints").is_some();
-        if wanted.is_empty() && !is_said_below {
+        if script.wanted.is_empty() {
             return Err("says nothing of what it prints: # → …".to_owned());
         }
-        for (prints, printed) in wanted.iter().zip(done.stdout.split(MARK)) {
-            in_order(printed, prints.split(" … "))?;
-        }
-        self.printed = done.stdout.replace(&format!("{MARK}\n"), "");
+        self.printed = script.check(&done.stdout)?;
         Ok(())
     }
 
@@ -222,17 +212,6 @@ impl Folder {
         shell.env("PATH", format!("{}:{path}", polis.parent().unwrap().display()));
         shell.output().unwrap().into()
     }
-}
-
-const MARK: &str = "=-=-=";
-
-/// These are printed, in this order; `…` stands for anything.
-fn in_order<'a>(printed: &str, wanted: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
-    let mut rest = printed;
-    for part in wanted.into_iter().flat_map(|line| line.split('…')).map(str::trim).filter(|part| !part.is_empty()) {
-        rest = rest.split_once(part).ok_or_else(|| format!("does not print `{part}`, but:\n{printed}"))?.1;
-    }
-    Ok(())
 }
 
 /// A text without spaces and line breaks.
@@ -249,7 +228,8 @@ fn is_compiled(block: &Block) -> Result<(), String> {
     let read = |file: &&str| fs::read_to_string(repository().join(file)).map_err(|error| format!("{file}: {error}"));
     for text in files.iter().map(read) {
         // The first page of a library is its comment.
-        let text: String = text?.lines().map(|line| format!("{}\n", line.trim_start().trim_start_matches("//!").trim_start())).collect();
+        let text: String =
+            text?.lines().map(|line| format!("{}\n", line.trim_start().trim_start_matches("//!").trim_start())).collect();
         let plain = |text: &str| -> String { text.lines().map(|line| line.trim_start_matches("# ")).collect() };
         if bare(&text).contains(&bare(&block.text)) || bare(&plain(&text)).contains(&bare(&block.text)) {
             return Ok(());
@@ -262,8 +242,9 @@ fn is_compiled(block: &Block) -> Result<(), String> {
 fn is_run_by(test: &str) -> Result<(), String> {
     let folders = ["crates/app/tests/cli", "crates/server/tests", "crates/agents/tests"];
     let sources = folders.iter().flat_map(|folder| fs::read_dir(repository().join(folder)).unwrap());
-    let is_there = sources.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "rs")).any(|path| {
-        fs::read_to_string(path).unwrap().contains(&format!("fn {test}()"))
-    });
+    let is_there = sources
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "rs"))
+        .any(|path| fs::read_to_string(path).unwrap().contains(&format!("fn {test}()")));
     if is_there { Ok(()) } else { Err(format!("there is no test `{test}`")) }
 }

@@ -18,7 +18,6 @@ mod emulated;
 mod erase;
 mod escapes;
 mod example_rules;
-mod faq;
 #[cfg(target_os = "linux")]
 mod governing;
 mod hints;

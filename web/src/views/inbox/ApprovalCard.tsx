@@ -154,7 +154,7 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
       {isEdited && isReady && before && <Difference before={before} after={edited} />}
       {before &&
         (edited === undefined ? (
-          isRaw ? <pre className="long"><Visible text={JSON.stringify(before, null, 2)} /></pre> : <JsonView value={before} />
+          isRaw ? <pre className="long" tabIndex={0}><Visible text={JSON.stringify(before, null, 2)} /></pre> : <JsonView value={before} />
         ) : isRaw ? (
           <Raw value={edited} label={t('step.arguments')} isObject onChange={(next) => setEdited(next as JsonObject)} onTrouble={(trouble) => tellTrouble('', trouble)} />
         ) : (
