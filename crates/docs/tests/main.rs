@@ -26,7 +26,8 @@ fn every_page_is_in_the_contents_once_and_has_a_title() {
 #[test]
 fn every_page_but_the_reference_has_a_chinese_text() {
     let lacking: Vec<_> = Page::all()
-        .filter(|page| !is_reference(page) && page.translated(Language::Chinese).is_none())
+        // Some pages have their Chinese half below the English one.
+        .filter(|page| !is_reference(page) && !page.text.contains("[中文](#") && page.translated(Language::Chinese).is_none())
         .map(|page| page.source)
         .collect();
     assert_eq!(lacking, [""; 0], "these have no Chinese page");
