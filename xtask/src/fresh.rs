@@ -27,7 +27,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     ensure!(output(Command::new("id").arg("-u"))?.trim() == "0", "a bare Debian needs root, for chroot and mounts");
     let folder = std::env::temp_dir().join(format!("polis-fresh-{}", std::process::id()));
     let outcome = follow(workspace, program.as_deref(), &folder);
-    // Mounts are in a namespace of their own, which is gone with its process.
+    // All mounts were in namespaces that are gone with their processes.
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     outcome
 }
@@ -45,8 +45,9 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
     fs::create_dir_all(&root)?;
     let packages = if program.is_some() { "ca-certificates" } else { "ca-certificates,git,gcc,libc6-dev,make" };
     let began = Instant::now();
-    let mut debootstrap = Command::new("debootstrap");
-    debootstrap.args(["--variant=minbase", &format!("--include={packages}"), DEBIAN]).arg(&root);
+    // It mounts the system's folders; in a namespace of its own, so that nothing of them is there when the root is removed.
+    let mut debootstrap = Command::new("unshare");
+    debootstrap.args(["--mount", "--", "debootstrap", "--variant=minbase", &format!("--include={packages}"), DEBIAN]).arg(&root);
     output(&mut debootstrap).context("a bare Debian cannot be made (is debootstrap installed?)")?;
     println!("a bare Debian {DEBIAN} with {packages}: {} s", began.elapsed().as_secs());
 
@@ -60,7 +61,7 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
             let lent = lend(workspace, &root)?;
             let build = format!("git clone -q /lent/polis polis && cd polis && {}", install.text);
             inside(&root, &lent, &build, "the README's install command")?;
-            fs::copy(root.join("root/cargo/bin/polis"), root.join("usr/local/bin/polis"))?;
+            fs::copy(root.join("srv/cargo/bin/polis"), root.join("usr/local/bin/polis"))?;
         }
     }
     println!("installed: {} s", began.elapsed().as_secs());
@@ -85,7 +86,7 @@ fn lend(workspace: &Workspace, root: &Path) -> Result<Vec<Lent>> {
     let toolchain = PathBuf::from(output(Command::new("rustc").args(["--print", "sysroot"]))?.trim());
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("cargo has a home")?;
-    let cargo = root.join("root/cargo");
+    let cargo = root.join("srv/cargo");
     fs::create_dir_all(&cargo)?;
     // What cargo writes beside packages goes into a copy of its own.
     succeed(Command::new("cp").arg("-r").arg(home.join("registry")).arg(&cargo), "cp")?;
@@ -111,9 +112,9 @@ fn chroot(root: &Path, lent: &[Lent], commands: &str) -> Command {
             from.display()
         );
     }
-    let variables = "PATH=/lent/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/root/cargo HOME=/root LANG=C.UTF-8 \
+    let variables = "PATH=/lent/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/srv/cargo HOME=/srv LANG=C.UTF-8 \
                      GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'";
-    mounts += &format!("exec chroot \"$0\" /usr/bin/env -i {variables} /bin/sh -ec \"cd /root\n$1\"");
+    mounts += &format!("exec chroot \"$0\" /usr/bin/env -i {variables} /bin/sh -ec \"cd /srv\n$1\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--", "sh", "-c", &mounts]).arg(root).arg(commands);
     command

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 const words = (text) => text.match(/\S+\s*|\s+/g) ?? []
 const call = (name, args) => ({ call: { name, arguments: JSON.stringify(args) } })
 
-const STORY = `Here is what I found.\n\n## The harbour\n\nThe **old harbour** was closed in 1974. Three things followed:\n\n1. ships moved to the new quay,\n2. the customs house became a school,\n3. the crane was kept as a monument.\n\n| year | ships |\n|---|---|\n| 1960 | 412 |\n| 1974 | 38 |\n\n> Nobody missed the smell.\n\nSee [the archive](https://archive.example/harbour) and \`notes.md\`. <img src=x onerror="document.title='hacked'"> ![beacon](https://evil.example/x.png) [bad](javascript:alert(1))`
+const STORY = `Here is what I found.\n\n## The harbour\n\nThe **old harbour** was closed in 1974. Three things followed:\n\n1. ships moved to the new quay,\n2. the customs house became a school,\n3. the crane was kept as a monument.\n\n| year | ships |\n|---|---|\n| 1960 | 412 |\n| 1974 | 38<br>or 39 |\n\n- [x] the quay is built\n- [ ] the crane is sold\n\n> Nobody missed the smell.\n\nSee [the archive](https://archive.example/harbour) and \`notes.md\`. <img src=x onerror="document.title='hacked'"> ![beacon](https://evil.example/x.png) [bad](javascript:alert(1))`
 
 const PIECES = [
   { type: 'text', value: 'As [the archive](https://archive.example/) has it:\n\n| year | ships |\n|---|--:|\n| 1960 | 412 |\n\n3. as in the third' },
