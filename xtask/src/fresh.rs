@@ -47,7 +47,9 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
     let began = Instant::now();
     // It mounts the system's folders; in a namespace of its own, so that nothing of them is there when the root is removed.
     let mut debootstrap = Command::new("unshare");
-    debootstrap.args(["--mount", "--", "debootstrap", "--variant=minbase", &format!("--include={packages}"), DEBIAN]).arg(&root);
+    debootstrap
+        .args(["--mount", "--", "debootstrap", "--variant=minbase", &format!("--include={packages}"), DEBIAN])
+        .arg(&root);
     output(&mut debootstrap).context("a bare Debian cannot be made (is debootstrap installed?)")?;
     println!("a bare Debian {DEBIAN} with {packages}: {} s", began.elapsed().as_secs());
 

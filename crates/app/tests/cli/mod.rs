@@ -13,6 +13,7 @@ mod conversations;
 mod corpus;
 mod dictionary;
 mod disk_full;
+mod docs;
 mod documents;
 mod emulated;
 mod erase;

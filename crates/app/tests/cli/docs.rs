@@ -1,0 +1,56 @@
+//! `polis docs`: the pages are listed, printed, written as a site, and served on this machine.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use rustix::process::Signal;
+
+use super::support::{Home, signal};
+
+#[test]
+fn pages_are_listed_and_printed_in_the_language_that_is_asked_for() {
+    let home = Home::new();
+    let listed = home.polis(&["docs", "--list"]).ok();
+    for line in ["Start", "  tutorial ", "  errors/access ", "  reference/command-line "] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
+    assert!(home.polis(&["docs", "--list", "--language", "zh"]).ok().contains("入门"));
+    assert_eq!(home.polis(&["docs", "tutorial"]).ok(), include_str!("../../../../docs/tutorial.md"));
+    // The paths by which pages name each other are understood.
+    let chinese = home.polis(&["docs", "docs/tutorial.md", "--language", "zh"]).ok();
+    assert_eq!(chinese, include_str!("../../../../docs/tutorial.zh.md"));
+    // What has no Chinese page is printed in English.
+    assert!(home.polis(&["docs", "errors/access", "--language", "zh"]).ok().starts_with("# Access"));
+    let done = home.polis(&["docs", "tutoral"]);
+    assert!(done.stderr.contains("did you mean `tutorial`?"), "{}", done.stderr);
+    done.fails(2, "unknown_page");
+    assert!(!home.data().exists(), "documents need no data directory");
+}
+
+#[test]
+fn the_site_is_written_into_a_folder_and_served_without_a_token() {
+    let home = Home::new();
+    let written = home.polis(&["docs", "--out", "site"]).ok();
+    assert_eq!(written, "site/index.html\n");
+    let tutorial = std::fs::read(home.path().join("site/zh/tutorial.html")).unwrap();
+    home.write("file", "");
+    home.polis(&["docs", "--out", "file"]).fails(1, "not_written");
+
+    let mut server = home.command(&["docs"]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let address = first.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/index.html")).unwrap().to_owned();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).unwrap();
+        reply
+    };
+    assert!(get("/zh/tutorial.html").ends_with(&tutorial));
+    let home_page = String::from_utf8(get("/")).unwrap();
+    assert!(home_page.starts_with("HTTP/1.1 200") && home_page.contains("default-src 'self'"), "{home_page}");
+    assert!(get("/../Cargo.toml").starts_with(b"HTTP/1.1 404"));
+    signal(&server, Signal::INT);
+    assert!(server.wait().unwrap().success());
+}
