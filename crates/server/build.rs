@@ -1,10 +1,11 @@
-//! Lists the built files of the page, so that the program holds them. It builds nothing itself: `web/dist` is committed.
+//! Lists the built files of the page, so that the program holds them. It builds nothing itself: `web/dist` is committed, and `dist` is a
+//! link to it, so that a published crate has them too.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("../../web/dist");
+    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("dist");
     println!("cargo::rerun-if-changed={}", folder.display());
     if !folder.join("index.html").is_file() {
         println!(

@@ -46,10 +46,28 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     for (file, how) in make(workspace, &program, &folder, "xz")? {
         println!("{}: {how}", file.display());
     }
+    println!("{} crates: packaged without a registry, not built", crates(workspace)?);
     let target = target()?;
     let others: Vec<&str> = OTHERS.iter().copied().filter(|other| *other != target).collect();
     println!("not built here: {}; run this chore on them", others.join(", "));
     Ok(())
+}
+
+/// Packages all crates that can be published, as `cargo publish` would; how many there are.
+fn crates(workspace: &Workspace) -> Result<usize> {
+    let mut cargo = workspace.cargo();
+    cargo.args(["package", "--quiet", "--workspace", "--offline", "--no-verify", "--allow-dirty"]);
+    let mut count = 0;
+    for package in &workspace.packages {
+        let manifest = fs::read_to_string(workspace.root.join(package.manifest()))?;
+        if manifest.contains("publish = false") {
+            cargo.args(["--exclude", &package.name]);
+        } else {
+            count += 1;
+        }
+    }
+    succeed(&mut cargo, "cargo package")?;
+    Ok(count)
 }
 
 /// Makes all files in a folder and tries each; their paths with how they were tried. `compression` is that of the Debian package.

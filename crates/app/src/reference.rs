@@ -177,7 +177,8 @@ fn explains(page: &Page, section: &str, key: &str) -> bool {
     let table = section.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
     let is_named = page.text.contains(&format!("[{table}")) || page.text.contains(&format!("`{table}`"));
     if table.is_empty() {
-        let starts = [format!("\n{key} ="), format!("\n[{key}]"), format!("\n[{key}."), format!("\n[[{key}]]")];
+        let starts =
+            [format!("\n{key} ="), format!("\n[{key}]"), format!("\n[{key}."), format!("\n[[{key}]]"), format!("`[{key}]`")];
         return starts.iter().any(|it| page.text.contains(it));
     }
     let in_words = [
