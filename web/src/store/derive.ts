@@ -5,6 +5,16 @@ import type { Json, JsonObject, Step } from '../types'
 import type { Status } from '../ui/Badge'
 import type { Chat, EffectState, Request, State, Thread, Turn, Waiting } from './state'
 
+/** The turn whose plan is shown: that of the request that was chosen, else the one under way, else the newest. */
+export function turnShown(state: State, agent: string, task: string | undefined): Turn | undefined {
+  const thread = state.threads.get(agent)
+  const turns = (thread?.items ?? []).filter((item) => item.kind === 'turn').map((item) => state.turns.get(item.turn))
+  const chosen = task === undefined ? undefined : turns.findLast((turn) => turn?.task.id === task)
+  // The request that was chosen, also while another one runs.
+  if (chosen) return chosen
+  return thread?.turn === undefined ? turns.findLast((turn) => turn && task === undefined) : state.turns.get(thread.turn)
+}
+
 /** Where a request of the person stands. */
 export function requestStatus(state: State, request: Request): Status {
   for (const waiting of state.waiting.values()) if (waiting.task === request.id) return 'needs_you'

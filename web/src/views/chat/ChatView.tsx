@@ -3,7 +3,8 @@
 import { Suspense, lazy, useEffect, useState } from 'react'
 import { Problem } from '../../api'
 import { go, href, usePlace } from '../../router'
-import type { State, Turn } from '../../store/state'
+import { turnShown } from '../../store/derive'
+import type { State } from '../../store/state'
 import { placeOf } from '../../store/view'
 import { t } from '../../i18n'
 import { conversationPath, store, useLine, useLog } from '../../store/store'
@@ -13,14 +14,6 @@ import { Conversation } from './Conversation'
 import { ConversationList } from './ConversationList'
 
 const Drawer = lazy(() => import('./Drawer').then((file) => ({ default: file.Drawer })))
-
-/** The turn whose plan is shown: the one under way, else that of the request, else the newest. */
-function turnFor(state: State, agent: string, task: string | undefined): Turn | undefined {
-  const thread = state.threads.get(agent)
-  if (thread?.turn !== undefined) return state.turns.get(thread.turn)
-  const turns = (thread?.items ?? []).filter((item) => item.kind === 'turn').map((item) => state.turns.get(item.turn))
-  return turns.findLast((turn) => turn && (!task || turn.task.id === task))
-}
 
 /** Whether a request lies in the part of a conversation that is here. */
 function isHere(state: State, agent: string, task: string): boolean {
@@ -62,7 +55,7 @@ export function ChatView({ rest }: { rest: string[] }) {
   const [agent, task] = rest
   const [isListShown, setListShown] = useState(false)
   const isNowhere = useConversation(state, agent, task)
-  const turn = agent === undefined ? undefined : turnFor(state, agent, task)
+  const turn = agent === undefined ? undefined : turnShown(state, agent, task)
   const isLeft = agent !== undefined && isNowhere && isCarried(agent)
   useEffect(() => {
     if (isLeft) go(href('chat'), { replace: true })

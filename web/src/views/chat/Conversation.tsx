@@ -56,7 +56,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
       // What somebody has opened or begun to write in the conversation stays where it is.
       const isAtWork = document.activeElement !== box && box.contains(document.activeElement)
       if (follows.current && !isAtWork) box.scrollTop = box.scrollHeight
-      else if (isAtWork) onScroll()
+      else if (isAtWork) onScroll(true)
     })
     observer.observe(inner)
     observer.observe(box)
@@ -76,12 +76,16 @@ export function Conversation({ agent, task, turn, onList }: Props) {
     else found.scrollIntoView({ block: 'start' })
   })
 
-  const onScroll = () => {
+  // Text that grows after our own scroll looks like a place before the end: only a person scrolls up, and only that lets go.
+  const lastTop = useRef(0)
+  const onScroll = (letsGo = false) => {
     const box = scroller.current
     if (!box) return
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 60
-    follows.current = atEnd
-    setAtEnd(atEnd)
+    if (atEnd) follows.current = true
+    else if (letsGo || box.scrollTop < lastTop.current) follows.current = false
+    lastTop.current = box.scrollTop
+    setAtEnd(atEnd || follows.current)
   }
   const toEnd = () => {
     follows.current = true
@@ -125,7 +129,7 @@ export function Conversation({ agent, task, turn, onList }: Props) {
         </button>}
       </header>
       {turn && <PlanBar key={turn.id} turn={turn} />}
-      <div className="scroller" ref={scroller} onScroll={onScroll} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
+      <div className="scroller" ref={scroller} onScroll={() => onScroll()} tabIndex={0} role="log" aria-live="off" aria-label={t('chat.log')}>
         <div className="column" ref={content}>
           {task && line === 'live' && !state.requests.has(task) && <p className="notice">{t('nowhere.request', { name: task })}</p>}
           {isEmpty ? <FirstRun agent={agent} /> : <Timeline thread={agent ?? ''} depth={0} task={task} scroller={scroller} />}
