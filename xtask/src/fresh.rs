@@ -60,9 +60,12 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
                 .with_context(|| format!("cannot copy {}", program.display()))?;
         }
         None => {
-            let lent = lend(workspace, &root)?;
-            let build = format!("git clone -q /lent/polis polis && cd polis && {}", install.text);
-            inside(&root, &lent, &build, "the README's install command")?;
+            let toolchain = lend(&root)?;
+            // By the git of this machine, which knows where the repository of a work tree is.
+            let clone = root.join("srv/polis");
+            succeed(Command::new("git").args(["clone", "--quiet"]).arg(&workspace.root).arg(&clone), "git clone")?;
+            let build = format!("cd polis\n{}", install.text);
+            succeed(&mut chroot(&root, Some(&toolchain), &build), "the README's install command")?;
             fs::copy(root.join("srv/cargo/bin/polis"), root.join("usr/local/bin/polis"))?;
         }
     }
@@ -71,7 +74,7 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
     let began = Instant::now();
     let script = Script::of(&example.text);
     let commands = "mkdir -p /tmp/first && cd /tmp/first && export POLIS_TRUST=all\n";
-    let mut shell = chroot(&root, &[], &format!("{commands}{}", script.text));
+    let mut shell = chroot(&root, None, &format!("{commands}{}", script.text));
     let printed = shell.output().context("cannot start unshare")?;
     let (out, err) = (String::from_utf8_lossy(&printed.stdout), String::from_utf8_lossy(&printed.stderr));
     ensure!(printed.status.success(), "the README's example ends with {}:\n{out}{err}", printed.status);
@@ -80,42 +83,30 @@ fn follow(workspace: &Workspace, program: Option<&Path>, folder: &Path) -> Resul
     Ok(())
 }
 
-/// A folder of this machine, and where it is inside.
-type Lent = (PathBuf, &'static str);
-
-/// The checkout, the toolchain and the packages that cargo has; nothing of it can be written from inside.
-fn lend(workspace: &Workspace, root: &Path) -> Result<Vec<Lent>> {
+/// The packages that cargo has are copied inside; gives the toolchain.
+fn lend(root: &Path) -> Result<PathBuf> {
     let toolchain = PathBuf::from(output(Command::new("rustc").args(["--print", "sysroot"]))?.trim());
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("cargo has a home")?;
     let cargo = root.join("srv/cargo");
     fs::create_dir_all(&cargo)?;
-    // What cargo writes beside packages goes into a copy of its own.
     succeed(Command::new("cp").arg("-r").arg(home.join("registry")).arg(&cargo), "cp")?;
     let mut config = String::from("[net]\noffline = true\n");
     if let Ok(text) = fs::read_to_string(home.join("config.toml")) {
         config = format!("{text}\n{config}");
     }
     fs::write(cargo.join("config.toml"), config)?;
-    Ok(vec![(workspace.root.clone(), "lent/polis"), (toolchain, "lent/rust")])
-}
-
-/// Runs commands inside, with our own output.
-fn inside(root: &Path, lent: &[Lent], commands: &str, what: &str) -> Result<()> {
-    succeed(&mut chroot(root, lent, commands), what)
+    Ok(toolchain)
 }
 
 /// A shell inside, in a namespace of mounts and processes of its own, with nothing of our environment.
-fn chroot(root: &Path, lent: &[Lent], commands: &str) -> Command {
+fn chroot(root: &Path, toolchain: Option<&Path>, commands: &str) -> Command {
     let mut mounts = String::from("set -e\nmount -t proc proc \"$0/proc\"\n");
-    for (from, to) in lent {
-        mounts += &format!(
-            "mkdir -p \"$0/{to}\"\nmount --bind '{0}' \"$0/{to}\"\nmount -o remount,bind,ro \"$0/{to}\"\n",
-            from.display()
-        );
+    if let Some(toolchain) = toolchain {
+        let to = "\"$0/srv/rust\"";
+        mounts += &format!("mkdir {to}\nmount --bind '{}' {to}\nmount -o remount,bind,ro {to}\n", toolchain.display());
     }
-    let variables = "PATH=/lent/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/srv/cargo HOME=/srv LANG=C.UTF-8 \
-                     GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'";
+    let variables = "PATH=/srv/rust/bin:/usr/local/bin:/usr/bin:/bin CARGO_HOME=/srv/cargo HOME=/srv LANG=C.UTF-8";
     mounts += &format!("exec chroot \"$0\" /usr/bin/env -i {variables} /bin/sh -ec \"cd /srv\n$1\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--", "sh", "-c", &mounts]).arg(root).arg(commands);
