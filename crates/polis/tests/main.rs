@@ -220,7 +220,7 @@ struct ChangedAgent;
 #[rustfmt::skip]
 impl Agent for ChangedAgent {
     async fn execute_task(&self, turn: &mut Turn) -> Result<Response, Failure> {
-        let prompt = polis::ModelRequest::from("draft");
+        let prompt = "draft";
         let request = ModelRequest { purpose: "draft".into(), ..prompt.into() };
         let reply = turn.model(request).await?;
         if turn.version("review", 1..=2).await >= 2 {

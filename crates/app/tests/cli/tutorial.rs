@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use polis_docs::Block;
+
 use super::support::{Done, Home};
 
 const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
@@ -22,29 +24,13 @@ enum Step {
 
 /// The steps of a document: every block of it, in order. A block that is nothing to do is an error.
 fn steps(document: &str) -> Vec<Step> {
-    let (mut steps, mut before, mut lines) = (Vec::new(), "", document.lines());
-    while let Some(line) = lines.next() {
-        let Some(language) = line.strip_prefix("```") else {
-            before = if line.is_empty() { before } else { line };
-            continue;
-        };
-        let text: String = lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-        steps.push(match language {
-            "sh" => Step::Run(text),
-            "text" => Step::See(text.lines().map(str::to_owned).collect()),
-            _ => {
-                let named = before.trim_end_matches([':', '：']).strip_suffix('`').and_then(|line| line.rsplit_once('`'));
-                let (_, path) = named.unwrap_or_else(|| panic!("no file is named before a block of {language}: {before}"));
-                assert!(path.ends_with(match language {
-                    "rust" => ".rs",
-                    "md" => ".md",
-                    other => panic!("nobody knows what to do with a block of {other}"),
-                }));
-                Step::Write { path: path.to_owned(), text }
-            }
-        });
-    }
-    steps
+    let step = |block: Block| match (&*block.language, block.file) {
+        ("sh", _) => Step::Run(block.text),
+        ("text", _) => Step::See(block.text.lines().map(str::to_owned).collect()),
+        ("rust" | "md", Some(path)) => Step::Write { path, text: block.text },
+        (other, _) => panic!("line {}: nobody knows what to do with a block of {other}", block.line),
+    };
+    Block::all(document).into_iter().map(step).collect()
 }
 
 #[test]
