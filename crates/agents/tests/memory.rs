@@ -355,6 +355,10 @@ impl MemoryTexts for Stuck {
         self.0.read(ids).await
     }
 
+    async fn ids(&self, after: Option<MemoryTextId>, limit: usize) -> Result<Vec<MemoryTextId>, MemoryError> {
+        self.0.ids(after, limit).await
+    }
+
     async fn set_embeddings(&self, embeddings: Vec<(MemoryTextId, Embedding)>) -> Result<(), MemoryError> {
         self.0.set_embeddings(embeddings).await
     }

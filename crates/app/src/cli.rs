@@ -172,7 +172,7 @@ pub(crate) enum Command {
     Backup(Backup),
     /// Make a data directory of a backup
     Restore(Restore),
-    /// Move the log between a data directory and PostgreSQL, all of it or nothing, and check that it is the same
+    /// Move the log, artifacts, memories and tokens between a data directory and PostgreSQL, and check that they are the same
     #[cfg(feature = "postgres")]
     Migrate(Migrate),
     /// Check every event, hash chains, references, artifacts and memories of a data directory or a backup

@@ -184,7 +184,7 @@ async fn run_command(cli: Cli, own: OwnAgents) -> Result<Exit, CliError> {
             Some(ToolsCommand::Add(_) | ToolsCommand::Remove(_)) => Ok(Exit::Done),
             None => tools::tools(&config, args.json).await,
         },
-        Command::Token(args) => tokens::tokens(&config, &args),
+        Command::Token(args) => tokens::tokens(&config, &args).await,
         Command::Artifacts(args) => artifacts::artifacts(&config, &args).await,
         Command::Deploy(args) => deploy::deploy(&config, args.json).await,
         Command::Usage(args) => usage::usage(&config, args.json).await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-use polis_server::write_private;
+use polis_store_local::write_private;
 use rustyline::error::ReadlineError;
 use rustyline::history::{History, MemHistory, SearchDirection};
 use rustyline::{Config, Editor};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::SocietyId;
-use polis_ports::{Log, LogError};
+use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts};
 
 use crate::error::CliError;
 
@@ -33,6 +33,16 @@ impl fmt::Display for StoreAddress {
 }
 
 /// There is none.
+pub(crate) async fn documents(address: &StoreAddress) -> Result<Arc<dyn Documents>, LogError> {
+    match address.0 {}
+}
+
+/// There is none.
+pub(crate) struct Owner {
+    pub(crate) node: Infallible,
+}
+
+/// There is none.
 #[derive(Clone)]
 pub(crate) struct PostgresStore(Infallible);
 
@@ -42,6 +52,22 @@ impl PostgresStore {
     }
 
     pub(crate) fn log(&self) -> Arc<dyn Log> {
+        match self.0 {}
+    }
+
+    pub(crate) fn artifacts(&self, _: ArtifactLimits) -> Arc<dyn Artifacts> {
+        match self.0 {}
+    }
+
+    pub(crate) fn memory_texts(&self) -> Arc<dyn MemoryTexts> {
+        match self.0 {}
+    }
+
+    pub(crate) fn documents(&self) -> Arc<dyn Documents> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn owned(&self) -> Result<Option<(SocietyId, Owner)>, LogError> {
         match self.0 {}
     }
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use polis_domain::{Seq, SocietyId};
-use polis_ports::{Log, LogError};
+use polis_ports::{ArtifactLimits, Artifacts, DocumentError, Documents, Log, LogError, MemoryTexts};
 use polis_store_local::DataDirectory;
 use polis_store_postgres::moving::{ComingLog, MovedEvent, MovedSociety};
 use polis_store_postgres::{Claim, Options, Owner, PostgresLog};
@@ -68,12 +69,53 @@ impl PostgresStore {
         self.log.clone()
     }
 
+    pub(crate) fn artifacts(&self, limits: ArtifactLimits) -> Arc<dyn Artifacts> {
+        Arc::new(self.log.artifacts(limits))
+    }
+
+    pub(crate) fn memory_texts(&self) -> Arc<dyn MemoryTexts> {
+        Arc::new(self.log.memory_texts())
+    }
+
+    pub(crate) fn documents(&self) -> Arc<dyn Documents> {
+        Arc::new(self.log.documents())
+    }
+
+    /// The first society that a node has, and its owner.
+    pub(crate) async fn owned(&self) -> Result<Option<(SocietyId, Owner)>, LogError> {
+        for society in self.log.societies().await? {
+            if let Some(owner) = self.log.owner(&society).await? {
+                return Ok(Some((society, owner)));
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) fn write_note(&self, note: &str) -> std::io::Result<()> {
         self.directory.write_note(note)
     }
 
     pub(crate) async fn own(&self, society: &SocietyId) -> Result<(), CliError> {
         own(&self.log, society).await
+    }
+}
+
+/// The documents of a database, for a command that needs nothing else of it.
+pub(crate) async fn documents(address: &StoreAddress) -> Result<Arc<dyn Documents>, LogError> {
+    Ok(Arc::new(OfLog(connect(address).await?)))
+}
+
+/// The documents of a log that is open as long as they are used.
+struct OfLog(Arc<PostgresLog>);
+
+#[async_trait]
+impl Documents for OfLog {
+    async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DocumentError> {
+        self.0.documents().read(name).await
+    }
+
+    async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
+        self.0.documents().replace(name, old, new).await
     }
 }
 
@@ -100,6 +142,18 @@ impl LeavingDatabase {
 
     pub(crate) async fn events(&self, society: &MovedSociety, after: Seq) -> Result<Vec<MovedEvent>, LogError> {
         self.0.moved_events(society, after).await
+    }
+
+    pub(crate) fn artifacts(&self) -> Arc<dyn Artifacts> {
+        Arc::new(self.0.artifacts(ArtifactLimits::default()))
+    }
+
+    pub(crate) fn memory_texts(&self) -> Arc<dyn MemoryTexts> {
+        Arc::new(self.0.memory_texts())
+    }
+
+    pub(crate) fn documents(&self) -> Arc<dyn Documents> {
+        Arc::new(self.0.documents())
     }
 }
 

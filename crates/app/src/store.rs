@@ -1,11 +1,11 @@
-//! What the societies of this process share: the log, which is in the data directory or in PostgreSQL, and what is local.
+//! What the societies of this process share: the log and what is beside it, in the data directory or in PostgreSQL.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use polis_domain::SocietyId;
-use polis_ports::{Log, LogError};
-use polis_store_local::{LocalArtifacts, LocalLog, LocalMemoryTexts};
+use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts};
+use polis_store_local::{LocalArtifacts, LocalDocuments, LocalLog, LocalMemoryTexts};
 use polis_telemetry::Telemetry;
 
 use crate::config::Config;
@@ -66,8 +66,9 @@ pub(crate) async fn open_local(data: &Path) -> Result<LocalLog, LogError> {
 pub(crate) struct Store {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) opened: OpenedLog,
-    pub(crate) artifacts: LocalArtifacts,
-    pub(crate) memory_texts: LocalMemoryTexts,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) memory_texts: Arc<dyn MemoryTexts>,
+    pub(crate) documents: Arc<dyn Documents>,
     /// Where telemetry goes, once a society runs.
     telemetry: Arc<OnceLock<Option<Telemetry>>>,
 }
@@ -75,10 +76,17 @@ pub(crate) struct Store {
 impl Store {
     /// The store of a log. Only one may be opened on it.
     pub(crate) fn open(config: &Config, opened: OpenedLog) -> Result<Self, CliError> {
-        let artifacts = LocalArtifacts::open(&config.data, config.artifacts.limits)
-            .map_err(|error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}")))?;
-        let memory_texts = LocalMemoryTexts::new(&config.data);
-        Ok(Self { log: opened.log(), opened, artifacts, memory_texts, telemetry: Arc::default() })
+        let limits = config.artifacts.limits;
+        let (artifacts, memory_texts, documents): (Arc<dyn Artifacts>, Arc<dyn MemoryTexts>, Arc<dyn Documents>) = match &opened
+        {
+            OpenedLog::Local(_) => (
+                Arc::new(local_artifacts(&config.data, limits)?),
+                Arc::new(LocalMemoryTexts::new(&config.data)),
+                Arc::new(LocalDocuments::new(&config.data)),
+            ),
+            OpenedLog::Postgres(store) => (store.artifacts(limits), store.memory_texts(), store.documents()),
+        };
+        Ok(Self { log: opened.log(), opened, artifacts, memory_texts, documents, telemetry: Arc::default() })
     }
 
     /// Makes sure that this process may write to a society, from now on and until it closes the log.
@@ -105,6 +113,12 @@ impl Store {
         let telemetry = telemetry::open(config)?.map(|(_, telemetry)| telemetry);
         Ok(self.telemetry.get_or_init(|| telemetry).clone())
     }
+}
+
+/// The artifacts of a data directory that this process has.
+pub(crate) fn local_artifacts(data: &Path, limits: ArtifactLimits) -> Result<LocalArtifacts, CliError> {
+    let failed = |error| CliError::new("artifacts_failed", format!("the artifacts cannot be opened: {error}"));
+    LocalArtifacts::open(data, limits).map_err(failed)
 }
 
 /// Refuses a command that works on the files of a local log, and says what to do.

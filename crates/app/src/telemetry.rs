@@ -93,7 +93,6 @@ fn settings(config: &Config, set: &dyn Fn(&str) -> Option<String>) -> Result<Opt
         service_version: env!("CARGO_PKG_VERSION").to_owned(),
         content,
         metric_interval,
-        folder: config.data.join("telemetry"),
         network: config.network().map_err(|error| error.to_string())?,
     }))
 }

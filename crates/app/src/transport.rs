@@ -307,14 +307,8 @@ fn holds_society(data: &Path) -> bool {
 }
 
 fn token_for(config: &Config) -> Result<Option<polis_server::Token>, CliError> {
-    match std::env::var("POLIS_TOKEN").ok().filter(|text| !text.trim().is_empty()) {
-        Some(text) => match polis_server::Token::new(&text) {
-            Some(token) => Ok(Some(token)),
-            None => Err(CliError::usage(
-                "bad_token",
-                "POLIS_TOKEN is not a token; copy the file `token` of the server's data directory",
-            )),
-        },
+    match token::of_environment()? {
+        Some(token) => Ok(Some(token)),
         None if config.trust.foreign_data() => Ok(None),
         None => token::read(&config.data),
     }

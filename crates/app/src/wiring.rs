@@ -10,11 +10,10 @@ use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, Environment, FileList, INSTRUCTIONS_FILE, PlanTool, ReadSkill, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
-use polis_ports::{Embedder, Model, ServerState, ToolServer, Toolbox};
+use polis_ports::{Artifacts, Embedder, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::vendors::{self, Setup};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
-use polis_store_local::LocalArtifacts;
 use polis_telemetry::FollowHandle;
 use polis_tools::mcp::{JoinedTools, McpOptions, McpServers};
 use polis_tools::{PolicyToolbox, Rule, RuleAction, ToolRegistry, Workspace, built_ins, local_date, top_level};
@@ -24,7 +23,7 @@ use crate::config_file::ProviderSection;
 use crate::error::CliError;
 use crate::purpose::Purpose;
 use crate::roles::RoleFiles;
-use crate::store::Store;
+use crate::store::{OpenedLog, Store};
 use crate::trust::{Trust, create_private};
 use crate::{lineage, machine_tools, mcp_servers, out, protected_paths, remotes, retention, roles, skills, sops, suggest};
 
@@ -62,7 +61,9 @@ pub(crate) const COMPONENTS: &str = "components";
 /// A society that is open in this process.
 pub(crate) struct OpenSociety {
     pub(crate) state: SocietyState,
-    pub(crate) artifacts: LocalArtifacts,
+    pub(crate) artifacts: Arc<dyn Artifacts>,
+    /// Where the log is.
+    pub(crate) opened_log: OpenedLog,
     replayer: Option<Arc<Replayer>>,
     servers: Option<Arc<McpServers>>,
     followed: Option<FollowHandle>,
@@ -117,8 +118,8 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
         toolbox: tools(&alone).await?.toolbox,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
-        artifacts: Arc::new(store.artifacts.clone()),
-        memory_texts: Arc::new(store.memory_texts.clone()),
+        artifacts: store.artifacts.clone(),
+        memory_texts: store.memory_texts.clone(),
         embedder: None,
     };
     Ok((ports, cast(config)))
@@ -183,8 +184,8 @@ pub(crate) async fn open_for(
         toolbox,
         live: live.clone(),
         clock: Arc::new(SystemClock),
-        artifacts: Arc::new(artifacts.clone()),
-        memory_texts: Arc::new(memory_texts),
+        artifacts: artifacts.clone(),
+        memory_texts,
         embedder,
     };
     let id = config.society.clone();
@@ -199,7 +200,7 @@ pub(crate) async fn open_for(
         society.take_requests(retention::beyond_quota(config));
     }
     let followed = match telemetry {
-        Some(telemetry) => telemetry.follow(&society, before).await,
+        Some(telemetry) => telemetry.follow(&society, before, store.documents.clone()).await,
         None => None,
     };
     let mut role_files = RoleFiles::default();
@@ -213,7 +214,8 @@ pub(crate) async fn open_for(
     let page = PageOptions { components: Some(COMPONENTS.into()), guard: config.trust.guard(), live_html: config.live_html };
     let state = SocietyState::new(society, host).with_page(page);
     let works = purpose == Purpose::Run;
-    Ok(OpenSociety { state, artifacts, replayer: setup.replayer, servers, followed, live, works, role_files })
+    let opened_log = store.opened.clone();
+    Ok(OpenSociety { state, artifacts, opened_log, replayer: setup.replayer, servers, followed, live, works, role_files })
 }
 
 /// Says who answers, where nobody has chosen it or where it is not a real model.

@@ -20,12 +20,12 @@ pub trait Artifacts: Send + Sync {
     /// Reads at most `limit` bytes from `offset` on, after verifying the whole content.
     async fn read(&self, id: &ArtifactId, offset: u64, limit: usize) -> Result<Window, ArtifactError>;
 
+    /// The contents that are stored, in the order of their ids, at most `limit` after `after`.
+    async fn list(&self, after: Option<ArtifactId>, limit: usize) -> Result<Vec<StoredArtifact>, ArtifactError>;
+
     /// Removes contents that no log refers to any more. Those that are not there count as removed; those that were stored again
     /// after `before` stay. Returns the removed ones.
-    async fn remove(&self, ids: Vec<ArtifactId>, before: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
-        let _ = (ids, before);
-        Ok(Vec::new())
-    }
+    async fn remove(&self, ids: Vec<ArtifactId>, before: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError>;
 }
 
 /// A content that is being written. Its functions block.
@@ -44,6 +44,34 @@ pub struct Window {
     pub bytes: Vec<u8>,
     /// The length of the whole content.
     pub total: u64,
+}
+
+/// A content that is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredArtifact {
+    /// Its id.
+    pub id: ArtifactId,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was stored last.
+    pub at: Timestamp,
+}
+
+/// How much a store accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArtifactLimits {
+    /// Longest content.
+    pub max_bytes: u64,
+    /// Most bytes of all contents together.
+    pub max_total_bytes: u64,
+    /// Most contents.
+    pub max_count: u64,
+}
+
+impl Default for ArtifactLimits {
+    fn default() -> Self {
+        Self { max_bytes: 2 << 30, max_total_bytes: 20 << 30, max_count: 100_000 }
+    }
 }
 
 /// Why a content cannot be stored or read.
@@ -142,6 +170,14 @@ impl Artifacts for NoArtifacts {
 
     async fn read(&self, id: &ArtifactId, _: u64, _: usize) -> Result<Window, ArtifactError> {
         Err(ArtifactError::Unknown(*id))
+    }
+
+    async fn list(&self, _: Option<ArtifactId>, _: usize) -> Result<Vec<StoredArtifact>, ArtifactError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, _: Vec<ArtifactId>, _: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
+        Ok(Vec::new())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells
 //! the time, [`Artifacts`] stores contents that are too long for the log, [`MemoryTexts`] those that can be erased, and
-//! [`Embedder`] makes vectors of them. [`Host`] and [`Listing`] go the other way: the
+//! [`Embedder`] makes vectors of them. [`Documents`] stores what nodes share. [`Host`] and [`Listing`] go the other way: the
 //! engine implements them for running tool calls. Nothing here contains a rule of the domain or names a vendor, a database or
 //! a protocol.
 
@@ -10,6 +10,7 @@ mod artifacts;
 mod capabilities;
 mod chat_message;
 mod clock;
+mod documents;
 mod guard;
 mod host;
 mod live;
@@ -20,10 +21,13 @@ mod model;
 mod schema;
 mod toolbox;
 
-pub use artifacts::{ArtifactError, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, Window};
+pub use artifacts::{
+    ArtifactError, ArtifactLimits, ArtifactStore, Artifacts, Draft, Hasher, Listing, NoArtifacts, StoredArtifact, Window,
+};
 pub use capabilities::{Capabilities, ModelDescription};
 pub use chat_message::ChatMessage;
 pub use clock::Clock;
+pub use documents::{DocumentError, Documents};
 pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};

@@ -18,6 +18,9 @@ pub trait MemoryTexts: Send + Sync {
     /// Reads texts. Keys without a text are missing in the answer.
     async fn read(&self, ids: Vec<MemoryTextId>) -> Result<BTreeMap<MemoryTextId, StoredText>, MemoryError>;
 
+    /// The keys of the texts, in order, at most `limit` after `after`.
+    async fn ids(&self, after: Option<MemoryTextId>, limit: usize) -> Result<Vec<MemoryTextId>, MemoryError>;
+
     /// Stores embeddings next to their texts, in the place of older ones. Keys without a text are skipped.
     async fn set_embeddings(&self, embeddings: Vec<(MemoryTextId, Embedding)>) -> Result<(), MemoryError>;
 
@@ -80,6 +83,10 @@ impl MemoryTexts for NoMemoryTexts {
     }
 
     async fn read(&self, _: Vec<MemoryTextId>) -> Result<BTreeMap<MemoryTextId, StoredText>, MemoryError> {
+        Err(MemoryError::Off)
+    }
+
+    async fn ids(&self, _: Option<MemoryTextId>, _: usize) -> Result<Vec<MemoryTextId>, MemoryError> {
         Err(MemoryError::Off)
     }
 

@@ -16,7 +16,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
-use futures_util::future::ready;
 use polis_engine::SystemClock;
 use polis_ports::Clock;
 
@@ -89,6 +88,10 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     let mut response = match page {
         Err(problem) => problem.into_response(),
         Ok(Page::Allowed) if request.method() == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+        Ok(_) if !guard.knows_tokens().await && request.uri().path() != HEALTH => {
+            let detail = "the tokens that the nodes share cannot be read now; try again";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "tokens_unavailable", detail).into_response()
+        }
         Ok(_) => match (Sessions::requested(request.method(), request.uri()), &guard.tokens) {
             (Some(secret), Some(tokens)) => guard.begin_session(tokens, &secret, &request),
             _ => match guard.caller(&request) {
@@ -255,13 +258,25 @@ impl Guard {
         Ok((caller, known))
     }
 
+    /// Reads the tokens again when it is time; whether they are known.
+    async fn knows_tokens(&self) -> bool {
+        match &self.tokens {
+            Some(tokens) => tokens.refresh().await,
+            None => true,
+        }
+    }
+
     /// The same stream, which ends as soon as its token is revoked.
     fn until_revoked(self: Arc<Self>, known: AcceptedToken, response: Response) -> Response {
         let is_known = move || {
-            let now = self.tokens.as_ref().and_then(|tokens| tokens.find_by_name(&known.name));
-            now.is_some_and(|now| now.is_same(&known))
+            let (guard, known) = (self.clone(), known.clone());
+            async move {
+                let is_readable = guard.knows_tokens().await;
+                let now = guard.tokens.as_ref().and_then(|tokens| tokens.find_by_name(&known.name));
+                is_readable && now.is_some_and(|now| now.is_same(&known))
+            }
         };
-        response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| ready(is_known()))))
+        response.map(|body| Body::from_stream(body.into_data_stream().take_while(move |_| is_known())))
     }
 
     fn count(&self, who: RateKey, rate: Rate) -> Result<(), Problem> {

@@ -65,5 +65,5 @@ pub use registry::{Open, Opener, STOP_GRACE, Societies};
 pub use routes::{RouteEntry, route_table};
 pub use state::SocietyState;
 pub use tls::{BadTls, Tls};
-pub use tokens::{StoredToken, Token, TokenFile, TokenFileError, unfinished, write_private};
+pub use tokens::{StoredToken, Token, TokenList, TokenListError};
 pub use typescript::typescript;

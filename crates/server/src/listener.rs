@@ -24,7 +24,7 @@ use crate::etag_gzip::add_etag_and_gzip;
 use crate::rate_limit::Buckets;
 use crate::session::Sessions;
 use crate::tls::Tls;
-use crate::tokens::{Token, TokenFile, Tokens};
+use crate::tokens::{Token, TokenList, Tokens};
 
 /// Most connections at once; others wait to be accepted.
 pub const MAX_CONNECTIONS: usize = 16_384;
@@ -68,7 +68,7 @@ pub struct Security {
     /// Encrypts; then other machines may connect.
     pub tls: Option<Tls>,
     /// Further tokens with fewer rights.
-    pub tokens: Option<TokenFile>,
+    pub tokens: Option<TokenList>,
     /// Names that this server has beside its addresses.
     pub hosts: Vec<String>,
     /// Origins of other pages that may call, such as `https://example.org`.

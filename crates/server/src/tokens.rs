@@ -1,20 +1,19 @@
 //! Access tokens: the owner's, and further ones with fewer rights, of which only hashes are stored.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use polis_domain::PersonId;
+use polis_ports::{DocumentError, Documents};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq};
+use tokio::time::timeout;
 
 use crate::caller::{Caller, Scopes};
 
-/// The name of the token that the data directory begins with.
+/// The name of the token that a store begins with.
 const OWNER: &str = "owner";
 
 /// Most further tokens.
@@ -22,6 +21,12 @@ const MAX_TOKENS: usize = 100;
 
 /// How long a running server may still accept a revoked token.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a request waits for the list.
+const LONGEST_READ: Duration = Duration::from_secs(2);
+
+/// How long tokens are accepted that cannot be read again.
+const MAX_AGE: Duration = Duration::from_secs(30);
 
 /// An access token. It is never printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,7 +90,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A further token, as its file has it.
+/// A further token, as its list has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredToken {
     /// What it is called.
@@ -99,23 +104,17 @@ pub struct StoredToken {
     sha256: String,
 }
 
-/// Why a file of tokens cannot be used.
+/// Why a list of tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum TokenFileError {
+pub enum TokenListError {
     /// It cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the file system.
-        #[source]
-        error: io::Error,
-    },
+    #[error("the tokens cannot be read or written: {0}")]
+    Failed(#[from] DocumentError),
     /// It is not what this program writes.
-    #[error("{} is not a list of tokens ({what}); delete it, and create the tokens again", path.display())]
+    #[error("{name} is not a list of tokens ({what}); delete it, and create the tokens again")]
     Strange {
-        /// The file.
-        path: PathBuf,
+        /// The document.
+        name: &'static str,
         /// What is wrong with it.
         what: String,
     },
@@ -133,11 +132,11 @@ pub enum TokenFileError {
     TooMany,
 }
 
-impl TokenFileError {
+impl TokenListError {
     /// A stable name for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Io { .. } | Self::Strange { .. } => "bad_token_file",
+            Self::Failed(_) | Self::Strange { .. } => "bad_token_file",
             Self::Taken(_) => "token_exists",
             Self::Unknown(_) => "unknown_token",
             Self::BadName(_) => "bad_token_name",
@@ -146,78 +145,127 @@ impl TokenFileError {
     }
 }
 
-/// The file with the further tokens of a data directory.
-#[derive(Debug, Clone)]
-pub struct TokenFile(PathBuf);
+/// The document with the hash of the owner's token, where nodes share it.
+const OWNERS: &str = "owner.json";
 
-impl TokenFile {
-    /// The file at this path, which need not be there.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+/// The tokens of a store.
+#[derive(Clone)]
+pub struct TokenList {
+    documents: Arc<dyn Documents>,
+    is_shared: bool,
+}
+
+/// The owner's token, as its document has it.
+#[derive(Serialize, Deserialize)]
+struct StoredOwner {
+    sha256: String,
+}
+
+impl TokenList {
+    /// The document with the further tokens.
+    pub const DOCUMENT: &str = "tokens.json";
+
+    /// The further tokens of a data directory, which has a token of its own for the owner.
+    pub fn new(documents: Arc<dyn Documents>) -> Self {
+        Self { documents, is_shared: false }
     }
 
-    /// The tokens, oldest first.
-    pub fn list(&self) -> Result<Vec<StoredToken>, TokenFileError> {
-        let strange = |what: String| TokenFileError::Strange { path: self.0.clone(), what };
-        // A pipe would be waited for, and a device never ends.
-        if fs::metadata(&self.0).is_ok_and(|found| !found.is_file()) {
-            return Err(strange("it is not a file".to_owned()));
-        }
-        let text = match fs::read_to_string(&self.0) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(TokenFileError::Io { path: self.0.clone(), error }),
-        };
-        let tokens: Vec<StoredToken> = serde_json::from_str(&text).map_err(|error| strange(error.to_string()))?;
+    /// The tokens that all nodes of a store accept, the owner's included.
+    pub fn shared(documents: Arc<dyn Documents>) -> Self {
+        Self { documents, is_shared: true }
+    }
+
+    /// The further tokens, oldest first.
+    pub async fn list(&self) -> Result<Vec<StoredToken>, TokenListError> {
+        Ok(self.read().await?.0)
+    }
+
+    async fn read(&self) -> Result<(Vec<StoredToken>, Option<Vec<u8>>), TokenListError> {
+        let strange = |what: String| TokenListError::Strange { name: Self::DOCUMENT, what };
+        let Some(text) = self.documents.read(Self::DOCUMENT).await? else { return Ok((Vec::new(), None)) };
+        let tokens: Vec<StoredToken> = serde_json::from_slice(&text).map_err(|error| strange(error.to_string()))?;
         match tokens.iter().find(|token| token.accepted().is_none()) {
             Some(token) => Err(strange(format!("the one called `{}`", token.name))),
-            None => Ok(tokens),
+            None => Ok((tokens, Some(text))),
         }
     }
 
-    /// Keeps a new one.
-    pub fn add(&self, name: &str, person: Option<&str>, scopes: Scopes, token: &Token) -> Result<(), TokenFileError> {
+    /// Changes the further tokens. If another process has changed them meanwhile, `change` is made again.
+    async fn change(&self, change: impl Fn(&mut Vec<StoredToken>) -> Result<(), TokenListError>) -> Result<(), TokenListError> {
+        loop {
+            let (mut tokens, before) = self.read().await?;
+            change(&mut tokens)?;
+            let text = serde_json::to_string_pretty(&tokens).map_err(|error| DocumentError::Failed(error.to_string()))? + "\n";
+            match self.documents.replace(Self::DOCUMENT, before.as_deref(), Some(text.as_bytes())).await {
+                Err(DocumentError::Changed(_)) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Adds a token.
+    pub async fn add(&self, name: &str, person: Option<&str>, scopes: Scopes, token: &Token) -> Result<(), TokenListError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let is_name = |name: &str| !name.is_empty() && name.len() <= 64 && name.bytes().all(plain);
         if name == OWNER || !is_name(name) {
-            return Err(TokenFileError::BadName(name.to_owned()));
+            return Err(TokenListError::BadName(name.to_owned()));
         }
         if let Some(person) = person.filter(|person| !is_name(person)) {
-            return Err(TokenFileError::BadName(person.to_owned()));
-        }
-        let mut tokens = self.list()?;
-        if tokens.iter().any(|kept| kept.name == name) {
-            return Err(TokenFileError::Taken(name.to_owned()));
-        }
-        if tokens.len() >= MAX_TOKENS {
-            return Err(TokenFileError::TooMany);
+            return Err(TokenListError::BadName(person.to_owned()));
         }
         let sha256 = hex(&Hash::of(token.as_str()).0);
         let person = person.map(str::to_owned);
-        tokens.push(StoredToken { name: name.to_owned(), scopes: scopes.to_string(), person, sha256 });
-        self.write(&tokens)
+        let new = StoredToken { name: name.to_owned(), scopes: scopes.to_string(), person, sha256 };
+        self.change(|tokens| {
+            if tokens.iter().any(|kept| kept.name == name) {
+                return Err(TokenListError::Taken(name.to_owned()));
+            }
+            if tokens.len() >= MAX_TOKENS {
+                return Err(TokenListError::TooMany);
+            }
+            tokens.push(new.clone());
+            Ok(())
+        })
+        .await
     }
 
-    /// Forgets one; a running server notices within a second.
-    pub fn revoke(&self, name: &str) -> Result<(), TokenFileError> {
-        let mut tokens = self.list()?;
-        let before = tokens.len();
-        tokens.retain(|token| token.name != name);
-        if tokens.len() == before {
-            return Err(TokenFileError::Unknown(name.to_owned()));
+    /// Removes a token; running servers notice within a second. Where nodes share the owner's, `owner` removes that one.
+    pub async fn revoke(&self, name: &str) -> Result<(), TokenListError> {
+        if self.is_shared && name == OWNER {
+            let owner = self.documents.read(OWNERS).await?.ok_or_else(|| TokenListError::Unknown(name.to_owned()))?;
+            return Ok(self.documents.replace(OWNERS, Some(&owner), None).await?);
         }
-        self.write(&tokens)
+        self.change(|tokens| {
+            let before = tokens.len();
+            tokens.retain(|token| token.name != name);
+            if tokens.len() == before { Err(TokenListError::Unknown(name.to_owned())) } else { Ok(()) }
+        })
+        .await
     }
 
-    fn write(&self, tokens: &[StoredToken]) -> Result<(), TokenFileError> {
-        let io = |error| TokenFileError::Io { path: self.0.clone(), error };
-        let text = serde_json::to_string_pretty(tokens).map_err(|error| io(error.into()))?;
-        write_private(&self.0, &text).map_err(io)
+    /// Whether the owner has a token that nodes share.
+    pub async fn has_owner(&self) -> Result<bool, TokenListError> {
+        Ok(self.owner().await?.is_some())
     }
 
-    fn stamp(&self) -> Option<(SystemTime, u64)> {
-        let metadata = fs::metadata(&self.0).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
+    /// Makes a token the owner's on all nodes, unless the owner has one. Gives whether it is the owner's now.
+    pub async fn claim(&self, token: &Token) -> Result<bool, TokenListError> {
+        let hash = Hash::of(token.as_str());
+        let stored = StoredOwner { sha256: hex(&hash.0) };
+        let text = serde_json::to_vec(&stored).map_err(|error| DocumentError::Failed(error.to_string()))?;
+        match self.documents.replace(OWNERS, None, Some(&text)).await {
+            Ok(()) => Ok(true),
+            Err(DocumentError::Changed(_)) => Ok(self.owner().await?.is_some_and(|owner| owner.hash.0.ct_eq(&hash.0).into())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn owner(&self) -> Result<Option<AcceptedToken>, TokenListError> {
+        let Some(text) = self.documents.read(OWNERS).await? else { return Ok(None) };
+        let stored: Option<StoredOwner> = serde_json::from_slice(&text).ok();
+        let hash = stored.and_then(|stored| Hash::read(&stored.sha256));
+        let strange = || TokenListError::Strange { name: OWNERS, what: "no hash of the owner's".to_owned() };
+        hash.map(|hash| Some(AcceptedToken::owner(hash))).ok_or_else(strange)
     }
 }
 
@@ -234,30 +282,6 @@ impl StoredToken {
     }
 }
 
-/// Where [`write_private`] writes a file before it takes its place.
-pub fn unfinished(path: &Path) -> PathBuf {
-    path.with_extension("unfinished")
-}
-
-/// Writes a secret: aside and renamed, so that a crash leaves no half of it, and readable by its owner only.
-pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let unfinished = unfinished(path);
-    // One that a crash left behind could have been opened by somebody since.
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    fs::rename(unfinished, path)
-}
-
 /// A token that is accepted.
 #[derive(Clone)]
 pub(crate) struct AcceptedToken {
@@ -268,6 +292,10 @@ pub(crate) struct AcceptedToken {
 }
 
 impl AcceptedToken {
+    fn owner(hash: Hash) -> Self {
+        Self { name: OWNER.into(), person: PersonId::owner(), hash, scopes: Scopes::ALL }
+    }
+
     pub(crate) fn caller(&self) -> Caller {
         Caller::new(self.name.clone(), self.person.clone(), self.scopes)
     }
@@ -284,71 +312,113 @@ impl AcceptedToken {
 
 /// All tokens that are accepted.
 pub(crate) struct Tokens {
-    owner: AcceptedToken,
-    file: Option<TokenFile>,
-    further: Mutex<TokenFileCache>,
+    list: Option<TokenList>,
+    accepted: Mutex<Accepted>,
+    reading: tokio::sync::Mutex<()>,
 }
 
-#[derive(Default)]
-struct TokenFileCache {
-    known: Arc<[AcceptedToken]>,
-    stamp: Option<(SystemTime, u64)>,
-    looked: Option<Instant>,
+/// What was read of the list.
+struct Accepted {
+    owner: Option<AcceptedToken>,
+    further: Arc<[AcceptedToken]>,
+    tried: Option<Instant>,
+    read: Option<Instant>,
 }
 
 impl Tokens {
-    pub(crate) fn new(owner: &Token, file: Option<TokenFile>) -> Self {
-        let person = PersonId::owner();
-        let owner = AcceptedToken { name: OWNER.into(), person, hash: Hash::of(owner.as_str()), scopes: Scopes::ALL };
-        Self { owner, file, further: Mutex::default() }
+    /// The owner's token of this node, which counts unless nodes share one, and further ones.
+    pub(crate) fn new(owner: &Token, list: Option<TokenList>) -> Self {
+        let own = AcceptedToken::owner(Hash::of(owner.as_str()));
+        let owner = list.as_ref().is_none_or(|list| !list.is_shared).then_some(own);
+        let accepted = Mutex::new(Accepted { owner, further: Arc::default(), tried: None, read: None });
+        Self { list, accepted, reading: Default::default() }
+    }
+
+    /// Reads the list again when it is time. One caller reads it; the others go on with what was read before.
+    ///
+    /// Gives whether the tokens are known: those that nodes share may be out of reach.
+    pub(crate) async fn refresh(&self) -> bool {
+        let Some(list) = &self.list else { return true };
+        let is_due = || self.lock().tried.is_none_or(|tried| tried.elapsed() >= LOOK_AGAIN);
+        if is_due() {
+            let is_first = self.lock().tried.is_none();
+            let reading = if is_first { Some(self.reading.lock().await) } else { self.reading.try_lock().ok() };
+            if reading.is_some() && is_due() {
+                self.read(list).await;
+            }
+        }
+        !list.is_shared || self.lock().read.is_some_and(|read| read.elapsed() < MAX_AGE)
+    }
+
+    /// Without the list nothing in it is accepted, at the latest when what was read before is too old.
+    async fn read(&self, list: &TokenList) {
+        let read = async {
+            let further = list.list().await?;
+            Ok((further, if list.is_shared { list.owner().await? } else { None }))
+        };
+        let late = |_| Err(DocumentError::Failed(format!("no answer within {LONGEST_READ:?}")).into());
+        let read: Result<_, TokenListError> = timeout(LONGEST_READ, read).await.unwrap_or_else(late);
+        let mut accepted = self.lock();
+        accepted.tried = Some(Instant::now());
+        match read {
+            Ok((further, owner)) => {
+                accepted.further = further.iter().filter_map(StoredToken::accepted).collect();
+                accepted.read = accepted.tried;
+                if list.is_shared {
+                    accepted.owner = owner;
+                }
+            }
+            Err(error) => {
+                let is_young = accepted.read.is_some_and(|read| read.elapsed() < MAX_AGE);
+                if !(is_young && matches!(error, TokenListError::Failed(_))) {
+                    tracing::error!(%error, "only the owner's token is accepted");
+                    accepted.further = Arc::default();
+                }
+            }
+        }
     }
 
     /// Finds the token with this secret, in constant time.
     pub(crate) fn find(&self, secret: &str) -> Option<AcceptedToken> {
         let given = Hash::of(secret);
-        let further = self.stored_tokens();
         let mut found = None;
-        for known in std::iter::once(&self.owner).chain(further.iter()) {
+        self.each(|known| {
             let is: Choice = known.hash.0.ct_eq(&given.0);
             if is.into() {
-                found = Some(known);
+                found = Some(known.clone());
             }
-        }
-        found.cloned()
+        });
+        found
     }
 
     /// The one of this name.
     pub(crate) fn find_by_name(&self, name: &str) -> Option<AcceptedToken> {
-        if name == OWNER {
-            return Some(self.owner.clone());
-        }
-        self.stored_tokens().iter().find(|known| &*known.name == name).cloned()
+        let mut found = None;
+        self.each(|known| {
+            if &*known.name == name {
+                found = Some(known.clone());
+            }
+        });
+        found
     }
 
-    /// The further ones as their file has them now. A file that cannot be read opens nothing.
-    fn stored_tokens(&self) -> Arc<[AcceptedToken]> {
-        let Some(file) = &self.file else { return Arc::default() };
-        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
-        if further.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN) {
-            further.looked = Some(Instant::now());
-            let stamp = file.stamp();
-            if stamp != further.stamp {
-                further.known = match file.list() {
-                    Ok(tokens) => tokens.iter().filter_map(StoredToken::accepted).collect(),
-                    Err(error) => {
-                        tracing::error!(%error, "only the owner's token is accepted");
-                        Arc::default()
-                    }
-                };
-                further.stamp = stamp;
-            }
-        }
-        further.known.clone()
+    fn each(&self, look: impl FnMut(&AcceptedToken)) {
+        let (owner, further) = {
+            let accepted = self.lock();
+            (accepted.owner.clone(), accepted.further.clone())
+        };
+        owner.iter().chain(further.iter()).for_each(look);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Accepted> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use polis_testkit::MemoryDocuments;
+
     use super::*;
 
     const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -363,30 +433,106 @@ mod tests {
         assert_eq!(Token::new("short"), None);
     }
 
-    #[test]
-    fn further_tokens_are_kept_as_hashes_for_their_owner_alone_and_revoked() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("tokens.json");
-        let file = TokenFile::new(&path);
-        assert_eq!(file.list().unwrap(), []);
-        let token = Token::of_bits([7; 32]);
-        file.add("ci", None, "read,send".parse().unwrap(), &token).unwrap();
-        assert_eq!(file.add("ci", None, Scopes::ALL, &token).unwrap_err().code(), "token_exists");
-        for bad in ["", "owner", "a b", "../x"] {
-            assert_eq!(file.add(bad, None, Scopes::ALL, &token).unwrap_err().code(), "bad_token_name");
+    /// Documents that may be out of reach.
+    #[derive(Default)]
+    struct Shelf(MemoryDocuments, std::sync::atomic::AtomicBool);
+
+    #[async_trait::async_trait]
+    impl Documents for Shelf {
+        async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DocumentError> {
+            match self.1.load(std::sync::atomic::Ordering::Relaxed) {
+                true => Err(DocumentError::Failed("out of reach".to_owned())),
+                false => {
+                    let found = self.0.read(name).await;
+                    // Others may write now.
+                    tokio::task::yield_now().await;
+                    found
+                }
+            }
         }
-        let text = fs::read_to_string(&path).unwrap();
+
+        async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
+            self.0.replace(name, old, new).await
+        }
+    }
+
+    fn again(tokens: &Tokens) {
+        tokens.lock().tried = None;
+    }
+
+    #[tokio::test]
+    async fn further_tokens_are_stored_as_hashes_and_revoked() {
+        let documents = MemoryDocuments::default();
+        let list = TokenList::new(Arc::new(documents.clone()));
+        assert_eq!(list.list().await.unwrap(), []);
+        let token = Token::of_bits([7; 32]);
+        list.add("ci", None, "read,send".parse().unwrap(), &token).await.unwrap();
+        assert_eq!(list.add("ci", None, Scopes::ALL, &token).await.unwrap_err().code(), "token_exists");
+        for bad in ["", "owner", "a b", "../x"] {
+            assert_eq!(list.add(bad, None, Scopes::ALL, &token).await.unwrap_err().code(), "bad_token_name");
+        }
+        let text = String::from_utf8(documents.read(TokenList::DOCUMENT).await.unwrap().unwrap()).unwrap();
         assert!(!text.contains(token.as_str()) && text.contains("read,send"), "{text}");
-        #[cfg(unix)]
-        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o777, 0o600);
-        let tokens = Tokens::new(&Token::new(SECRET).unwrap(), Some(file.clone()));
+        let tokens = Tokens::new(&Token::new(SECRET).unwrap(), Some(list.clone()));
+        assert!(tokens.refresh().await);
         let known = tokens.find(token.as_str()).unwrap();
         assert!(!known.is_owner() && known.scopes.to_string() == "read,send");
-        file.revoke("ci").unwrap();
-        assert_eq!(file.revoke("ci").unwrap_err().code(), "unknown_token");
-        tokens.further.lock().unwrap().looked = None;
+        list.revoke("ci").await.unwrap();
+        assert_eq!(list.revoke("ci").await.unwrap_err().code(), "unknown_token");
+        assert_eq!(list.revoke("owner").await.unwrap_err().code(), "unknown_token");
+        again(&tokens);
+        tokens.refresh().await;
         assert!(tokens.find(token.as_str()).is_none());
-        fs::write(&path, "nonsense").unwrap();
-        assert_eq!(file.list().unwrap_err().code(), "bad_token_file");
+        documents.replace(TokenList::DOCUMENT, Some(b"[]\n"), Some(b"nonsense")).await.unwrap();
+        assert_eq!(list.list().await.unwrap_err().code(), "bad_token_file");
+        again(&tokens);
+        assert!(tokens.refresh().await && tokens.find(SECRET).is_some(), "the owner's token does not need the list");
+    }
+
+    #[tokio::test]
+    async fn of_two_that_change_the_list_at_the_same_time_both_do() {
+        let list = TokenList::new(Arc::new(Shelf::default()));
+        let add = async |name: &str| list.add(name, None, Scopes::ALL, &Token::of_bits([7; 32])).await.unwrap();
+        tokio::join!(add("a"), add("b"), add("c"));
+        assert_eq!(list.list().await.unwrap().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn nodes_share_one_token_of_the_owner_and_a_revoked_one_opens_none() {
+        let shelf = Arc::new(Shelf::default());
+        let list = TokenList::shared(shelf.clone());
+        let [first, second] = [[1; 32], [2; 32]].map(Token::of_bits);
+        assert!(!list.has_owner().await.unwrap());
+        assert!(list.claim(&first).await.unwrap() && list.claim(&first).await.unwrap());
+        assert!(!list.claim(&second).await.unwrap(), "the owner has one");
+        let text = String::from_utf8(shelf.read(OWNERS).await.unwrap().unwrap()).unwrap();
+        assert!(!text.contains(first.as_str()), "{text}");
+        // What a node has itself does not count.
+        let node = Tokens::new(&second, Some(list.clone()));
+        assert!(node.find(second.as_str()).is_none());
+        assert!(node.refresh().await);
+        assert!(node.find(first.as_str()).is_some_and(|known| known.is_owner()) && node.find(second.as_str()).is_none());
+        list.revoke("owner").await.unwrap();
+        again(&node);
+        assert!(node.refresh().await && node.find(first.as_str()).is_none());
+        assert!(list.claim(&second).await.unwrap());
+        again(&node);
+        assert!(node.refresh().await && node.find(second.as_str()).is_some());
+    }
+
+    #[tokio::test]
+    async fn tokens_out_of_reach_are_accepted_for_a_while_and_then_unknown() {
+        let shelf = Arc::new(Shelf::default());
+        let list = TokenList::shared(shelf.clone());
+        let owner = Token::of_bits([1; 32]);
+        list.claim(&owner).await.unwrap();
+        let node = Tokens::new(&owner, Some(list));
+        node.refresh().await;
+        shelf.1.store(true, std::sync::atomic::Ordering::Relaxed);
+        again(&node);
+        assert!(node.refresh().await && node.find(owner.as_str()).is_some());
+        node.lock().read = Instant::now().checked_sub(MAX_AGE);
+        again(&node);
+        assert!(!node.refresh().await);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenFile, route_table};
+use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenList, route_table};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::support::{Reply, Rig, TOKEN, send, sent};
+use crate::support::{Reply, Rig, TOKEN, send, sent, token_list};
 
 /// A concrete address for a route of the table.
 fn concrete(path: &str) -> String {
@@ -76,20 +76,18 @@ async fn no_route_answers_to_a_foreign_name_or_page() {
 
 /// Tokens with one scope each, and with all but one.
 struct Keys {
-    _dir: tempfile::TempDir,
-    file: TokenFile,
+    file: TokenList,
 }
 
 impl Keys {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(dir.path().join("tokens.json"));
+    async fn new() -> Self {
+        let file = token_list();
         for scope in Scope::ALL {
-            file.add(&format!("only-{scope}"), Some("owner"), [scope].into_iter().collect(), &Self::only(scope)).unwrap();
+            file.add(&format!("only-{scope}"), Some("owner"), [scope].into_iter().collect(), &Self::only(scope)).await.unwrap();
             let others: Scopes = Scope::ALL.into_iter().filter(|other| *other != scope).collect();
-            file.add(&format!("not-{scope}"), Some("owner"), others, &Self::all_but(scope)).unwrap();
+            file.add(&format!("not-{scope}"), Some("owner"), others, &Self::all_but(scope)).await.unwrap();
         }
-        Self { _dir: dir, file }
+        Self { file }
     }
 
     fn only(scope: Scope) -> Token {
@@ -107,7 +105,7 @@ impl Keys {
 
 #[tokio::test]
 async fn each_route_answers_to_its_own_scope_and_to_no_other() {
-    let keys = Keys::new();
+    let keys = Keys::new().await;
     let rig = Rig::behind(keys.security()).await;
     let ask = async |method: &str, target: &str, token: Token| {
         let bearer = format!("Bearer {}", token.as_str());
@@ -125,7 +123,7 @@ async fn each_route_answers_to_its_own_scope_and_to_no_other() {
         let needs_everyone = ["/api/fork", "/api/rewind", "/api/org", "/metrics"].contains(&route.path);
         assert!(right != 401 && (right != 403 || needs_everyone), "{route:?} {right}");
     }
-    keys.file.revoke("only-read").unwrap();
+    keys.file.revoke("only-read").await.unwrap();
     let revoked = async { while ask("GET", "/api/agents", Keys::only(Scope::Read)).await.status() != 401 {} };
     tokio::time::timeout(Duration::from_secs(20), revoked).await.expect("a revoked token opens nothing");
 }
@@ -193,7 +191,7 @@ async fn only_pages_that_were_named_may_ask_and_with_a_token_alone() {
 
 #[tokio::test]
 async fn who_asks_too_often_is_told_to_wait_and_the_owner_is_not() {
-    let keys = Keys::new();
+    let keys = Keys::new().await;
     let few = Rate { per_second: 1, burst: 3 };
     let rig = Rig::behind(Security { rates: Rates { token: few, unknown: few }, ..keys.security() }).await;
     let statuses = async |authorization: &str| {
@@ -240,7 +238,7 @@ async fn what_is_said_twice_or_too_long_is_not_guessed_at() {
 
 #[tokio::test]
 async fn a_token_that_may_only_send_is_enough_to_ask_through_any_protocol() {
-    let keys = Keys::new();
+    let keys = Keys::new().await;
     let rig = Rig::behind(keys.security()).await;
     let ask = async |target: &str, scope: Scope, method: &str, params: serde_json::Value| {
         let bearer = format!("Bearer {}", Keys::only(scope).as_str());
@@ -338,15 +336,14 @@ async fn a_stopping_server_takes_nothing_in_and_lets_go_of_its_address() {
 
 #[tokio::test]
 async fn a_stream_ends_with_the_token_that_it_was_opened_with() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).unwrap();
+    let (file, token) = (token_list(), Token::of_bits([9; 32]));
+    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).await.unwrap();
     let rig = Rig::behind(Security { tokens: Some(file.clone()), ..Security::default() }).await;
     let bearer = format!("Bearer {}", token.as_str());
     let headers = [("authorization", &*bearer)];
     let stream = send(rig.address, "GET", "/api/events", &headers, Vec::new()).await;
     rig.society.submit("before").await.unwrap();
-    file.revoke("reader").unwrap();
+    file.revoke("reader").await.unwrap();
     while send(rig.address, "GET", "/api/version", &headers, Vec::new()).await.status() != 401 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Ruling};
 use polis_ports::{DeltaStream, Model, ModelError, ModelRequest};
-use polis_server::{Scopes, Security, Token, TokenFile};
+use polis_server::{Scopes, Security, Token};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
-use crate::support::{Reply, Rig, TOKEN, send, society};
+use crate::support::{Reply, Rig, TOKEN, send, society, token_list};
 
 fn program(ops: Vec<Op>) -> String {
     Program(ops).text()
@@ -185,9 +185,8 @@ async fn clients_of_all_protocols_are_answered_side_by_side_while_an_approval_is
 
 #[tokio::test]
 async fn the_same_words_of_two_persons_are_two_conversations() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("ann", None, Scopes::ALL, &token).unwrap();
+    let (file, token) = (token_list(), Token::of_bits([9; 32]));
+    file.add("ann", None, Scopes::ALL, &token).await.unwrap();
     let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
     let user = |text: &str| json!({ "role": "user", "content": say(text) });
     let chat = async |secret: &str, messages: Vec<Value>| {

@@ -2,11 +2,11 @@
 
 use http_body_util::BodyExt;
 use polis_domain::Event;
-use polis_server::{Scope, Security, Token, TokenFile};
+use polis_server::{Scope, Security, Token};
 use polis_testkit::{Op, Program};
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Rig, TOKEN, send};
+use crate::support::{Reply, Rig, TOKEN, send, token_list};
 
 const MODERN: &str = "2026-07-28";
 
@@ -381,9 +381,8 @@ async fn a_cancelled_request_calls_its_task_off_and_a_closed_stream_does_not() {
 
 #[tokio::test]
 async fn a_request_is_called_off_by_the_token_that_made_it_and_by_no_other() {
-    let dir = tempfile::tempdir().unwrap();
-    let (file, token) = (TokenFile::new(dir.path().join("tokens.json")), Token::of_bits([9; 32]));
-    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).unwrap();
+    let (file, token) = (token_list(), Token::of_bits([9; 32]));
+    file.add("reader", Some("owner"), [Scope::Read].into_iter().collect(), &token).await.unwrap();
     let rig = Rig::behind(Security { tokens: Some(file), ..Security::default() }).await;
     let cancel = async |bearer: &str| {
         let headers = [("content-type", "application/json"), ("mcp-session-id", "s1"), ("authorization", bearer)];

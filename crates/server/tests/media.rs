@@ -5,12 +5,12 @@ use std::sync::Arc;
 use polis_domain::{Artifact, Event, Failure, Message, Outcome, Response, Role};
 use polis_engine::{Agent, Cast, Options, Turn};
 use polis_ports::{ChatMessage, MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, Media, ModelRequest};
-use polis_server::{Scope, Security, Token, TokenFile};
+use polis_server::{Scope, Security, Token};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools};
 use serde_json::{Value, json};
 
 use crate::openai::{CHAT, chat, envelopes, error};
-use crate::support::{ARTIFACT_BYTES, Reply, Rig, send, society};
+use crate::support::{ARTIFACT_BYTES, Reply, Rig, send, society, token_list};
 
 /// `\x89PNG1` in base64.
 const PNG: &str = "iVBORzE=";
@@ -254,10 +254,9 @@ async fn what_cannot_be_shown_is_refused_with_its_place_and_nothing_is_said() {
 
 #[tokio::test]
 async fn a_file_of_one_person_cannot_be_attached_or_read_by_another() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = TokenFile::new(dir.path().join("tokens.json"));
+    let file = token_list();
     for (n, name) in [(1, "ann"), (2, "bob")] {
-        file.add(name, None, [Scope::Read, Scope::Send].into_iter().collect(), &Token::of_bits([n; 32])).unwrap();
+        file.add(name, None, [Scope::Read, Scope::Send].into_iter().collect(), &Token::of_bits([n; 32])).await.unwrap();
     }
     let rig = rig(Security { tokens: Some(file), ..Security::default() }).await;
     let ask = async |n: u8, method: &str, target: &str, body: Value| {

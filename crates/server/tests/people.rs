@@ -7,11 +7,11 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use polis_domain::{CallResult, Effect, EffectClass, Event, Outcome, PersonId, Recorded, Role, Ruling, Seq, Spine};
 use polis_engine::Options;
-use polis_server::{Scope, Security, Token, TokenFile, route_table};
+use polis_server::{Scope, Security, Token, TokenList, route_table};
 use polis_testkit::{MemoryLog, Op, Program, ScriptedModel, ScriptedReply, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 
-use crate::support::{Reply, Rig, send, society};
+use crate::support::{Reply, Rig, send, society, token_list};
 
 /// What only Ann writes.
 const SECRET: &str = "anns-secret";
@@ -26,8 +26,7 @@ fn secret(mut ops: Vec<Op>) -> String {
 
 /// A society with two people who may do everything with what is theirs.
 struct House {
-    _dir: tempfile::TempDir,
-    file: TokenFile,
+    file: TokenList,
     rig: Rig,
 }
 
@@ -42,11 +41,10 @@ impl House {
     }
 
     async fn with_approvers(approvers: Vec<PersonId>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let file = TokenFile::new(dir.path().join("tokens.json"));
+        let file = token_list();
         for (n, name) in [(1, "ann"), (2, "bob")] {
             let scopes = [Scope::Read, Scope::Send, Scope::Approve, Scope::Admin].into_iter().collect();
-            file.add(name, None, scopes, &Token::of_bits([n; 32])).unwrap();
+            file.add(name, None, scopes, &Token::of_bits([n; 32])).await.unwrap();
         }
         let tools = ScriptedTools::new().with("note", EffectClass::Write, |_, _| CallResult::good("noted"));
         let tools = tools.ruled(|_, _| Ruling::Ask("it writes".into()));
@@ -54,7 +52,7 @@ impl House {
         let security = Security { tokens: Some(file.clone()), ..Security::default() };
         let options = Options { approvers, ..Options::new(7, worker_role()) };
         let rig = Rig::opened(Arc::new(MemoryLog::new()), model, tools, security, options).await;
-        Self { _dir: dir, file, rig }
+        Self { file, rig }
     }
 
     fn person(&self, n: u8) -> Person<'_> {
@@ -420,7 +418,7 @@ async fn nobody_sees_or_changes_what_belongs_to_another_person() {
 async fn a_person_sees_what_is_theirs_and_everyone_sees_everything() {
     let house = House::new().await;
     let scopes = [Scope::Read, Scope::Everyone].into_iter().collect();
-    house.file.add("auditor", None, scopes, &Token::of_bits([3; 32])).unwrap();
+    house.file.add("auditor", None, scopes, &Token::of_bits([3; 32])).await.unwrap();
     let (ann, auditor) = (house.person(1), house.person(3));
     let anns = Anns::made(&ann).await;
     let paths = [
@@ -474,7 +472,7 @@ async fn a_stream_tells_a_person_only_what_is_theirs() {
 async fn decisions_are_made_by_whom_they_belong_to_and_the_log_says_who() {
     let house = House::new().await;
     let scopes = [Scope::Read, Scope::Approve, Scope::Everyone].into_iter().collect();
-    house.file.add("approver", Some("carl"), scopes, &Token::of_bits([4; 32])).unwrap();
+    house.file.add("approver", Some("carl"), scopes, &Token::of_bits([4; 32])).await.unwrap();
     let (ann, bob, carl) = (house.person(1), house.person(2), house.person(4));
     let call = Program(vec![Op::Call(vec![("note".into(), "a".into())])]).text();
     let asked = async |person: &Person<'_>, nth: usize| person.asked(&call, nth).await;

@@ -12,9 +12,10 @@ use hyper_util::rt::TokioIo;
 use polis_domain::{CallResult, EffectClass, MessageKind, Recorded, Seq, SocietyId, TaskId};
 use polis_engine::{Cast, LocalLive, Options, Ports, Society, SystemClock};
 use polis_ports::{Log, Model, Toolbox};
-use polis_server::{Access, HostSettings, Listener, Security, SocietyState, Token};
+use polis_server::{Access, HostSettings, Listener, Security, SocietyState, Token, TokenList};
 use polis_testkit::{
-    MemoryArtifacts, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools, worker_role,
+    MemoryArtifacts, MemoryDocuments, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, ScriptedTools,
+    worker_role,
 };
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -25,6 +26,11 @@ use crate::contract;
 
 /// The longest artifact that is kept.
 pub(crate) const ARTIFACT_BYTES: u64 = 1 << 20;
+
+/// A list of tokens that is empty.
+pub(crate) fn token_list() -> TokenList {
+    TokenList::new(Arc::new(MemoryDocuments::default()))
+}
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 

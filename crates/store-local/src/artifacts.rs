@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use polis_domain::{ArtifactId, Timestamp};
-use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
+use polis_ports::{ArtifactError, ArtifactLimits, Artifacts, Draft, Hasher, StoredArtifact, Window};
 
 use crate::damage::sync_dir;
 use crate::local_log::make_private;
@@ -27,38 +27,10 @@ const WORTH_REMEMBERING_BYTES: u64 = 1 << 20;
 /// Most contents that are remembered to be whole.
 const MAX_REMEMBERED: usize = 1_024;
 
-/// How much may be kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArtifactLimits {
-    /// Longest content.
-    pub max_bytes: u64,
-    /// Most bytes of all contents together.
-    pub max_total_bytes: u64,
-    /// Most contents.
-    pub max_count: u64,
-}
-
-impl Default for ArtifactLimits {
-    fn default() -> Self {
-        Self { max_bytes: 2 << 30, max_total_bytes: 20 << 30, max_count: 100_000 }
-    }
-}
-
 /// The contents of a data directory.
 #[derive(Debug, Clone)]
 pub struct LocalArtifacts {
     store: Arc<Store>,
-}
-
-/// What a sweep came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SweepReport {
-    /// Contents that were removed.
-    pub removed: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Contents that stay.
-    pub kept: u64,
 }
 
 #[derive(Debug)]
@@ -97,32 +69,6 @@ impl LocalArtifacts {
         let (usage, drafts, whole) = (Mutex::default(), AtomicU64::new(0), Mutex::default());
         Ok(Self { store: Arc::new(Store { data: data.to_owned(), dir, limits, usage, drafts, whole }) })
     }
-
-    /// Removes the contents that nobody names and that nobody has kept since `before`. Blocks.
-    ///
-    /// Between keeping a content and naming it in the log some time passes: `before` must lie far enough in the past, and what
-    /// is named must have been found out after `before`.
-    pub fn sweep(&self, is_named: impl Fn(&ArtifactId) -> bool, before: SystemTime) -> io::Result<SweepReport> {
-        let store = &*self.store;
-        let mut report = SweepReport::default();
-        for (id, path) in store.files()? {
-            let mut usage = lock(&store.usage);
-            let (bytes, modified) = match fs::metadata(&path) {
-                Ok(file) => (file.len(), file.modified()?),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            if modified >= before || is_named(&id) {
-                report.kept += 1;
-                continue;
-            }
-            fs::remove_file(&path)?;
-            *usage = None;
-            report.removed += 1;
-            report.bytes += bytes;
-        }
-        Ok(report)
-    }
 }
 
 #[async_trait]
@@ -139,6 +85,11 @@ impl Artifacts for LocalArtifacts {
             Box::new(draft).keep().map(|(id, _)| id)
         };
         joined(tokio::task::spawn_blocking(put).await)
+    }
+
+    async fn list(&self, after: Option<ArtifactId>, limit: usize) -> Result<Vec<StoredArtifact>, ArtifactError> {
+        let store = self.store.clone();
+        joined(tokio::task::spawn_blocking(move || store.list(after, limit).map_err(failed)).await)
     }
 
     async fn remove(&self, ids: Vec<ArtifactId>, before: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {
@@ -175,17 +126,24 @@ pub(crate) fn path_of(data: &Path, id: &ArtifactId) -> PathBuf {
 /// All files of a data directory with a content's name. What is called otherwise is not ours.
 pub(crate) fn stored_files(data: &Path) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
     let mut files = Vec::new();
-    for folder in entries(&data.join(FOLDER))? {
-        let start = folder.file_name();
-        if start.len() != 2 {
-            continue;
-        }
-        for file in entries(&folder.path())? {
-            let name = format!("{}{}", start.display(), file.file_name().display());
-            files.extend(name.parse().ok().map(|id| (id, file.path())));
-        }
+    for folder in folders(data)? {
+        files.append(&mut files_in(&folder)?);
     }
     Ok(files)
+}
+
+/// The folders with contents, in the order of their ids.
+fn folders(data: &Path) -> io::Result<Vec<PathBuf>> {
+    let found = entries(&data.join(FOLDER))?.into_iter().filter(|folder| folder.file_name().len() == 2);
+    let mut folders: Vec<_> = found.map(|folder| folder.path()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+fn files_in(folder: &Path) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
+    let start = folder.file_name().unwrap_or_default().display();
+    let id = |file: &fs::DirEntry| format!("{start}{}", file.file_name().display()).parse().ok();
+    Ok(entries(folder)?.into_iter().filter_map(|file| Some((id(&file)?, file.path()))).collect())
 }
 
 impl Store {
@@ -193,15 +151,32 @@ impl Store {
         path_of(&self.data, id)
     }
 
-    fn files(&self) -> io::Result<Vec<(ArtifactId, PathBuf)>> {
-        stored_files(&self.data)
+    /// The next contents in the order of their ids. Folders before `after` are not read.
+    fn list(&self, after: Option<ArtifactId>, limit: usize) -> io::Result<Vec<StoredArtifact>> {
+        let begins = after.map(|after| self.path(&after)).and_then(|path| path.parent().map(Path::to_owned));
+        let mut found = Vec::new();
+        for folder in folders(&self.data)?.into_iter().filter(|folder| begins.as_ref().is_none_or(|first| folder >= first)) {
+            let mut files = files_in(&folder)?;
+            files.sort();
+            for (id, path) in files.into_iter().filter(|(id, _)| after.is_none_or(|after| *id > after)) {
+                if found.len() >= limit {
+                    return Ok(found);
+                }
+                match fs::metadata(path) {
+                    Ok(file) => found.push(StoredArtifact { id, bytes: file.len(), at: timestamp(file.modified()?) }),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// What is kept. The files are counted once.
     fn usage<'a>(&self, usage: &'a mut Option<Usage>) -> io::Result<&'a mut Usage> {
         if usage.is_none() {
             let mut counted = Usage::default();
-            for (_, path) in self.files()? {
+            for (_, path) in stored_files(&self.data)? {
                 counted.count += 1;
                 counted.bytes += fs::metadata(path)?.len();
             }
@@ -337,6 +312,12 @@ impl Drop for FileDraft {
         // Gone already when it was kept; otherwise the next opening removes it.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Milliseconds are enough; what was stored within one is as young.
+fn timestamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn entries(dir: &Path) -> io::Result<Vec<fs::DirEntry>> {

@@ -127,6 +127,16 @@ impl MemoryTexts for LocalMemoryTexts {
         .await
     }
 
+    async fn ids(&self, after: Option<MemoryTextId>, limit: usize) -> Result<Vec<MemoryTextId>, MemoryError> {
+        self.run(false, move |connection| {
+            let after = after.as_ref().map(MemoryTextId::as_str);
+            let mut select = connection.prepare("SELECT id FROM texts WHERE ?1 IS NULL OR id > ?1 ORDER BY id LIMIT ?2")?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            select.query_map(params![after, limit], |row| Ok(MemoryTextId::from(row.get::<_, String>(0)?)))?.collect()
+        })
+        .await
+    }
+
     async fn set_embeddings(&self, embeddings: Vec<(MemoryTextId, Embedding)>) -> Result<(), MemoryError> {
         self.run(false, move |connection| {
             let transaction = connection.transaction()?;

@@ -21,7 +21,7 @@ use crate::local_log::{LocalLog, make_private};
 use crate::lock::DataDirectory;
 use crate::snapshot::Snapshots;
 use crate::writer::empty_wal;
-use crate::{damage, last_ack, plain_file, row, schema};
+use crate::{damage, last_ack, memory_texts, plain_file, row, schema};
 
 /// Where a log is built.
 const BUILDING: &str = "migrating";
@@ -141,6 +141,11 @@ impl ComingLog {
         Ok(())
     }
 
+    /// Where the log is built. The texts of memories that are put there get their place with the log.
+    pub fn building(&self) -> &Path {
+        &self.building
+    }
+
     /// Checks everything and puts the log into its place. `chains` has the hash chain of each society, by its name. Blocks.
     ///
     /// # Errors
@@ -168,6 +173,17 @@ impl ComingLog {
         }
         // Those of an earlier log may have texts that were erased since.
         Snapshots::new(&self.dir).remove();
+        // So may those of memories. A journal must not meet another database.
+        for file in [memory_texts::JOURNAL, memory_texts::FILE] {
+            match fs::remove_file(self.dir.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(from_io(error)),
+                _ => {}
+            }
+        }
+        let texts = self.building.join(memory_texts::FILE);
+        if texts.exists() {
+            fs::rename(texts, self.dir.join(memory_texts::FILE)).map_err(from_io)?;
+        }
         fs::rename(self.building.join(schema::FILE), self.dir.join(schema::FILE)).map_err(from_io)?;
         sync_dir(&self.dir).map_err(from_io)?;
         remove(&self.building)

@@ -1,9 +1,9 @@
-//! How files of a data directory are opened and created. Only files are opened: a named pipe would block the reader until something is written to it, and a device
+//! How files of a data directory are opened, created and replaced. Only files are opened: a named pipe would block the reader until something is written to it, and a device
 //! may never end.
 
 use std::fs::{self, File};
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use polis_ports::LogError;
 
@@ -36,6 +36,30 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Where [`write_private`] writes a file before it takes its place.
+pub fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("unfinished")
+}
+
+/// Writes a file of text lines: aside and renamed, so that a crash leaves no half of it, and readable by its owner only.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    replace(path, format!("{text}\n").as_bytes())
+}
+
+/// The same of any bytes.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = unfinished(path);
+    // One that a crash left behind could have been opened by somebody since.
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = create_private(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)
 }
 
 /// Refuses a path at which there is something else than a file. A path with nothing there passes.

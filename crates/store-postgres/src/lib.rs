@@ -1,12 +1,16 @@
-//! The log in PostgreSQL 15 and later, for societies that several machines may own in turn.
+//! The log in PostgreSQL 15 and later, for societies that several machines may own in turn, and what those share beside it:
+//! artifacts, the texts of memories, and small documents.
 //!
 //! ```no_run
 //! # async fn open() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
+//! use polis_ports::ArtifactLimits;
 //! use polis_store_postgres::{Options, PostgresLog};
 //!
-//! let options = Options::parse("postgres://polis:secret@db1,db2/polis?sslmode=require")?;
-//! let log: Arc<dyn polis_ports::Log> = Arc::new(PostgresLog::open(options).await?);
+//! let options = Options::parse("postgres://polis:secret@db1,db2/polis?sslmode=verify-full")?;
+//! let log = PostgresLog::open(options).await?;
+//! let (artifacts, memory_texts) = (log.artifacts(ArtifactLimits::default()), log.memory_texts());
+//! let log: Arc<dyn polis_ports::Log> = Arc::new(log);
 //! # Ok(())
 //! # }
 //! ```
@@ -35,10 +39,14 @@
 //! Leases end by the clock of the database. A lease that this side holds ([`PostgresLog::hold`]) ends here a quarter earlier, by a
 //! clock that goes on while the machine is suspended; the two clocks are never compared.
 
+mod artifacts;
 mod connection;
+mod database;
+mod documents;
 mod error;
 mod fork;
 mod leases;
+mod memory_texts;
 pub mod moving;
 mod options;
 mod placement;
@@ -53,6 +61,9 @@ mod sql;
 mod tls;
 mod writer;
 
+pub use artifacts::PostgresArtifacts;
+pub use documents::PostgresDocuments;
+pub use memory_texts::PostgresMemoryTexts;
 pub use options::{BadUrl, Options};
 pub use placement::{Claim, Owner};
 pub use postgres_log::PostgresLog;

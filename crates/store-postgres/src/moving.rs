@@ -2,10 +2,12 @@
 //!
 //! What comes is one transaction, in which it is also read back and checked. So one that was stopped has left nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use polis_domain::{Seq, ThreadId};
-use polis_ports::LogError;
+use polis_ports::{
+    ArtifactError, Artifacts, DocumentError, Documents, Hasher, LogError, MemoryError, MemoryTexts, StoredArtifact,
+};
 use polis_stored_event::moving::MOVED_TOGETHER;
 pub use polis_stored_event::moving::{Chain, MovedEvent, MovedSociety, Passage, parents_first};
 use rustc_hash::FxHashSet;
@@ -13,13 +15,14 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::artifacts::CHUNK_BYTES;
 use crate::connection::{Connection, Param, param};
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::postgres_log::PostgresLog;
 use crate::reader::{Stored, column, limit, name, position, seq};
 use crate::schema::key;
-use crate::sql;
+use crate::{artifacts, memory_texts, sql};
 
 /// The societies of a log that is moved.
 pub(crate) async fn societies(pool: &Pool) -> Result<Vec<MovedSociety>, LogError> {
@@ -75,7 +78,9 @@ impl ComingLog {
         if !connection.query(sql::SOCIETIES, &[]).await?.is_empty() {
             return Err(LogError::Failed("the database has a log already; choose another schema with ?schema=NAME".into()));
         }
-        connection.query(sql::REMOVE_ALL_EMPTY, &[]).await?;
+        for statement in [sql::REMOVE_ALL_EMPTY].into_iter().chain(sql::REMOVE_BESIDE) {
+            connection.query(statement, &[]).await?;
+        }
         Ok(Self { connection, ids: HashMap::new(), threads: FxHashSet::default(), _log: log })
     }
 
@@ -146,7 +151,95 @@ impl ComingLog {
         self.connection.query(sql::ADD_EVENTS, &rows).await.map(drop)
     }
 
-    /// Reads everything back, and commits if it is what was sent. `chains` has the hash chain of each society, by its name.
+    /// Adds all artifacts of a store, each read back; gives how many.
+    ///
+    /// # Errors
+    ///
+    /// [`ArtifactError`] if one cannot be read or written, or has not come as it was.
+    pub async fn artifacts(&self, from: &dyn Artifacts) -> Result<usize, ArtifactError> {
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let page = from.list(after, MOVED_TOGETHER).await?;
+            for stored in &page {
+                self.artifact(from, stored).await?;
+            }
+            count += page.len();
+            after = match page.last() {
+                Some(last) => Some(last.id),
+                None => return Ok(count),
+            };
+        }
+    }
+
+    async fn artifact(&self, from: &dyn Artifacts, stored: &StoredArtifact) -> Result<(), ArtifactError> {
+        let query = async |sql: &str, params: &[Param]| self.connection.query(sql, params).await.map_err(artifacts::failed);
+        let content: i64 = match query(sql::NEXT_CONTENT, &[]).await?.first() {
+            Some(row) => column(row, 0).map_err(artifacts::failed)?,
+            None => return Err(ArtifactError::Failed("the database gave no number".to_owned())),
+        };
+        let (mut offset, mut number, mut hasher) = (0, 0_i32, Hasher::default());
+        while offset < stored.bytes || number == 0 {
+            let window = from.read(&stored.id, offset, CHUNK_BYTES).await?;
+            offset += window.bytes.len() as u64;
+            if window.bytes.is_empty() && stored.bytes > 0 {
+                return Err(ArtifactError::Damaged(stored.id));
+            }
+            query(sql::ADD_CHUNK, &artifacts::chunk(content, number, window.bytes)).await?;
+            let come = query(sql::ARTIFACT_CHUNK, &[param(content, Type::INT8), param(number, Type::INT4)]).await?;
+            let Some(come) = come.first() else { return Err(ArtifactError::Damaged(stored.id)) };
+            hasher.update(column(come, 0).map_err(artifacts::failed)?);
+            number += 1;
+        }
+        if hasher.id() != stored.id {
+            return Err(ArtifactError::Damaged(stored.id));
+        }
+        let row = [
+            artifacts::of(&stored.id),
+            param(content, Type::INT8),
+            param(stored.bytes as i64, Type::INT8),
+            param(CHUNK_BYTES as i32, Type::INT4),
+            param(stored.at.0 as i64, Type::INT8),
+        ];
+        query(sql::KEEP_ARTIFACT, &row).await.map(drop)
+    }
+
+    /// Adds all texts of memories, with their embeddings, and reads them back; gives how many.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError`] if one cannot be read or written, or has not come as it was.
+    pub async fn memory_texts(&self, from: &dyn MemoryTexts) -> Result<usize, MemoryError> {
+        let failed = |error: LogError| MemoryError::Failed(error.to_string());
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let ids = from.ids(after, MOVED_TOGETHER).await?;
+            let Some(last) = ids.last() else { return Ok(count) };
+            after = Some(last.clone());
+            let find = memory_texts::keys(&ids);
+            let texts = from.read(ids).await?;
+            self.connection.query(sql::MOVE_TEXTS, &memory_texts::moved(&texts)).await.map_err(failed)?;
+            let come = self.connection.query(sql::TEXTS, &[find]).await.map_err(failed)?;
+            let come = come.iter().map(memory_texts::text).collect::<Result<BTreeMap<_, _>, _>>().map_err(failed)?;
+            if come != texts {
+                return Err(MemoryError::Failed("what has come is not what was sent".to_owned()));
+            }
+            count += texts.len();
+        }
+    }
+
+    /// Adds a document in the place of the one that is there, if `from` has it.
+    ///
+    /// # Errors
+    ///
+    /// [`DocumentError`] if it cannot be read or written.
+    pub async fn document(&self, name: &str, from: &dyn Documents) -> Result<(), DocumentError> {
+        let Some(body) = from.read(name).await? else { return Ok(()) };
+        let row = [param(name.to_owned(), Type::TEXT), param(body, Type::BYTEA)];
+        let done = self.connection.query(sql::MOVE_DOCUMENT, &row).await;
+        done.map(drop).map_err(|error| DocumentError::Failed(error.to_string()))
+    }
+
+    /// Reads the log back, and commits if it is what was sent. `chains` has the hash chain of each society, by its name.
     ///
     /// # Errors
     ///

@@ -62,6 +62,13 @@ impl Pool {
         self.give_back(connection, done)
     }
 
+    /// Frees the space of removed rows, so that no row of a table has what was removed.
+    pub(crate) async fn vacuum(&self, sql: &str) {
+        if let Err(error) = self.query(sql, &[]).await {
+            tracing::warn!(%error, "removed rows could not be vacuumed; the server does it in its own time");
+        }
+    }
+
     /// A connection that is no part of the pool.
     pub(crate) async fn connect(&self) -> Result<Connection, LogError> {
         self.connector.connect().await

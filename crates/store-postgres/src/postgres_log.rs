@@ -6,15 +6,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{
-    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+    ArtifactLimits, Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
+    ThreadRange,
 };
 use polis_stored_event::encode;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
+use crate::artifacts::PostgresArtifacts;
 use crate::connection::{Connection, Connector};
+use crate::database::Database;
+use crate::documents::PostgresDocuments;
 use crate::error::stopped;
 use crate::leases::{self, Leases};
+use crate::memory_texts::PostgresMemoryTexts;
 use crate::moving::{self, MovedEvent, MovedSociety};
 use crate::options::Options;
 use crate::placement::{self, Claim, Claims, Owner};
@@ -25,6 +30,9 @@ use crate::redaction;
 use crate::snapshot::{self, Serialised};
 use crate::writer::{Append, Head, Job, Writer};
 
+/// How many connections are used for what is beside the log.
+const BESIDE: usize = 2;
+
 /// The log in a PostgreSQL database.
 ///
 /// It has threads of its own, so it works whatever runtime its callers use, and however busy that is.
@@ -32,6 +40,8 @@ pub struct PostgresLog {
     runtime: Option<Runtime>,
     queue: Queue<Job>,
     pool: Arc<Pool>,
+    /// For what is beside the log.
+    beside: Database,
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     node: Option<Arc<str>>,
@@ -68,8 +78,9 @@ impl PostgresLog {
             // Renewals wait for nothing else.
             handle.spawn(leases.clone().keep(Pool::new(connector.clone(), 1), node.clone()));
         }
+        let beside = Database::new(handle, Arc::new(Pool::new(connector.clone(), BESIDE)));
         let pool = Arc::new(Pool::new(connector, readers));
-        Ok(Self { runtime: runtime.keep(), queue, pool, claims, leases, node })
+        Ok(Self { runtime: runtime.keep(), queue, pool, beside, claims, leases, node })
     }
 
     /// Claims a society for this node, unless another node has a lease on it. From then on this log writes to it under the new
@@ -134,6 +145,21 @@ impl PostgresLog {
     pub async fn owner(&self, society: &SocietyId) -> Result<Option<Owner>, LogError> {
         let society = society.clone();
         self.run(move |pool| async move { placement::owner(&pool, &society).await }).await
+    }
+
+    /// The artifacts of the database. They can be used as long as the log is open.
+    pub fn artifacts(&self, limits: ArtifactLimits) -> PostgresArtifacts {
+        PostgresArtifacts::new(self.beside.clone(), limits)
+    }
+
+    /// The texts of memories in the database. They can be used as long as the log is open.
+    pub fn memory_texts(&self) -> PostgresMemoryTexts {
+        PostgresMemoryTexts::new(self.beside.clone())
+    }
+
+    /// The documents of the database. They can be used as long as the log is open.
+    pub fn documents(&self) -> PostgresDocuments {
+        PostgresDocuments::new(self.beside.clone())
     }
 
     /// The societies of the log, to be moved to another store. They should be held.

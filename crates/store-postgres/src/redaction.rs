@@ -119,8 +119,6 @@ pub(crate) async fn forget(pool: &Pool, society: &SocietyId) -> Result<(), LogEr
     for table in ["snapshots", "idle"] {
         pool.query(&sql::forget(table), &[named(society)]).await?;
     }
-    if let Err(error) = pool.query(sql::VACUUM, &[]).await {
-        tracing::warn!(%error, "the erased rows could not be vacuumed; the server does it in its own time");
-    }
+    pool.vacuum(sql::VACUUM).await;
     Ok(())
 }

@@ -14,7 +14,9 @@ use crate::error::{from_column, from_postgres};
 use crate::sql;
 
 /// What each version of the tables adds to the one before it.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[LOG, BESIDE_THE_LOG];
+
+const LOG: &str = "
     CREATE TABLE polis.societies (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name bytea NOT NULL UNIQUE,
@@ -76,7 +78,41 @@ const STEPS: &[&str] = &["
     CREATE INDEX idle_by_name ON polis.idle (society, substring(name FROM 1 FOR 200));
     CREATE INDEX idle_by_message ON polis.idle (society, parent_key, message) WHERE parent_key IS NOT NULL;
     CREATE INDEX idle_by_place ON polis.idle (society, pinned, active) WHERE active IS NOT NULL;
-"];
+";
+
+/// What nodes share beside the log.
+const BESIDE_THE_LOG: &str = "
+    CREATE TABLE polis.artifacts (
+        id bytea PRIMARY KEY, -- the SHA-256 of the content
+        content bigint NOT NULL, -- the number of its chunks
+        bytes bigint NOT NULL,
+        chunk_bytes integer NOT NULL, -- the length of all chunks but the last
+        at bigint NOT NULL, -- when it was stored last, by the later of two clocks
+        replaced bigint -- the chunks that it had before
+    );
+    CREATE SEQUENCE polis.contents;
+
+    CREATE TABLE polis.artifact_chunks (
+        content bigint NOT NULL,
+        number integer NOT NULL,
+        at bigint NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (content, number)
+    );
+    ALTER TABLE polis.artifact_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+    CREATE TABLE polis.memory_texts (
+        id bytea PRIMARY KEY,
+        text bytea NOT NULL,
+        model bytea, -- the embedding model of the vector
+        vector bytea -- little-endian 32-bit floating-point numbers
+    );
+
+    CREATE TABLE polis.documents (
+        name text PRIMARY KEY,
+        body bytea NOT NULL
+    );
+";
 
 /// The version of the tables.
 const TABLES_VERSION: i32 = STEPS.len() as i32;

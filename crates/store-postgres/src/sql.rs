@@ -344,6 +344,89 @@ pub(crate) const ADD_EVENTS: &str = "
     SELECT $1, e.* FROM unnest($2::bigint[], $3::bigint[], $4::uuid[], $5::integer[], $6::integer[], $7::bytea[])
         AS e (seq, at, thread, version, crc, body)";
 
+/// The artifacts after the id `$1`, at most `$2`.
+pub(crate) const LIST_ARTIFACTS: &str = "SELECT id, bytes, at FROM polis.artifacts WHERE id > $1 ORDER BY id LIMIT $2";
+
+pub(crate) const WHICH_ARTIFACTS: &str = "SELECT id FROM polis.artifacts WHERE id = ANY ($1::bytea[])";
+
+pub(crate) const ARTIFACT: &str = "SELECT content, bytes, chunk_bytes FROM polis.artifacts WHERE id = $1";
+
+pub(crate) const ARTIFACT_CHUNK: &str = "SELECT body FROM polis.artifact_chunks WHERE content = $1 AND number = $2";
+
+pub(crate) const NEXT_CONTENT: &str = "SELECT nextval('polis.contents')";
+
+/// Adds a chunk. One that is there was added by the same statement, sent again after a lost connection.
+pub(crate) const ADD_CHUNK: &str = "
+    INSERT INTO polis.artifact_chunks (content, number, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+
+/// How many other artifacts than `$1` there are, and their bytes. With the number `$2`, or a new one.
+pub(crate) const USED_BY_ARTIFACTS: &str = "
+    SELECT count(*), coalesce(sum(bytes), 0)::bigint, coalesce($2::bigint, nextval('polis.contents'))
+    FROM polis.artifacts WHERE id <> $1";
+
+/// The length of a content that was sent.
+pub(crate) const SENT_BYTES: &str = "
+    SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM polis.artifact_chunks WHERE content = $1";
+
+/// Gives an artifact its chunks; gives those that it had before. Its time is the later one of ours and the server's: whatever clock is
+/// wrong, it does not look older than it is.
+pub(crate) const KEEP_ARTIFACT: &str = "
+    INSERT INTO polis.artifacts AS a (id, content, bytes, chunk_bytes, at)
+    VALUES ($1, $2, $3, $4, greatest($5, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))
+    ON CONFLICT (id) DO UPDATE SET content = excluded.content, bytes = excluded.bytes, chunk_bytes = excluded.chunk_bytes,
+        at = excluded.at, replaced = a.content
+    RETURNING replaced";
+
+pub(crate) const REMOVE_CHUNKS: &str = "DELETE FROM polis.artifact_chunks WHERE content = $1";
+
+/// Removes the chunks that began before `$1` and belong to nothing.
+pub(crate) const REMOVE_DRAFTS: &str = "
+    DELETE FROM polis.artifact_chunks c
+    WHERE c.at < $1 AND NOT EXISTS (SELECT FROM polis.artifacts a WHERE a.content = c.content)";
+
+/// Removes those of the artifacts `$1` that were stored up to `$2`; gives the chunks that are gone.
+pub(crate) const REMOVE_ARTIFACTS: &str = "
+    WITH gone AS (DELETE FROM polis.artifacts WHERE id = ANY ($1::bytea[]) AND at <= $2 RETURNING content)
+    DELETE FROM polis.artifact_chunks WHERE content IN (SELECT content FROM gone) RETURNING number";
+
+pub(crate) const VACUUM_ARTIFACTS: &str = "VACUUM polis.artifacts, polis.artifact_chunks";
+
+pub(crate) const ADD_TEXT: &str = "INSERT INTO polis.memory_texts (id, text) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
+pub(crate) const TEXTS: &str = "SELECT id, text, model, vector FROM polis.memory_texts WHERE id = ANY ($1::bytea[])";
+
+pub(crate) const TEXT_IDS: &str = "
+    SELECT id FROM polis.memory_texts WHERE $1::bytea IS NULL OR id > $1 ORDER BY id LIMIT $2";
+
+pub(crate) const SET_EMBEDDINGS: &str = "
+    UPDATE polis.memory_texts t SET model = w.model, vector = w.vector
+    FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS w (id, model, vector)
+    WHERE t.id = w.id";
+
+pub(crate) const REMOVE_TEXTS: &str = "DELETE FROM polis.memory_texts WHERE id = ANY ($1::bytea[]) RETURNING 1";
+
+pub(crate) const VACUUM_TEXTS: &str = "VACUUM polis.memory_texts";
+
+pub(crate) const DOCUMENT: &str = "SELECT body FROM polis.documents WHERE name = $1";
+
+pub(crate) const ADD_DOCUMENT: &str = "
+    INSERT INTO polis.documents (name, body) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1";
+
+pub(crate) const REPLACE_DOCUMENT: &str = "UPDATE polis.documents SET body = $3 WHERE name = $1 AND body = $2 RETURNING 1";
+
+pub(crate) const REMOVE_DOCUMENT: &str = "DELETE FROM polis.documents WHERE name = $1 AND body = $2 RETURNING 1";
+
+/// Nothing refers to what is beside a log without societies.
+pub(crate) const REMOVE_BESIDE: [&str; 3] =
+    ["DELETE FROM polis.artifacts", "DELETE FROM polis.artifact_chunks", "DELETE FROM polis.memory_texts"];
+
+pub(crate) const MOVE_DOCUMENT: &str = "
+    INSERT INTO polis.documents (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+
+pub(crate) const MOVE_TEXTS: &str = "
+    INSERT INTO polis.memory_texts (id, text, model, vector)
+    SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[])";
+
 /// A statement for tables in another schema than `polis`.
 pub(crate) fn in_schema<'sql>(sql: &'sql str, schema: &str) -> Cow<'sql, str> {
     if schema == "polis" { Cow::Borrowed(sql) } else { Cow::Owned(sql.replace("polis.", &format!("{schema}."))) }

@@ -223,7 +223,6 @@ mod tests {
                 traces: Protocol::default(),
                 metrics: Protocol::default(),
                 metric_interval: Settings::METRIC_INTERVAL,
-                folder: "x".into(),
                 network: HttpOptions::default(),
             };
             assert!(!format!("{settings:?}").contains("secret"), "{settings:?}");

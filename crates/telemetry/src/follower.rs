@@ -1,14 +1,13 @@
 //! Follows a society and sends what it makes of it. The log is the queue: a collector that is slow or down is waited for without
 //! holding anything but one batch, and nobody else waits.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{Event, Recorded, Seq, SocietyId, ThreadId};
 use polis_engine::{Society, SystemClock, Watch};
-use polis_ports::{Clock, Log, LogError, Model, ThreadRange};
+use polis_ports::{Clock, Documents, Log, LogError, Model, ThreadRange};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -82,7 +81,9 @@ impl Telemetry {
 
     /// Follows a society from where it was followed last. `opened` is where its log ended just before it was opened; of a
     /// society that was never followed, what ended before that is not told. None when it has ended already.
-    pub async fn follow(&self, society: &Society, opened: Seq) -> Option<FollowHandle> {
+    ///
+    /// `documents` say how far the spans of each society were sent.
+    pub async fn follow(&self, society: &Society, opened: Seq, documents: Arc<dyn Documents>) -> Option<FollowHandle> {
         let (id, log) = (society.id().clone(), society.log().clone());
         let name = id.clone();
         let looked = society.look(move |spine| {
@@ -90,8 +91,7 @@ impl Telemetry {
             (Ids::of(name.clone(), spine), AgentTree::of(spine), tasks, spine.turns.keys().next().map(|turn| turn.0))
         });
         let (ids, tree, tasks, turn) = looked.await.ok()?;
-        let folder = &self.0.settings.folder;
-        let place = match SentPosition::read(folder, &id) {
+        let place = match SentPosition::read(&*documents, &id).await {
             Some(place) if place.seed == ids.seed() => place,
             before => {
                 // After a rewind everything is new from the fork on.
@@ -99,7 +99,7 @@ impl Telemetry {
                 SentPosition { seed: ids.seed(), from: beginning(&*log, &id, &tasks, turn, sent).await, sent }
             }
         };
-        save(&place, folder, &id);
+        save(&place, &*documents, &id).await;
         let now = SystemClock.now();
         let follower = Follower {
             shared: self.0.clone(),
@@ -113,6 +113,7 @@ impl Telemetry {
             pause: None,
             opened,
             log,
+            documents,
             id,
         };
         let stop = CancellationToken::new();
@@ -143,6 +144,7 @@ impl Drop for FollowHandle {
 }
 
 struct Follower {
+    documents: Arc<dyn Documents>,
     shared: Arc<Shared>,
     id: SocietyId,
     log: Arc<dyn Log>,
@@ -263,7 +265,7 @@ impl Follower {
         }
         self.sent = self.seen.max(self.sent);
         let from = self.tracer.oldest().map_or(self.seen, |oldest| Seq(oldest.0.saturating_sub(1)));
-        save(&SentPosition { seed: self.tracer.seed(), from, sent: self.sent }, &self.shared.settings.folder, &self.id);
+        save(&SentPosition { seed: self.tracer.seed(), from, sent: self.sent }, &*self.documents, &self.id).await;
         BATCH_WAIT
     }
 
@@ -296,8 +298,8 @@ impl Shared {
     }
 }
 
-fn save(place: &SentPosition, folder: &Path, id: &SocietyId) {
-    if let Err(error) = place.write(folder, id) {
+async fn save(place: &SentPosition, documents: &dyn Documents, id: &SocietyId) {
+    if let Err(error) = place.write(documents, id).await {
         tracing::warn!(%error, "the telemetry position cannot be stored; spans will be sent again");
     }
 }

@@ -16,7 +16,6 @@ mod spans;
 mod tracer;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub use exporter::BadCollector;
@@ -43,8 +42,6 @@ pub struct Settings {
     pub metrics: Protocol,
     /// How often metrics are sent.
     pub metric_interval: Duration,
-    /// The folder that says how far each society's spans were sent.
-    pub folder: PathBuf,
     /// The proxies and certificates.
     pub network: HttpOptions,
 }

@@ -1,9 +1,7 @@
-//! The position in the log up to which a society's spans were sent: one small file each. Losing it costs spans, nothing else.
-
-use std::io;
-use std::path::{Path, PathBuf};
+//! The position in the log up to which a society's spans were sent: one small document each. Losing it costs spans, nothing else.
 
 use polis_domain::{Seq, SocietyId};
+use polis_ports::{DocumentError, Documents};
 use serde::{Deserialize, Serialize};
 
 /// A position in the log.
@@ -19,26 +17,20 @@ pub(crate) struct SentPosition {
 
 impl SentPosition {
     /// The place of before, if there is one.
-    pub(crate) fn read(folder: &Path, society: &SocietyId) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(file(folder, society)).ok()?).ok()
+    pub(crate) async fn read(documents: &dyn Documents, society: &SocietyId) -> Option<Self> {
+        serde_json::from_slice(&documents.read(&name(society)).await.ok()??).ok()
     }
 
-    /// Replaces the place of before. Whoever reads sees one of the two.
-    pub(crate) fn write(&self, folder: &Path, society: &SocietyId) -> io::Result<()> {
-        let (path, text) = (file(folder, society), serde_json::to_vec(self)?);
-        let new = path.with_extension("new");
-        match std::fs::write(&new, &text) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(folder)?;
-                std::fs::write(&new, &text)?;
-            }
-            written => written?,
-        }
-        std::fs::rename(new, path)
+    /// Replaces the place of before.
+    pub(crate) async fn write(&self, documents: &dyn Documents, society: &SocietyId) -> Result<(), DocumentError> {
+        let name = name(society);
+        let text = serde_json::to_vec(self).map_err(|error| DocumentError::Failed(error.to_string()))?;
+        let before = documents.read(&name).await?;
+        documents.replace(&name, before.as_deref(), Some(&text)).await
     }
 }
 
 /// A society's name is a file's name too; the ending keeps `a.json` apart from `a`.
-fn file(folder: &Path, society: &SocietyId) -> PathBuf {
-    folder.join(format!("{society}.json"))
+fn name(society: &SocietyId) -> String {
+    format!("telemetry/{society}.json")
 }

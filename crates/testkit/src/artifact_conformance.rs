@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polis_domain::{ArtifactId, Timestamp};
 use polis_ports::{ArtifactError, Artifacts, Hasher};
 
 /// Runs every case, each on a fresh store that `make` gives and that takes contents of at most 1,000 bytes; panics where the
@@ -12,6 +13,8 @@ pub async fn check(make: impl Fn() -> Arc<dyn Artifacts>) {
     a_draft_is_nothing_until_it_is_kept(&*make()).await;
     what_is_too_large_leaves_the_draft_as_it_was(&*make()).await;
     many_keep_the_same_at_once(make()).await;
+    what_is_stored_is_listed_by_its_id(&*make()).await;
+    what_is_removed_is_gone_and_may_be_stored_again(&*make()).await;
 }
 
 async fn what_was_kept_is_read_back_by_its_digest(store: &dyn Artifacts) {
@@ -67,4 +70,39 @@ async fn many_keep_the_same_at_once(store: Arc<dyn Artifacts>) {
         let id = kept.await.expect("the store does it");
         assert_eq!(store.read(&id, 0, 99).await.expect("the store does it").bytes, b"the same");
     }
+}
+
+async fn what_is_stored_is_listed_by_its_id(store: &dyn Artifacts) {
+    assert_eq!(store.list(None, 9).await, Ok(Vec::new()));
+    let mut stored = Vec::new();
+    for length in 0..20_u8 {
+        stored.push((store.put(vec![length; length.into()].into()).await.expect("the store does it"), u64::from(length)));
+    }
+    stored.sort();
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.list(after, 7).await.expect("the store does it");
+        assert!(page.len() <= 7);
+        let Some(last) = page.last() else { break };
+        after = Some(last.id);
+        listed.extend(page.iter().map(|it| (it.id, it.bytes)));
+    }
+    assert_eq!(listed, stored);
+}
+
+async fn what_is_removed_is_gone_and_may_be_stored_again(store: &dyn Artifacts) {
+    let later = Timestamp(1 << 45);
+    let [one, two] = [store.put(b"one".as_slice().into()).await, store.put(b"two".as_slice().into()).await]
+        .map(|put| put.expect("the store does it"));
+    let unknown = Hasher::id_of(b"never kept");
+    let sorted = |mut ids: Vec<ArtifactId>| {
+        ids.sort();
+        ids
+    };
+    let removed = store.remove(vec![one, unknown], later).await.expect("the store does it");
+    assert_eq!(sorted(removed), sorted(vec![one, unknown]));
+    assert_eq!(store.read(&one, 0, 1).await, Err(ArtifactError::Unknown(one)));
+    assert_eq!(store.read(&two, 0, 9).await.expect("the store does it").bytes, b"two");
+    assert_eq!(store.put(b"one".as_slice().into()).await, Ok(one));
+    assert_eq!(store.read(&one, 0, 9).await.expect("the store does it").bytes, b"one");
 }

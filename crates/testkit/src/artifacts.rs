@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{ArtifactId, Timestamp};
-use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, Window};
+use polis_ports::{ArtifactError, Artifacts, Draft, Hasher, StoredArtifact, Window};
 
 /// Keeps contents as long as it lives. Clones are the same one.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +63,13 @@ impl Artifacts for MemoryArtifacts {
         let id = Hasher::id_of(&content);
         self.lock().insert(id, content);
         Ok(id)
+    }
+
+    /// All were stored at the beginning of time.
+    async fn list(&self, after: Option<ArtifactId>, limit: usize) -> Result<Vec<StoredArtifact>, ArtifactError> {
+        let contents = self.lock();
+        let later = contents.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).take(limit);
+        Ok(later.map(|(id, content)| StoredArtifact { id: *id, bytes: content.len() as u64, at: Timestamp(0) }).collect())
     }
 
     async fn remove(&self, ids: Vec<ArtifactId>, _: Timestamp) -> Result<Vec<ArtifactId>, ArtifactError> {

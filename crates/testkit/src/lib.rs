@@ -7,6 +7,8 @@ mod artifacts;
 mod clock;
 pub mod conformance;
 pub mod crash;
+pub mod document_conformance;
+mod documents;
 pub mod equivalence;
 mod gated_log;
 pub mod hostile;
@@ -26,6 +28,7 @@ pub mod world;
 
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
+pub use documents::MemoryDocuments;
 pub use gated_log::{FullDisk, Gate, GatedLog, Lease};
 pub use memory_log::MemoryLog;
 pub use memory_texts::{InMemoryTexts, TopicEmbedder};

@@ -10,6 +10,7 @@ pub async fn check(make: impl Fn() -> Arc<dyn MemoryTexts>) {
     a_text_is_read_back_and_a_key_keeps_its_text(&*make()).await;
     an_embedding_stands_next_to_its_text_and_is_replaced(&*make()).await;
     what_is_removed_is_gone_with_its_embedding(&*make()).await;
+    keys_are_listed_in_order(&*make()).await;
 }
 
 fn id(name: &str) -> MemoryTextId {
@@ -52,4 +53,21 @@ async fn what_is_removed_is_gone_with_its_embedding(store: &dyn MemoryTexts) {
     store.put(&id("a"), "new").await.expect("the store writes");
     let read = store.read(vec![id("a")]).await.expect("the store reads");
     assert_eq!(read[&id("a")], StoredText { text: "new".into(), embedding: None });
+}
+
+async fn keys_are_listed_in_order(store: &dyn MemoryTexts) {
+    assert_eq!(store.ids(None, 9).await, Ok(Vec::new()));
+    for name in ["b", "茶", "a", "B", "aa"] {
+        store.put(&id(name), name).await.expect("the store writes");
+    }
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.ids(after, 2).await.expect("the store reads");
+        after = page.last().cloned();
+        if after.is_none() {
+            break;
+        }
+        listed.extend(page);
+    }
+    assert_eq!(listed, ["B", "a", "aa", "b", "茶"].map(id));
 }

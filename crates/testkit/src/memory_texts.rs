@@ -46,6 +46,11 @@ impl MemoryTexts for InMemoryTexts {
         Ok(ids.into_iter().filter_map(|id| texts.get(&id).cloned().map(|stored| (id, stored))).collect())
     }
 
+    async fn ids(&self, after: Option<MemoryTextId>, limit: usize) -> Result<Vec<MemoryTextId>, MemoryError> {
+        let texts = self.lock();
+        Ok(texts.keys().filter(|id| after.as_ref().is_none_or(|after| *id > after)).take(limit).cloned().collect())
+    }
+
     async fn set_embeddings(&self, embeddings: Vec<(MemoryTextId, Embedding)>) -> Result<(), MemoryError> {
         let mut texts = self.lock();
         for (id, embedding) in embeddings {

@@ -21,6 +21,9 @@ const TOOLS: &[Tool] = &[
     // The servers of the store in PostgreSQL. Debian keeps the server's programs beside the PATH, by version.
     Tool { program: "initdb", package: "postgresql" },
     Tool { program: "pgbouncer", package: "pgbouncer" },
+    // A cluster of them that fails over.
+    Tool { program: "patroni", package: "patroni" },
+    Tool { program: "etcd", package: "etcd-server" },
 ];
 
 pub(super) fn install(_: &Workspace) -> Result<Done> {

@@ -8,7 +8,7 @@ pub(crate) struct Migrate {
     #[arg(long, value_name = "DIR|URL")]
     pub(crate) from: String,
 
-    /// The other of the two, without a log so far; other files of a data directory stay
+    /// The other of the two, without a log so far; memories and tokens of an earlier log do not stay
     #[arg(long, value_name = "DIR|URL")]
     pub(crate) to: String,
 

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use polis_api::{ArtifactPaging, Content};
-use polis_domain::{ArtifactId, Event, ListedArtifact, Seq};
+use polis_domain::{ArtifactId, Event, ListedArtifact, Seq, Timestamp};
 use polis_engine::SystemClock;
-use polis_ports::{Clock, Log, LogError};
+use polis_ports::{ArtifactError, Clock, Log, LogError};
 use serde_json::json;
 
 use crate::cli::{ArtifactCommand, Artifacts};
@@ -19,6 +19,7 @@ use crate::describe::time;
 use crate::error::{CliError, Exit};
 use crate::out;
 use crate::purpose::Purpose;
+use crate::store::OpenedLog;
 use crate::transport::Transport;
 
 /// Artifacts that are asked for at once.
@@ -141,20 +142,53 @@ async fn collect_garbage(config: &Config, hours: Option<u32>, json: bool) -> Res
             return Err(CliError::new("data_locked", message));
         }
     };
-    let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
-    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(SystemClock.now().0);
-    let before = now.checked_sub(hours).unwrap_or(SystemTime::UNIX_EPOCH);
-    let named = referenced_ids(&**opened.state.society().log()).await?;
-    let store = opened.artifacts.clone();
-    let swept = tokio::task::spawn_blocking(move || store.sweep(|id| named.contains(id), before)).await;
-    let failed = |why: String| CliError::new("artifacts_failed", format!("the artifacts cannot be removed: {why}"));
-    let swept = swept.map_err(|stopped| failed(stopped.to_string()))?.map_err(|error| failed(error.to_string()))?;
-    if json {
-        let told = json!({ "removed": swept.removed, "bytes": swept.bytes, "kept": swept.kept });
-        return out::line(&told.to_string()).map(|()| Exit::Done);
+    if let OpenedLog::Postgres(store) = &opened.opened_log
+        && let Some((society, owner)) = store.owned().await?
+    {
+        let message = format!(
+            "the polis on {} runs the society {society} and may be about to reference what it stores; stop it and try again",
+            owner.node
+        );
+        return Err(CliError::new("owned_elsewhere", message));
     }
-    out::line(&format!("removed {} artifacts ({} bytes), kept {}", swept.removed, swept.bytes, swept.kept))?;
+    let hours = hours.map_or(config.artifacts.grace, |hours| Duration::from_secs(u64::from(hours) * 3_600));
+    let before = Timestamp(SystemClock.now().0.saturating_sub(u64::try_from(hours.as_millis()).unwrap_or(u64::MAX)));
+    let named = referenced_ids(&**opened.state.society().log()).await?;
+    let swept = sweep(&*opened.artifacts, |id| named.contains(id), before).await;
+    let Swept { removed, bytes, kept } =
+        swept.map_err(|error| CliError::new(error.code(), format!("the artifacts cannot be removed: {error}")))?;
+    if json {
+        return out::line(&json!({ "removed": removed, "bytes": bytes, "kept": kept }).to_string()).map(|()| Exit::Done);
+    }
+    out::line(&format!("removed {removed} artifacts ({bytes} bytes), kept {kept}"))?;
     Ok(Exit::Done)
+}
+
+/// What came of a sweep.
+#[derive(Default)]
+struct Swept {
+    removed: u64,
+    bytes: u64,
+    kept: u64,
+}
+
+/// Removes the artifacts that are not referenced and were stored before a time. What is referenced must have been found out after it.
+async fn sweep(
+    store: &dyn polis_ports::Artifacts,
+    is_referenced: impl Fn(&ArtifactId) -> bool,
+    before: Timestamp,
+) -> Result<Swept, ArtifactError> {
+    let (mut swept, mut after) = (Swept::default(), None);
+    loop {
+        let page = store.list(after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(swept) };
+        after = Some(last.id);
+        let old = page.iter().filter(|stored| stored.at < before && !is_referenced(&stored.id)).map(|stored| stored.id);
+        let removed = store.remove(old.collect(), before).await?;
+        swept.removed += removed.len() as u64;
+        swept.kept += (page.len() - removed.len()) as u64;
+        swept.bytes += page.iter().filter(|stored| removed.contains(&stored.id)).map(|stored| stored.bytes).sum::<u64>();
+    }
 }
 
 /// Every artifact id anywhere in any log, even inside a text.

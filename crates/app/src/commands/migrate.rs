@@ -1,11 +1,16 @@
-//! `polis migrate`: moves a log between a data directory and PostgreSQL, all of it or nothing.
+//! `polis migrate`: moves a store between a data directory and PostgreSQL, all of it or nothing: the log and, beside it, artifacts, the
+//! texts of memories and further tokens.
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use polis_domain::Seq;
-use polis_ports::LogError;
-use polis_store_local::{ComingLog as ToDirectory, LeavingLog};
+use polis_ports::{
+    ArtifactError, ArtifactLimits, Artifacts, DocumentError, Documents, LogError, MemoryError, MemoryTexts, StoredArtifact,
+};
+use polis_server::TokenList;
+use polis_store_local::{ComingLog as ToDirectory, LeavingLog, LocalDocuments, LocalMemoryTexts};
 use polis_store_postgres::moving::{Chain, ComingLog as ToDatabase, MovedEvent, MovedSociety, Passage, parents_first};
 use serde_json::json;
 
@@ -15,25 +20,40 @@ use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::out;
 use crate::postgres_store::{LeavingDatabase, StoreAddress};
+use crate::store::local_artifacts;
+use crate::token::token_error;
 
 pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, CliError> {
     refuse_url(config)?;
-    let moved = match (is_url(&args.from), is_url(&args.to)) {
+    let (moved, count) = match (is_url(&args.from), is_url(&args.to)) {
         (false, true) => {
             let address = address(&args.to)?;
             let from = Path::new(&args.from);
             refuse_missing(from)?;
-            let from = From::Directory(Box::new(LeavingLog::open(from)?));
-            let to = To::Database(Box::new(address.begin().await?));
-            copy(from, to).await?
+            let log = LeavingLog::open(from)?;
+            let beside = Beside {
+                artifacts: Arc::new(local_artifacts(from, ArtifactLimits::default())?),
+                memory_texts: Arc::new(LocalMemoryTexts::new(from)),
+                documents: Arc::new(LocalDocuments::new(from)),
+            };
+            let to = address.begin().await?;
+            let count = Count {
+                artifacts: to.artifacts(&*beside.artifacts).await.map_err(artifacts_failed)?,
+                memories: to.memory_texts(&*beside.memory_texts).await.map_err(memories_failed)?,
+                tokens: tokens_of(&beside.documents).await?,
+            };
+            to.document(TokenList::DOCUMENT, &*beside.documents).await.map_err(documents_failed)?;
+            (copy(From::Directory(Box::new(log)), To::Database(Box::new(to))).await?, count)
         }
         (true, false) => {
             if Path::new(&args.to) == config.data {
                 config.trust.claim_data()?;
             }
             let database = LeavingDatabase::open(&address(&args.from)?).await?;
-            let to = To::Directory(Box::new(ToDirectory::begin(Path::new(&args.to))?));
-            copy(From::Database(database), to).await?
+            let dir = Path::new(&args.to);
+            let to = ToDirectory::begin(dir)?;
+            let count = to_directory(&database, dir, to.building()).await?;
+            (copy(From::Database(database), To::Directory(Box::new(to))).await?, count)
         }
         _ => {
             let message = "one of --from and --to is a data directory and the other postgres://…; between two directories use polis \
@@ -46,18 +66,125 @@ pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, Cli
             .iter()
             .map(|(society, chain)| json!({ "name": society.name, "events": society.head, "chain": chain.to_hex() }))
             .collect();
-        out::json(&json!({ "societies": list }))?;
+        let Count { artifacts, memories, tokens } = count;
+        out::json(&json!({ "societies": list, "artifacts": artifacts, "memories": memories, "tokens": tokens }))?;
     } else {
         for (society, chain) in &moved {
             let events = out::count(society.head.0 as usize, "event");
             out::line(&format!("{}: {events}, hash chain {}", society.name, chain.to_hex()))?;
         }
+        let artifacts = out::count(count.artifacts, "artifact");
+        let memories = out::count(count.memories, "text of a memory");
+        out::line(&format!("{artifacts}, {memories}, {}", out::count(count.tokens, "token")))?;
         out::line("moved, read back and found to be the same")?;
     }
     out::note(
-        "polis: what was moved from is unchanged; do not use it any more. Artifacts, memories and tokens stay in the data directory",
+        "polis: what was moved from is unchanged; do not use it any more. Logins at MCP servers and trust are not moved: log in again",
     );
     Ok(Exit::Done)
+}
+
+/// What is beside a log.
+struct Beside {
+    artifacts: Arc<dyn Artifacts>,
+    memory_texts: Arc<dyn MemoryTexts>,
+    documents: Arc<dyn Documents>,
+}
+
+/// How much of it was moved.
+struct Count {
+    artifacts: usize,
+    memories: usize,
+    tokens: usize,
+}
+
+/// Entries that are moved together.
+const PAGE: usize = 500;
+
+/// How much of a content is in memory.
+const WINDOW: usize = 1 << 20;
+
+/// Copies what is beside the log of a database. It refers to nothing until the log is there, so one that was stopped is simply made
+/// again.
+async fn to_directory(from: &LeavingDatabase, dir: &Path, building: &Path) -> Result<Count, CliError> {
+    let Beside { artifacts, memory_texts, documents } =
+        Beside { artifacts: from.artifacts(), memory_texts: from.memory_texts(), documents: from.documents() };
+    let unlimited = ArtifactLimits { max_bytes: u64::MAX, max_total_bytes: u64::MAX, max_count: u64::MAX };
+    let count = Count {
+        artifacts: copy_artifacts(&*artifacts, &local_artifacts(dir, unlimited)?).await.map_err(artifacts_failed)?,
+        memories: copy_texts(&*memory_texts, &LocalMemoryTexts::new(building)).await.map_err(memories_failed)?,
+        tokens: tokens_of(&documents).await?,
+    };
+    copy_document(TokenList::DOCUMENT, &*documents, &LocalDocuments::new(dir)).await.map_err(documents_failed)?;
+    Ok(count)
+}
+
+async fn copy_artifacts(from: &dyn Artifacts, to: &dyn Artifacts) -> Result<usize, ArtifactError> {
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let page = from.list(after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(count) };
+        after = Some(last.id);
+        for StoredArtifact { id, bytes, .. } in &page {
+            let (mut draft, mut offset) = (to.draft()?, 0);
+            while offset < *bytes {
+                let window = from.read(id, offset, WINDOW).await?;
+                draft.write(&window.bytes)?;
+                if window.bytes.is_empty() {
+                    return Err(ArtifactError::Damaged(*id));
+                }
+                offset += window.bytes.len() as u64;
+            }
+            if draft.keep()?.0 != *id {
+                return Err(ArtifactError::Damaged(*id));
+            }
+            // Reading anything of it verifies all of it.
+            to.read(id, 0, 0).await?;
+        }
+        count += page.len();
+    }
+}
+
+async fn copy_texts(from: &dyn MemoryTexts, to: &dyn MemoryTexts) -> Result<usize, MemoryError> {
+    let (mut after, mut count) = (None, 0);
+    loop {
+        let ids = from.ids(after, PAGE).await?;
+        let Some(last) = ids.last() else { return Ok(count) };
+        after = Some(last.clone());
+        let texts = from.read(ids.clone()).await?;
+        for (id, stored) in &texts {
+            to.put(id, &stored.text).await?;
+        }
+        let embedded = texts.iter().filter_map(|(id, stored)| Some((id.clone(), stored.embedding.clone()?)));
+        to.set_embeddings(embedded.collect()).await?;
+        if to.read(ids).await? != texts {
+            return Err(MemoryError::Failed("what has come is not what was sent".to_owned()));
+        }
+        count += texts.len();
+    }
+}
+
+/// What is there is of an earlier log: tokens may have been revoked since.
+async fn copy_document(name: &str, from: &dyn Documents, to: &dyn Documents) -> Result<(), DocumentError> {
+    let (new, old) = (from.read(name).await?, to.read(name).await?);
+    to.replace(name, old.as_deref(), new.as_deref()).await
+}
+
+/// How many tokens there are beside the owner's, which stays where it is.
+async fn tokens_of(documents: &Arc<dyn Documents>) -> Result<usize, CliError> {
+    Ok(TokenList::new(documents.clone()).list().await.map_err(token_error)?.len())
+}
+
+fn documents_failed(error: DocumentError) -> CliError {
+    token_error(error.into())
+}
+
+fn artifacts_failed(error: ArtifactError) -> CliError {
+    CliError::new(error.code(), error.to_string())
+}
+
+fn memories_failed(error: MemoryError) -> CliError {
+    CliError::new(error.code(), error.to_string())
 }
 
 fn is_url(place: &str) -> bool {

@@ -11,8 +11,9 @@ use polis_domain::{Failure, SocietyId};
 use polis_engine::{Society, UnfinishedWork};
 use polis_ports::{Log, LogError};
 use polis_server::{
-    Access, BindError, Listener, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls, write_private,
+    Access, BindError, Listener, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls, TokenList,
 };
+use polis_store_local::write_private;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -28,9 +29,10 @@ use crate::patience::Patience;
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
 use crate::store::{OpenedLog, Store, needs_local_log};
+use crate::token::OwnerToken;
 use crate::transport::{Transport, owner_note};
 use crate::wiring::OpenSociety;
-use crate::{backups, file_limit, out, retention, roles, token, wiring};
+use crate::{backups, file_limit, out, retention, roles, wiring};
 
 pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliError> {
     let interrupts = Interrupts::watch();
@@ -67,12 +69,18 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
     }
 }
 
-/// Says what a log in PostgreSQL leaves where it was.
+/// Says what a store in PostgreSQL leaves in the data directory, and what of it is not used.
 fn note_what_stays_local(config: &Config) {
     let (Some(address), data) = (&config.store, config.data.display()) else { return };
-    out::note(&format!("polis: the log is in {address}; artifacts, memories, tokens and files stay in {data}"));
-    if config.data.join("polis.db").exists() {
-        out::note(&format!("polis: {data} has a log of its own, which is not used"));
+    out::note(&format!(
+        "polis: the log, artifacts, memories and tokens are in {address}; logins at MCP servers and trust stay in {data}"
+    ));
+    for (file, what) in
+        [("polis.db", "a log"), ("artifacts", "artifacts"), ("memory.db", "memories"), ("tokens.json", "tokens")]
+    {
+        if config.data.join(file).exists() {
+            out::note(&format!("polis: {data} has {what} of its own ({file}), not used with a store"));
+        }
     }
     if config.backup.to.is_some() {
         out::note("polis: [backup] makes no copies of a log in PostgreSQL; back the database up (needs_local_log)");
@@ -185,10 +193,14 @@ async fn serve_until_asked(
 ) -> Result<Served, CliError> {
     let stop = interrupts.stop.clone();
     let store = Store::open(config, open_when_free(config, start.is_waiting).await?)?;
-    let token = if args.no_auth { None } else { Some(token::read_or_make(&config.data)?) };
-    let access = Access { token: token.clone(), insecure_listen: args.insecure_listen };
+    let list = match &config.store {
+        Some(_) => TokenList::shared(store.documents.clone()),
+        None => TokenList::new(store.documents.clone()),
+    };
+    let owners = if args.no_auth { OwnerToken::Off } else { OwnerToken::find(config, &list).await? };
+    let access = Access { token: owners.accepted()?, insecure_listen: args.insecure_listen };
     // Nothing works before we know that we can be reached, or that there is a console instead.
-    let security = security(config, args)?;
+    let security = Security { tokens: Some(list), ..security(config, args)? };
     let scheme = if security.tls.is_some() { "https" } else { "http" };
     let socket = start.socket.as_ref().map(TcpListener::try_clone).transpose();
     let listener = match socket.map_err(|error| CliError::new("cannot_listen", error.to_string()))? {
@@ -220,9 +232,10 @@ async fn serve_until_asked(
         tracing::info!(%error, "this process cannot be replaced while it runs");
     }
     out::line(&format!("polis is listening on {scheme}://{address}"))?;
-    match &token {
-        Some(token) => out::line(&format!("{scheme}://{address}/?token={}", token.as_str()))?,
-        None => {
+    match &owners {
+        OwnerToken::Here(token) => out::line(&format!("{scheme}://{address}/?token={}", token.as_str()))?,
+        OwnerToken::Elsewhere => out::line(&format!("{scheme}://{address}/"))?,
+        OwnerToken::Off => {
             out::note(
                 "polis: WARNING: --no-auth: every user of this machine can use this society, its tools and your model's key",
             );
@@ -327,7 +340,7 @@ fn security(config: &Config, args: &Serve) -> Result<Security, CliError> {
         rates.token = Rate { per_second, burst: per_second.saturating_mul(10) };
     }
     let (hosts, cors) = (config.http.hosts.clone(), config.http.cors.clone());
-    Ok(Security { tls, tokens: Some(token::further(&config.data)), hosts, cors, rates })
+    Ok(Security { tls, tokens: None, hosts, cors, rates })
 }
 
 fn is_origin(text: &str) -> bool {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use polis_server::{unfinished, write_private};
+use polis_store_local::{unfinished, write_private};
 
 use super::store::{OwnData, TrustStore, Trusted, create_private};
 use crate::error::CliError;

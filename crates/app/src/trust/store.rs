@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use polis_server::write_private;
+use polis_store_local::write_private;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -4,11 +4,12 @@ use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 
+use polis_ports::Hasher;
 use polis_testkit::postgres::{Server, give};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::support::{Done, Home, is_ending};
+use super::support::{Done, Home, http, is_ending};
 
 /// A home whose commands use a schema of a server.
 struct Node {
@@ -33,6 +34,14 @@ impl Node {
 
     fn serve(&self) -> super::support::Served {
         self.home.serve_with(&[], |command| self.set(command))
+    }
+
+    /// The same where the owner's token is known.
+    fn serve_for(&self, token: &str) -> super::support::Served {
+        self.home.serve_with(&[], |command| {
+            self.set(command);
+            command.env("POLIS_TOKEN", token);
+        })
     }
 }
 
@@ -64,7 +73,7 @@ fn the_log_is_in_the_database_and_every_command_works_on_it_or_says_what_to_do()
     assert!(node.polis(&["result", task]).ok().contains("10"));
     let (code, said) = served.stop();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("artifacts, memories, tokens and files stay in .polis"), "{said}");
+    assert!(said.contains("the log, artifacts, memories and tokens are in PostgreSQL at 127.0.0.1"), "{said}");
     assert!(!node.home.data().join("polis.db").exists());
     assert_ne!(server.psql(&format!("SELECT count(*) FROM {schema}.events")), "0");
     assert_eq!(server.psql(&format!("SELECT count(*) FROM {schema}.societies WHERE owner IS NOT NULL")), "0", "given back");
@@ -171,6 +180,19 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
         node.polis(&["societies"]).ok().lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(names.len(), 3);
+    let (long, short) = ("0123456789abcdef".repeat(200_000), "short".to_owned());
+    let ids = [&long, &short].map(|text| attach(&node, text));
+    let at = |data: &str, args: &[&str]| node.home.polis(&[&["--data", data], args].concat()).ok();
+    let beside = |node: &Node| {
+        let contents = ids.each_ref().map(|id| node.polis(&["artifacts", "get", id]).ok());
+        assert!(contents == [long.clone(), short.clone()]);
+        (node.polis(&["memory"]).ok(), node.polis(&["token", "list"]).ok())
+    };
+    node.polis(&["memory", "add", "Ann drinks tea"]).ok();
+    node.polis(&["memory", "add", "Ann eats cake"]).ok();
+    node.polis(&["token", "new", "--name", "ci", "--scope", "read"]).ok();
+    let beside_before = beside(&node);
+    assert!(beside_before.0.contains("tea") && beside_before.1.starts_with("ci  read"), "{beside_before:?}");
     let (before, sound) = (logs(&node, &names), node.polis(&["verify", "--json"]).ok());
     let there: &[&str] = &["migrate", "--from", ".polis", "--to", &url, "--json"];
 
@@ -197,7 +219,22 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
 
     let moved = node.polis(there).ok();
     assert_eq!(chains(&moved), chains(&sound));
+    let counts = |json: &str| {
+        let found: Value = serde_json::from_str(json).unwrap();
+        ["artifacts", "memories", "tokens"].map(|what| found[what].as_u64().unwrap())
+    };
+    assert_eq!(counts(&moved), [2, 2, 1]);
     assert_eq!(logs(&node, &names), before);
+    for what in ["artifacts", "memory.db", "tokens.json"] {
+        fs::rename(node.home.data().join(what), node.home.path().join(what)).unwrap();
+    }
+    assert_eq!(beside(&node), beside_before);
+    // What is erased now does not come back with what an earlier log has left.
+    let listed: Value = serde_json::from_str(&node.polis(&["memory", "--json"]).ok()).unwrap();
+    let cake = listed["memories"].as_array().unwrap().iter().find(|it| it["text"] == "Ann eats cake").unwrap();
+    node.polis(&["memory", "forget", cake["id"].as_str().unwrap(), "--yes"]).ok();
+    node.polis(&["token", "revoke", "ci"]).ok();
+    let beside_after = beside(&node);
     node.polis(there).fails(1, "log_failed");
     let restricted = node.home.serve_with(&[], |command| node.set(command));
     node.polis(&["migrate", "--from", &url, "--to", "back"]).fails(1, "owned_elsewhere");
@@ -209,8 +246,12 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
     // And back, into a folder in which one that was killed has left something.
     fs::create_dir_all(node.home.path().join("back/migrating")).unwrap();
     fs::write(node.home.path().join("back/migrating/polis.db"), "half").unwrap();
+    for what in ["memory.db", "tokens.json"] {
+        fs::rename(node.home.path().join(what), node.home.path().join("back").join(what)).unwrap();
+    }
     let back: &[&str] = &["migrate", "--from", &url, "--to", "back", "--json"];
     let moved = node.polis(back).ok();
+    assert_eq!(counts(&moved), [2, 1, 0]);
     node.polis(back).fails(1, "log_failed");
     node.url = String::new();
     assert_eq!(chains(&moved), chains(&node.polis(&["verify", "back", "--json"]).ok()));
@@ -218,6 +259,10 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
     let at_back = |args: &[&str]| node.polis(&[&["--data", "back"], args].concat()).ok();
     let came: Vec<_> = names.iter().map(|society| at_back(&["--society", society, "log", "--json"])).collect();
     assert_eq!(came, after);
+    assert_eq!((at("back", &["memory"]), at("back", &["token", "list"])), beside_after);
+    assert_eq!(ids.each_ref().map(|id| at("back", &["artifacts", "get", id]).len()), [long.len(), short.len()]);
+    let texts = fs::read(node.home.path().join("back/memory.db")).unwrap();
+    assert!(!texts.windows(4).any(|four| four == b"cake"));
     assert!(at_back(&["run", "what is 9 + 4?"]).contains("13"));
     at_back(&["replay"]);
     node.polis(&["migrate", "--from", ".polis", "--to", "elsewhere"]).fails(2, "bad_migration");
@@ -245,7 +290,7 @@ fn a_second_node_is_refused_until_the_lease_of_the_first_has_ended_which_stops_b
     }
     // One that stands still for longer than its lease has lost it when it goes on.
     one.signal(Signal::STOP);
-    let two = second.serve();
+    let two = second.serve_for(one.token.as_deref().unwrap());
     two.post("/api/submit", &json!({ "text": "what is 8 + 4?" }));
     two.until(|recorded| is_ending(recorded) && serde_json::to_string(recorded).unwrap().contains("12"));
     one.signal(Signal::CONT);
@@ -324,4 +369,69 @@ fn a_password_comes_from_the_environment_and_is_never_shown() {
     run(&["trust", "--yes"], &[("POLIS_TRUST", "")]);
     let folder = run(&["log"], &[("POLIS_TRUST", ""), ("POLIS_STORE_PASSWORD", "secret")]);
     assert!(folder.stderr.contains("(store_withheld)"), "{}", folder.stderr);
+}
+
+/// Has a request with a file answered; gives the id of the file.
+fn attach(node: &Node, text: &str) -> String {
+    node.home.write("file.txt", text);
+    node.polis(&["run", "--file", "file.txt", "what is 3 + 4?"]).ok();
+    Hasher::id_of(text.as_bytes()).to_string()
+}
+
+/// Asks with a token until the answer has this status.
+fn until_status(address: &str, token: &str, wanted: u16) {
+    while http(address, "GET", "/api/version", Some(token), "").0 != wanted {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn nodes_share_artifacts_memories_and_tokens() {
+    let Some((server, schema)) = shared("nodes_share_artifacts_memories_and_tokens") else { return };
+    let [first, second] = [(); 2].map(|()| Node::new(&server, &schema));
+    let one = first.serve();
+    let owners = one.token.clone().unwrap();
+    // A token that one node makes opens the other, and one that it revokes does not.
+    let made = second.polis(&["token", "new", "--name", "ci", "--scope", "read"]).ok();
+    until_status(&one.address, made.trim(), 200);
+    assert!(first.polis(&["token", "list"]).ok().starts_with("ci  read"));
+    second.polis(&["token", "revoke", "ci"]).ok();
+    until_status(&one.address, made.trim(), 401);
+    assert!(!second.home.data().join("tokens.json").exists());
+    let stored = server.psql(&format!("SELECT convert_from(body, 'UTF8') FROM {schema}.documents"));
+    assert!(stored.contains("sha256") && !stored.contains(&owners) && !stored.contains(made.trim()), "{stored}");
+
+    first.polis(&["memory", "add", "Ann drinks tea"]).ok();
+    second.polis(&["artifacts", "gc"]).fails(1, "owned_elsewhere");
+    let (code, said) = one.stop();
+    assert_eq!(code, 0, "{said}");
+    let id = attach(&first, "a file of the first node");
+    assert_eq!(second.polis(&["artifacts", "get", &id]).ok(), "a file of the first node");
+    assert!(second.polis(&["memory"]).ok().contains("Ann drinks tea"));
+    assert_eq!(second.polis(&["artifacts", "gc", "--hours", "0"]).ok(), "removed 0 artifacts (0 bytes), kept 1\n");
+    assert!(!first.home.data().join("artifacts").exists() && !first.home.data().join("memory.db").exists());
+
+    // The owner's token is the one that the first node has made.
+    let two = second.serve();
+    assert_eq!(two.token, None);
+    assert_eq!(http(&two.address, "GET", "/api/version", Some(&owners), "").0, 200);
+    let (_, said) = two.stop();
+    assert!(said.contains("this node does not have the owner's token"), "{said}");
+    assert!(!second.home.data().join("token").exists());
+    let two = second.serve_for(&owners);
+    assert_eq!(two.token.as_deref(), Some(&*owners));
+    two.stop();
+    let two = second.serve_for(&"0".repeat(64));
+    assert_eq!((two.token.as_deref(), http(&two.address, "GET", "/api/version", Some(&"0".repeat(64)), "").0), (None, 401));
+
+    // When it is revoked it opens nothing, until a node makes another one.
+    first.polis(&["token", "revoke", "owner"]).ok();
+    assert!(!first.home.data().join("token").exists());
+    until_status(&two.address, &owners, 401);
+    two.stop();
+    let two = second.serve();
+    let renewed = two.token.clone().unwrap();
+    assert_ne!(renewed, owners);
+    assert_eq!(http(&two.address, "GET", "/api/version", Some(&renewed), "").0, 200);
+    two.stop();
 }

@@ -1,12 +1,12 @@
-//! Contents in files: the contract, limits, damage, sweeping, and what a process that dies leaves behind.
+//! Contents in files: the contract, limits, damage, and what a process that dies leaves behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use polis_domain::ArtifactId;
-use polis_ports::{ArtifactError, Artifacts, Hasher};
+use polis_domain::{ArtifactId, Timestamp};
+use polis_ports::{ArtifactError, Artifacts, Hasher, StoredArtifact};
 use polis_store_local::{ArtifactLimits, LocalArtifacts};
 use polis_testkit::artifact_conformance;
 
@@ -92,30 +92,19 @@ fn there_are_limits_on_how_many_and_how_much_and_what_is_there_takes_no_more_roo
 }
 
 #[test]
-fn a_sweep_takes_what_nobody_names_and_nobody_has_kept_of_late() {
+fn files_that_are_no_contents_are_not_listed_and_stay() {
     let dir = fresh_dir();
     let store = LocalArtifacts::open(dir.path(), limits()).unwrap();
-    let [named, old, kept_again, fresh] =
-        [b"named".as_slice(), b"old", b"kept again", b"fresh"].map(|it| put(&store, it).unwrap());
-    let modified = |id: &ArtifactId| fs::metadata(file_of(dir.path(), id)).unwrap().modified().unwrap();
-    let before = modified(&fresh) - Duration::from_secs(60);
-    let age = |id: &ArtifactId| {
-        let file = fs::File::options().write(true).open(file_of(dir.path(), id)).unwrap();
-        file.set_modified(before - Duration::from_secs(1)).unwrap();
-    };
-    [named, old, kept_again].iter().for_each(age);
-    put(&store, b"kept again").unwrap();
-    fs::write(dir.path().join("artifacts/README"), "not ours").unwrap();
-    fs::write(file_of(dir.path(), &old).with_file_name("strange"), "not ours").unwrap();
-    let swept = store.sweep(|id| *id == named, before).unwrap();
-    assert_eq!((swept.removed, swept.bytes, swept.kept), (1, 3, 3));
-    assert_eq!(read(&store, &old), Err(ArtifactError::Unknown(old)));
-    for id in [named, kept_again, fresh] {
-        read(&store, &id).unwrap();
-    }
-    assert!(file_of(dir.path(), &old).with_file_name("strange").exists());
-    let everything = store.sweep(|_| false, SystemTime::UNIX_EPOCH).unwrap();
-    assert_eq!(everything.removed, 0, "nothing is that old");
+    let id = put(&store, b"ours").unwrap();
+    let others = [dir.path().join("artifacts/README"), file_of(dir.path(), &id).with_file_name("strange")];
+    others.iter().for_each(|file| fs::write(file, "not ours").unwrap());
+    let modified = fs::metadata(file_of(dir.path(), &id)).unwrap().modified().unwrap();
+    let listed = wait(store.list(None, 9)).unwrap();
+    let at = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64;
+    assert_eq!(listed, [StoredArtifact { id, bytes: 4, at: Timestamp(at) }]);
+    assert_eq!(wait(store.remove(vec![id], Timestamp(at - 60_000))).unwrap(), []);
+    assert_eq!(wait(store.remove(vec![id], Timestamp(at + 1))).unwrap(), [id]);
+    assert!(others.iter().all(|file| file.exists()));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod backups;
 mod contract;
 mod damage;
 mod disk_full;
+mod documents;
 mod erasing;
 mod forks;
 mod kill;

@@ -10,6 +10,7 @@ use polis_store_postgres::{Options, PostgresLog};
 use polis_testkit::conformance::event;
 use tokio::task::block_in_place;
 
+use crate::cluster::Cluster;
 use crate::proxy::{Cut, Proxy};
 use crate::server::{Logs as _, Server};
 
@@ -159,10 +160,25 @@ async fn a_statement_that_arrives_late_writes_nothing() {
 /// Writers append while something goes wrong with the server, until so many appends had an unknown outcome.
 ///
 /// A fault between two statements is not noticed by any append, so faults are not counted.
-async fn under_load(server: &Server, wanted: u64, fault: impl Fn()) {
-    const WRITERS: u64 = 4;
+async fn under_load(log: PostgresLog, wanted: u64, fault: impl Fn()) {
     const MOST_FAULTS: u64 = 100;
-    let log = Arc::new(server.log(&server.fresh_schema()).await);
+    let mut faults = 0;
+    let until = |unknown| {
+        if unknown >= wanted {
+            return false;
+        }
+        assert!(faults < MOST_FAULTS, "{unknown} unknown outcomes after {faults} faults");
+        fault();
+        faults += 1;
+        true
+    };
+    while_faults(log, until).await;
+}
+
+/// Writers append while something goes wrong, as long as `fault` does, which is told how many outcomes were unknown so far.
+async fn while_faults(log: PostgresLog, mut fault: impl FnMut(u64) -> bool) {
+    const WRITERS: u64 = 4;
+    let log = Arc::new(log);
     let stop = Arc::new(AtomicBool::new(false));
     let [acknowledged, unknown] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
     let writers: Vec<_> = (0..WRITERS)
@@ -181,20 +197,15 @@ async fn under_load(server: &Server, wanted: u64, fault: impl Fn()) {
             })
         })
         .collect();
-    let mut faults = 0;
     loop {
         // Writers work before each fault and after the last one.
         let before = acknowledged.load(Ordering::SeqCst);
         while acknowledged.load(Ordering::SeqCst) < before + 20 {
             tokio::task::yield_now().await;
         }
-        let so_far = unknown.load(Ordering::SeqCst);
-        if so_far >= wanted {
+        if !block_in_place(|| fault(unknown.load(Ordering::SeqCst))) {
             break;
         }
-        assert!(faults < MOST_FAULTS, "{so_far} unknown outcomes after {faults} faults");
-        block_in_place(&fault);
-        faults += 1;
     }
     stop.store(true, Ordering::SeqCst);
     for writer in writers {
@@ -207,7 +218,7 @@ async fn under_load(server: &Server, wanted: u64, fault: impl Fn()) {
 async fn a_server_that_is_killed_under_load_loses_nothing_that_was_acknowledged() {
     let test = "faults::a_server_that_is_killed_under_load_loses_nothing_that_was_acknowledged";
     let Some(server) = Server::own(test) else { return };
-    under_load(&server, 3, || {
+    under_load(server.log(&server.fresh_schema()).await, 3, || {
         server.kill();
         server.start();
     })
@@ -217,10 +228,31 @@ async fn a_server_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_are_ended_under_load_lose_and_repeat_nothing() {
     let Some(server) = Server::own("faults::sessions_that_are_ended_under_load_lose_and_repeat_nothing") else { return };
-    under_load(&server, 10, || {
+    under_load(server.log(&server.fresh_schema()).await, 10, || {
         server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'polis'");
     })
     .await;
+}
+
+/// The machine of the primary is lost, or its server alone crashes; the standby that has every acknowledged commit takes its place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_fails_over_under_load_loses_nothing_that_was_acknowledged() {
+    let test = "faults::a_cluster_that_fails_over_under_load_loses_nothing_that_was_acknowledged";
+    let failovers = std::env::var("POLIS_FAILOVERS").map_or(2, |text| text.parse::<usize>().unwrap());
+    let Some(cluster) = block_in_place(|| Cluster::start(test)) else { return };
+    let log = PostgresLog::open(Options::parse(&cluster.url("polis")).unwrap()).await.unwrap();
+    let mut done = 0;
+    let fail_over = |_| {
+        if done == failovers {
+            return false;
+        }
+        let before = cluster.primary_name().unwrap().to_owned();
+        cluster.kill_primary(done % 2 == 0);
+        done += 1;
+        println!("failover {done}: {before}, then {}", cluster.primary_name().unwrap_or_default());
+        true
+    };
+    while_faults(log, fail_over).await;
 }
 
 /// A commit that is not on the standby yet is not acknowledged because an operator cancels the waiting.

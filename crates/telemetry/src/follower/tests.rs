@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use polis_domain::{CallResult, EffectClass, EffectId, Recorded, Usage};
 use polis_engine::{Cast, ConversationStart, Options, Ports, Turn, TurnTool};
 use polis_ports::{ChatMessage, Media, ModelError, ModelRequest, ToolSpec};
-use polis_testkit::{ManualClock, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world};
+use polis_testkit::{
+    ManualClock, MemoryDocuments, MemoryLog, Op, Program, ProgrammedAgent, ScriptedModel, ScriptedReply, worker_role, world,
+};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -445,9 +447,8 @@ async fn both_protocols_carry_the_same_spans_and_metrics() {
     ask(&society, vec![think("twice"), Op::Fail("broken".to_owned())]).await;
     for protocol in [Protocol::Json, Protocol::Protobuf] {
         let (endpoint, requests) = collector(vec![200, 200]).await;
-        let folder = tempfile::tempdir().unwrap();
-        let settings = Settings { content: true, traces: protocol, metrics: protocol, ..settings(endpoint, folder.path()) };
-        Telemetry::new(settings).unwrap().follow(&society, opened).await.unwrap().finish().await;
+        let settings = Settings { content: true, traces: protocol, metrics: protocol, ..settings(endpoint) };
+        Telemetry::new(settings).unwrap().follow(&society, opened, documents()).await.unwrap().finish().await;
         let mut requests = requests.lock().unwrap().clone();
         assert_eq!(requests.iter().map(|(to, _)| to.as_str()).collect::<Vec<_>>(), ["/v1/traces", "/v1/metrics"]);
         for (_, body) in &mut requests {
@@ -475,7 +476,11 @@ async fn both_protocols_carry_the_same_spans_and_metrics() {
     assert_eq!(metrics(0), metrics(1));
 }
 
-fn settings(endpoint: String, folder: &Path) -> Settings {
+fn documents() -> Arc<dyn Documents> {
+    Arc::new(MemoryDocuments::default())
+}
+
+fn settings(endpoint: String) -> Settings {
     Settings {
         endpoint,
         headers: Vec::new(),
@@ -485,7 +490,6 @@ fn settings(endpoint: String, folder: &Path) -> Settings {
         traces: Protocol::Json,
         metrics: Protocol::Json,
         metric_interval: Settings::METRIC_INTERVAL,
-        folder: folder.join("telemetry"),
         network: polis_http::HttpOptions::default(),
     }
 }
@@ -527,16 +531,16 @@ async fn collector(statuses: Vec<u16>) -> (String, Arc<Mutex<Vec<(String, Value)
 async fn what_is_not_taken_is_sent_again_and_what_is_refused_is_not() {
     let society = society().await;
     let (endpoint, requests) = collector(vec![503, 200, 200, 400, 200]).await;
-    let folder = tempfile::tempdir().unwrap();
-    let telemetry = Telemetry::new(settings(endpoint, folder.path())).unwrap();
+    let documents = documents();
+    let telemetry = Telemetry::new(settings(endpoint)).unwrap();
     let opened = society.log().head(society.id()).await.unwrap();
-    let first = telemetry.follow(&society, opened).await.unwrap();
+    let first = telemetry.follow(&society, opened, documents.clone()).await.unwrap();
     ask(&society, vec![think("one")]).await;
     first.finish().await;
     assert!(telemetry.0.is_reported.load(Ordering::Relaxed), "it is said that nothing was taken");
     let opened = society.log().head(society.id()).await.unwrap();
-    telemetry.follow(&society, opened).await.unwrap().finish().await;
-    let second = telemetry.follow(&society, opened).await.unwrap();
+    telemetry.follow(&society, opened, documents.clone()).await.unwrap().finish().await;
+    let second = telemetry.follow(&society, opened, documents.clone()).await.unwrap();
     ask(&society, vec![think("two")]).await;
     second.finish().await;
     assert_eq!(telemetry.0.dropped.load(Ordering::Relaxed), 3, "a request, a turn and a call are refused for good");
