@@ -638,6 +638,14 @@ export type Dismissal = {
   reason?: string;
 };
 
+/** It does so from its next look at the table of nodes on. */
+export type Drained = {
+  /** Whether it gives its societies away. */
+  draining: boolean;
+  /** The node. */
+  node: string;
+};
+
 /** Something that a turn wants and waits for. Its intent is logged before it happens. */
 export type Effect = {
   model: {
@@ -1687,6 +1695,28 @@ export type Moment = {
   at: Timestamp;
   /** The kind of event. */
   name: string;
+};
+
+/** A node of the list. */
+export type Node = {
+  /** Where the other nodes reach it. */
+  address: string;
+  /** Whether it gives its societies away and takes none. */
+  draining: boolean;
+  /** How long its lease lasts still, if it is not renewed. 0: the node is gone. */
+  leaseMs: number;
+  /** Its name, another one at every start. */
+  name: string;
+  /** When it joined. */
+  since: Timestamp;
+  /** How many societies it owns. */
+  societies: number;
+};
+
+/** The nodes, by name. */
+export type Nodes = {
+  /** The nodes; those that are gone too, for an hour. */
+  nodes: Array<Node>;
 };
 
 /** An artifact of the list. */
@@ -3187,6 +3217,21 @@ export interface Routes {
     query: undefined;
     body: undefined;
     answer: Models;
+  };
+  /** The nodes that share the log. */
+  "GET /api/nodes": {
+    query: undefined;
+    body: undefined;
+    answer: Nodes;
+  };
+  /** Has a node give its societies to others and take none, or take some again. */
+  "POST /api/nodes/{name}/drain": {
+    query: undefined;
+    body: {
+      /** Take societies again. */
+      undo?: boolean;
+    };
+    answer: Drained;
   };
   /** The organisation as one document. */
   "GET /api/org": {

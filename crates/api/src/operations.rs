@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::{
     Accepted, Acted, AgentDetail, Agents, ApiError, Approvals, ArtifactName, ArtifactPaging, Artifacts, BeginSociety,
     BegunSociety, Cancel, Cancelled, ChangeConversation, ChangedMemory, ComponentAction, Compress, Compressing, Content,
-    Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Deployment, EditMemory, Erased,
-    Fork, Health, ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories, MemoryFilter, MessagePaging,
-    Messages, Models, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind, Roles, Send, SocietyList,
-    StartConversation, Submit, SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart, Threads, Tools, UsageReport,
-    Version,
+    Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Deployment, Drain, Drained,
+    EditMemory, Erased, Fork, Health, ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories,
+    MemoryFilter, MessagePaging, Messages, Models, NodeList, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind,
+    Roles, Send, SocietyList, StartConversation, Submit, SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart,
+    Threads, Tools, UsageReport, Version,
 };
 
 /// The operations of a society.
@@ -157,6 +157,12 @@ pub trait Api: Sync {
 
     /// Has the society go on from an event, and keeps what it was under another name.
     async fn rewind(&self, request: Rewind) -> Result<MadeSociety, ApiError>;
+
+    /// The nodes that share the log.
+    async fn nodes(&self) -> Result<NodeList, ApiError>;
+
+    /// Has a node give its societies away, or take some again.
+    async fn drain(&self, node: String, request: Drain) -> Result<Drained, ApiError>;
 
     /// Whether the society is well; a society that is not is no error.
     async fn health(&self) -> Result<Health, ApiError>;

@@ -12,6 +12,7 @@ mod init;
 mod memory;
 #[cfg(feature = "postgres")]
 mod migrate;
+mod nodes;
 mod run;
 mod settings;
 mod shell;
@@ -38,6 +39,7 @@ pub(crate) use init::{Allowed, Init};
 pub(crate) use memory::{Memory, MemoryCommand};
 #[cfg(feature = "postgres")]
 pub(crate) use migrate::Migrate;
+pub(crate) use nodes::{Drain, NodeOptions};
 pub(crate) use run::Run;
 pub(crate) use settings::assign;
 pub(crate) use shell::{Completions, Man};
@@ -162,6 +164,10 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// List the societies of the data directory
     Societies(ListOptions),
+    /// List the nodes that share the log of --store
+    Nodes(ListOptions),
+    /// Have a node give its societies to the others and take none
+    Drain(Drain),
     /// Create another society that shares the history of this one
     Fork(Fork),
     /// Go back to an event; the previous history is kept under another name
@@ -261,6 +267,9 @@ pub(crate) struct Serve {
     /// Allow an address that other machines can reach, although nothing is encrypted
     #[arg(long)]
     pub(crate) insecure_listen: bool,
+
+    #[command(flatten)]
+    pub(crate) node: NodeOptions,
 
     /// Use TLS with this certificate and its chain, a PEM file; allows addresses that other machines can reach
     #[arg(long, value_name = "FILE", env = "POLIS_TLS_CERT", requires = "tls_key")]
@@ -661,6 +670,8 @@ impl Command {
             | Self::Send(_)
             | Self::Cancel(_)
             | Self::Societies(_)
+            | Self::Nodes(_)
+            | Self::Drain(_)
             | Self::Archive(_)
             | Self::Backup(_)
             | Self::Restore(_)

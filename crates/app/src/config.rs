@@ -23,6 +23,7 @@ use crate::config_file::{
     RetentionSection, ServerSection, SocietySection, ToolsSection,
 };
 use crate::error::CliError;
+use crate::own_node::NodeSettings;
 use crate::postgres_store::StoreAddress;
 use crate::remotes::Remote;
 use crate::telemetry::TelemetrySection;
@@ -108,6 +109,8 @@ pub(crate) struct Config {
     pub(crate) retention: RetentionSection,
     /// Where the log is; none if it is in the data directory.
     pub(crate) store: Option<StoreAddress>,
+    /// How the other nodes reach this one, if it is one of several.
+    pub(crate) node: Option<NodeSettings>,
     /// The value of `--store` to repeat in commands.
     store_flag: Option<String>,
     /// Whether agents remember and recall.
@@ -212,6 +215,10 @@ impl Config {
         let password = std::env::var("POLIS_STORE_PASSWORD").ok().filter(|password| !password.is_empty());
         let store = store_flag.as_ref().or(of_file.as_ref());
         let store = store.map(|url| StoreAddress::parse(url, password.as_deref(), file.store.lease)).transpose()?;
+        let node = match &cli.command {
+            Command::Serve(serve) => NodeSettings::resolve(&serve.node, file.cluster, store.is_some())?,
+            _ => None,
+        };
         let of_command = |url: &String| std::env::var("POLIS_STORE").ok().as_ref() != Some(url);
         let store_flag = store_flag.filter(of_command);
         if store_flag.as_deref().is_some_and(StoreAddress::has_password) {
@@ -256,6 +263,7 @@ impl Config {
             backup: file.backup,
             retention: file.retention,
             store,
+            node,
             store_flag,
             own: OwnAgents::default(),
             memory: file.memory,
@@ -390,7 +398,7 @@ fn split_names(names: &str) -> Vec<String> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn parse_listen(text: &str) -> Result<SocketAddr, CliError> {
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, CliError> {
     let numeric = match text.trim().strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.trim().to_owned(),

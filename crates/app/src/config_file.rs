@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod backup;
+mod cluster;
 mod memory;
 mod network;
 mod precedence;
@@ -39,6 +40,7 @@ use crate::trust::{Trust, is_secret, visible};
 use crate::workflow_settings::WorkflowSection;
 pub(crate) use artifacts::{ArtifactSettings, ArtifactsSection};
 pub(crate) use backup::BackupSection;
+pub(crate) use cluster::ClusterSection;
 pub(crate) use memory::{EmbeddingsSection, MemorySection};
 pub(crate) use network::NetworkSection;
 use precedence::combined;
@@ -84,6 +86,8 @@ pub(crate) struct ConfigFile {
     pub(crate) retention: RetentionSection,
     #[serde(default)]
     pub(crate) store: StoreSection,
+    #[serde(default)]
+    pub(crate) cluster: ClusterSection,
     #[serde(default)]
     pub(crate) memory: MemorySection,
     #[serde(default)]
@@ -336,6 +340,12 @@ impl ConfigFile {
             out::note(
                 "polis: [store] in a folder's file is not used, because all conversations would be stored there; set it in your own \
                  polis.toml, by --store or by POLIS_STORE (store_withheld)",
+            );
+        }
+        if std::mem::take(&mut self.cluster) != ClusterSection::default() {
+            out::note(
+                "polis: [cluster] in a folder's file is not used, because other machines would be listened to; set it in your own \
+                 polis.toml, by --node-listen or by POLIS_NODE_LISTEN (store_withheld)",
             );
         }
         self.tools.withhold(self.table.get_mut("tools").and_then(toml::Value::as_table_mut), is_withheld);

@@ -24,6 +24,7 @@ mod lineage;
 mod machine_tools;
 mod mcp_servers;
 mod out;
+mod own_node;
 mod patience;
 #[cfg_attr(not(feature = "postgres"), path = "no_postgres.rs")]
 mod postgres_store;
@@ -65,7 +66,7 @@ use crate::cli::{Authoring, Check};
 use crate::cli::{Cli, Command, Tools, ToolsCommand};
 use crate::commands::{
     act, agents, approvals, approve, archive, artifacts, attach, backup, chat, conversations, deploy, docs, doctor, init, log,
-    login, mcp, memory, models, org, replay, run, serve, shell, show, societies, tasks, threads, token as tokens, tools,
+    login, mcp, memory, models, nodes, org, replay, run, serve, shell, show, societies, tasks, threads, token as tokens, tools,
     trust as trusting, update, usage, verify,
 };
 use crate::config::Config;
@@ -196,6 +197,8 @@ async fn run_command(cli: Cli, own: OwnAgents) -> Result<Exit, CliError> {
         Command::Send(args) => act::send(&config, &args).await,
         Command::Cancel(args) => act::cancel(&config, &args).await,
         Command::Societies(args) => societies::societies(&config, args.json).await,
+        Command::Nodes(args) => nodes::nodes(&config, args.json).await,
+        Command::Drain(args) => nodes::drain(&config, &args).await,
         Command::Fork(args) => societies::fork(&config, &args).await,
         Command::Rewind(args) => societies::rewind(&config, &args).await,
         Command::Archive(args) => archive::archive(&config, &args).await,

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polis_domain::SocietyId;
-use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts};
+use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts, Node, Placement};
 
 use crate::error::CliError;
+use crate::own_node::OwnNode;
 
 /// There is none.
 #[derive(Debug, Clone)]
@@ -47,11 +48,15 @@ pub(crate) struct Owner {
 pub(crate) struct PostgresStore(Infallible);
 
 impl PostgresStore {
-    pub(crate) async fn open(_: &Path, address: &StoreAddress) -> Result<Self, LogError> {
+    pub(crate) async fn open(_: &Path, address: &StoreAddress, _: Option<&OwnNode>) -> Result<Self, LogError> {
         match address.0 {}
     }
 
     pub(crate) fn log(&self) -> Arc<dyn Log> {
+        match self.0 {}
+    }
+
+    pub(crate) fn placement(&self) -> Arc<dyn Placement> {
         match self.0 {}
     }
 
@@ -76,6 +81,23 @@ impl PostgresStore {
     }
 
     pub(crate) async fn own(&self, _: &SocietyId) -> Result<(), CliError> {
+        match self.0 {}
+    }
+}
+
+/// There is none.
+pub(crate) struct NodeTable(Infallible);
+
+impl NodeTable {
+    pub(crate) async fn open(address: &StoreAddress) -> Result<Self, LogError> {
+        match address.0 {}
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, LogError> {
+        match self.0 {}
+    }
+
+    pub(crate) async fn set_draining(&self, _: &str, _: bool) -> Result<bool, LogError> {
         match self.0 {}
     }
 }

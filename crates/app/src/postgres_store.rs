@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{Seq, SocietyId};
-use polis_ports::{ArtifactLimits, Artifacts, DocumentError, Documents, Log, LogError, MemoryTexts};
+use polis_ports::{ArtifactLimits, Artifacts, DocumentError, Documents, Log, LogError, MemoryTexts, Node, Placement};
 use polis_store_local::DataDirectory;
 use polis_store_postgres::moving::{ComingLog, MovedEvent, MovedSociety};
-use polis_store_postgres::{Claim, Options, Owner, PostgresLog};
+use polis_store_postgres::{Claim, Listing, Options, Owner, PostgresLog};
 use tokio::time::sleep;
 
 use crate::error::{CliError, Exit};
+use crate::own_node::OwnNode;
 use crate::{out, wiring};
 
 /// How often a society is asked for while the node that has it may be gone.
@@ -60,9 +61,14 @@ pub(crate) struct PostgresStore {
 
 impl PostgresStore {
     /// Reserves the data directory and connects.
-    pub(crate) async fn open(data: &Path, address: &StoreAddress) -> Result<Self, LogError> {
+    pub(crate) async fn open(data: &Path, address: &StoreAddress, node: Option<&OwnNode>) -> Result<Self, LogError> {
         let directory = Arc::new(DataDirectory::open(data)?);
-        Ok(Self { log: connect(address).await?, directory })
+        Ok(Self { log: connect(address, node).await?, directory })
+    }
+
+    /// Who owns which society.
+    pub(crate) fn placement(&self) -> Arc<dyn Placement> {
+        self.log.clone()
     }
 
     pub(crate) fn log(&self) -> Arc<dyn Log> {
@@ -96,13 +102,16 @@ impl PostgresStore {
     }
 
     pub(crate) async fn own(&self, society: &SocietyId) -> Result<(), CliError> {
+        if self.log.holds(society) {
+            return Ok(());
+        }
         own(&self.log, society).await
     }
 }
 
 /// The documents of a database, for a command that needs nothing else of it.
 pub(crate) async fn documents(address: &StoreAddress) -> Result<Arc<dyn Documents>, LogError> {
-    Ok(Arc::new(OfLog(connect(address).await?)))
+    Ok(Arc::new(OfLog(connect(address, None).await?)))
 }
 
 /// The documents of a log that is open as long as they are used.
@@ -125,7 +134,7 @@ pub(crate) struct LeavingDatabase(Arc<PostgresLog>);
 impl LeavingDatabase {
     /// Claims all societies, so that nothing is written meanwhile.
     pub(crate) async fn open(address: &StoreAddress) -> Result<Self, CliError> {
-        let log = connect(address).await?;
+        let log = connect(address, None).await?;
         let societies = log.societies().await?;
         if societies.is_empty() {
             return Err(CliError::new("no_data", format!("there is no society in {address}")));
@@ -157,15 +166,40 @@ impl LeavingDatabase {
     }
 }
 
-/// Connects. If a society is lost later, this process ends: whatever it still does must not be done twice.
-async fn connect(address: &StoreAddress) -> Result<Arc<PostgresLog>, LogError> {
+/// The table of nodes, for an operator.
+pub(crate) struct NodeTable(PostgresLog);
+
+impl NodeTable {
+    pub(crate) async fn open(address: &StoreAddress) -> Result<Self, LogError> {
+        PostgresLog::open(address.0.clone()).await.map(Self).map_err(|error| with_advice(address, error))
+    }
+
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, LogError> {
+        self.0.nodes().await
+    }
+
+    pub(crate) async fn set_draining(&self, node: &str, draining: bool) -> Result<bool, LogError> {
+        self.0.set_draining(node, draining).await
+    }
+}
+
+/// Connects. A node among others stops the societies that it loses. Without others the process ends if it loses one: whatever it still
+/// does must not be done twice.
+async fn connect(address: &StoreAddress, node: Option<&OwnNode>) -> Result<Arc<PostgresLog>, LogError> {
     let mut options = address.0.clone();
     let random = wiring::entropy().map_err(|error| LogError::Failed(error.to_string().into()))?;
-    options.node = Some(format!("{}, process {} ({:08x})", host(), std::process::id(), random as u32));
+    options.node = Some(match node {
+        Some(node) => format!("{}-{:08x}", node.name.clone().unwrap_or_else(host), random as u32),
+        None => format!("{}, process {} ({:08x})", host(), std::process::id(), random as u32),
+    });
+    options.listing = node.map(|node| Listing { address: node.address.clone(), key: node.key.digest().to_vec() });
     let log = Arc::new(PostgresLog::open(options).await.map_err(|error| with_advice(address, error))?);
+    if node.is_some() {
+        return Ok(log);
+    }
     let lost = log.lost();
     tokio::spawn(async move {
-        let why = lost.await;
+        let (_, why) = lost.await;
         let message = format!(
             "{why}; nothing new was begun and what was acknowledged is in the log. Start polis again: it continues as soon as it gets \
              the society back"

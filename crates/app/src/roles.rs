@@ -81,13 +81,16 @@ pub(crate) struct RoleFiles {
 
 /// Looks at the folders, and at what is trusted, again and again, for ever. `before` is how they were when the roles were last
 /// brought in.
-pub(crate) async fn watch(society: &Society, trust: &Trust, mut before: RoleFiles) {
+pub(crate) async fn watch(society: impl Fn() -> Option<Society>, trust: &Trust, mut before: RoleFiles) {
     loop {
         tokio::time::sleep(EVERY).await;
         let now = state(trust);
         if now != before {
             before = now;
-            apply(society, trust).await;
+            // One that is not open here gets them when it is opened.
+            if let Some(society) = society() {
+                apply(&society, trust).await;
+            }
         }
     }
 }

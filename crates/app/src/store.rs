@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use polis_domain::SocietyId;
-use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts};
+use polis_ports::{ArtifactLimits, Artifacts, Documents, Log, LogError, MemoryTexts, Placement};
 use polis_store_local::{LocalArtifacts, LocalDocuments, LocalLog, LocalMemoryTexts};
 use polis_telemetry::Telemetry;
 
 use crate::config::Config;
 use crate::error::CliError;
+use crate::own_node::OwnNode;
 use crate::postgres_store::PostgresStore;
 use crate::telemetry;
 
@@ -25,11 +26,16 @@ pub(crate) enum OpenedLog {
 impl OpenedLog {
     /// Opens the log of the configuration. The data directory is this process's from then on, also where the log is elsewhere.
     pub(crate) async fn open(config: &Config) -> Result<Self, LogError> {
+        Self::open_as(config, None).await
+    }
+
+    /// The same as one of several nodes.
+    pub(crate) async fn open_as(config: &Config, node: Option<&OwnNode>) -> Result<Self, LogError> {
         match &config.store {
             Some(address) => {
                 // Whatever the command is, this makes the directory.
                 config.trust.claim_data().map_err(|error| LogError::Failed(error.to_string().into()))?;
-                PostgresStore::open(&config.data, address).await.map(Self::Postgres)
+                PostgresStore::open(&config.data, address, node).await.map(Self::Postgres)
             }
             None => open_local(&config.data).await.map(|log| Self::Local(Arc::new(log))),
         }
@@ -94,6 +100,14 @@ impl Store {
         match &self.opened {
             OpenedLog::Local(_) => Ok(()),
             OpenedLog::Postgres(store) => store.own(society).await,
+        }
+    }
+
+    /// Who owns which society, if several nodes may share the log.
+    pub(crate) fn placement(&self) -> Option<Arc<dyn Placement>> {
+        match &self.opened {
+            OpenedLog::Local(_) => None,
+            OpenedLog::Postgres(store) => Some(store.placement()),
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use polis_api::{
     Api, ApiError, ArtifactName, ArtifactPaging, Attachment, BeginSociety, Caller, Cancel, ComponentAction, Compress,
-    DecisionRequest, Direction, Fork, ImportRequest, LogPaging, MessagePaging, Operate, Paging, PlanFilter, Rewind, Send,
-    Submit, TaskStatus, Terminate, ThreadPart,
+    DecisionRequest, Direction, Drain, Fork, ImportRequest, LogPaging, MessagePaging, Operate, Paging, PlanFilter, Rewind,
+    Send, Submit, TaskStatus, Terminate, ThreadPart,
 };
 use polis_client::Client;
 use polis_domain::{CallResult, EffectClass, ModelSettings};
@@ -173,6 +173,8 @@ async fn every_operation_answers_alike_in_process_and_over_http() {
         ("root_stays", both.check("terminate", async |api| api.terminate(&"root".into(), Terminate::default()).await).await),
         ("bad_org", both.check("import", async |api| api.import(json!([]), ImportRequest { root: true }).await).await),
         ("one_society", both.check("fork", async |api| api.fork(Fork::default()).await).await),
+        ("no_nodes", both.check("nodes", async |api| api.nodes().await).await),
+        ("no_nodes", both.check("drain", async |api| api.drain("a/?".to_owned(), Drain::default()).await).await),
         ("one_society", both.check("rewind", async |api| api.rewind(Rewind { to: 1 }).await).await),
         ("one_society", both.check("begin", async |api| api.begin_society(BeginSociety { name: "x".to_owned() }).await).await),
         ("bad_action", {

@@ -238,6 +238,14 @@ impl Api for Client {
         self.post("/api/rewind", &request).await
     }
 
+    async fn nodes(&self) -> Result<NodeList, ApiError> {
+        self.get("/api/nodes").await
+    }
+
+    async fn drain(&self, node: String, request: Drain) -> Result<Drained, ApiError> {
+        self.post(&path("nodes", &node, "/drain"), &request).await
+    }
+
     async fn health(&self) -> Result<Health, ApiError> {
         let response = self.call("/api/health", None).await?;
         let status = response.status;

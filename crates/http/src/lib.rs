@@ -1,4 +1,4 @@
-//! Every outgoing HTTP connection of Polis goes through [`HttpClient`].
+//! Every outgoing HTTP connection of Polis goes through [`HttpClient`], and those to other nodes through [`peer`].
 //!
 //! It speaks HTTP/1.1 and HTTP/2, trusts the certificates of the system, uses the proxies that the environment names, and
 //! **sends nothing twice**: one call of [`HttpClient::send`] writes a request to at most one connection. Only a request of which
@@ -17,13 +17,14 @@
 //! ```
 //!
 //! Read `client.rs` (sending), `connect.rs` (the way to a server, with proxy and TLS), `tls.rs` (which certificates count),
-//! `environment.rs` (which variables count), `body.rs` (responses with limits), `sse.rs` (events).
+//! `environment.rs` (which variables count), `body.rs` (responses with limits), `sse.rs` (events), `peer.rs` (connections between nodes).
 
 mod body;
 mod client;
 mod connect;
 mod environment;
 mod error;
+pub mod peer;
 mod resolve;
 pub mod sse;
 mod tls;
@@ -38,3 +39,6 @@ pub use hyper::http::{
 };
 pub use resolve::{Resolver, SystemResolver};
 pub use tls::{Identity, Trust, tls_config};
+
+/// An error of an underlying library, for diagnosis.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,8 +1,9 @@
 //! The ports: what Polis needs from the world, as small object-safe traits. Each has a real implementation and one in testkit.
 //!
 //! [`Log`] stores events, [`Model`] answers requests, [`Toolbox`] runs tools, [`Live`] publishes to watchers, [`Clock`] tells
-//! the time, [`Artifacts`] stores contents that are too long for the log, [`MemoryTexts`] those that can be erased, and
-//! [`Embedder`] makes vectors of them. [`Documents`] stores what nodes share. [`Host`] and [`Listing`] go the other way: the
+//! the time, [`Placement`] says which of several processes owns a society, [`Artifacts`] stores contents that are too long for the
+//! log, [`MemoryTexts`] those that can be erased, and [`Embedder`] makes vectors of them. [`Documents`] stores what nodes share.
+//! [`Host`] and [`Listing`] go the other way: the
 //! engine implements them for running tool calls. Nothing here contains a rule of the domain or names a vendor, a database or
 //! a protocol.
 
@@ -18,6 +19,7 @@ mod log;
 mod media;
 mod memory;
 mod model;
+mod placement;
 mod schema;
 mod toolbox;
 
@@ -42,6 +44,7 @@ pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError,
 pub use model::{
     Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
 };
+pub use placement::{Claimed, Node, Placement};
 pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
 pub use toolbox::{

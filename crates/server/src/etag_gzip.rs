@@ -14,6 +14,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use ring::digest::{SHA256, digest};
 
+use crate::nodes::PassedOn;
 use crate::problem::Problem;
 use crate::tokens::hex;
 
@@ -28,7 +29,7 @@ pub(crate) async fn add_etag_and_gzip(request: Request, next: Next) -> Response 
     let known = request.headers().get(IF_NONE_MATCH).cloned();
     let wants_gzip = accepts_gzip(request.headers());
     let response = next.run(request).await;
-    if !is_plain(&response) {
+    if !is_plain(&response) || response.extensions().get::<PassedOn>().is_some() {
         return response;
     }
     let (mut parts, body) = response.into_parts();

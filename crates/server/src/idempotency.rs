@@ -14,7 +14,7 @@ use crate::caller::caller_of;
 use crate::problem::Problem;
 use crate::state::SocietyState;
 
-const HEADER: &str = "idempotency-key";
+pub(crate) const HEADER: &str = "idempotency-key";
 
 /// Longest key.
 const MAX_KEY_BYTES: usize = 255;

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Societies;
 use crate::access::{Guard, PeerAddress, Rates, check};
 use crate::etag_gzip::add_etag_and_gzip;
+use crate::nodes;
 use crate::rate_limit::Buckets;
 use crate::session::Sessions;
 use crate::tls::Tls;
@@ -30,7 +31,7 @@ use crate::tokens::{Token, TokenList, Tokens};
 pub const MAX_CONNECTIONS: usize = 16_384;
 
 /// How long the head of a request may take to arrive.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much of a request's head is read.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -39,7 +40,7 @@ pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// How long to wait when no connection can be accepted, for example because too many files are open.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Who may connect, and how.
 #[derive(Debug, Clone)]
@@ -183,6 +184,9 @@ impl Listener {
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
+        if let Some(nodes) = societies.nodes() {
+            connections.spawn(nodes::serve(nodes.clone(), service.clone(), finish.clone()));
+        }
         let stopped = async {
             stop.cancelled().await;
             societies.stop(grace).await;

@@ -2,9 +2,13 @@
 
 use axum::Json as Answer;
 use axum::http::StatusCode;
-use polis_api::{Deployment, Health, HealthStatus, LogPage, LogPaging, Models, Paging, Policy, Tools, UsageReport, Version};
+use polis_api::{
+    Deployment, Drain, Drained, Health, HealthStatus, LogPage, LogPaging, Models, NodeList, Paging, Policy, Tools, UsageReport,
+    Version,
+};
 
-use crate::extract::{CallerApi, QueryParams};
+use crate::body::Json;
+use crate::extract::{CallerApi, PathParam, QueryParams};
 use crate::requests::JsonResult;
 
 pub(crate) async fn models(CallerApi(api): CallerApi) -> JsonResult<Models> {
@@ -29,6 +33,18 @@ pub(crate) async fn deployment(CallerApi(api): CallerApi) -> JsonResult<Deployme
 
 pub(crate) async fn log(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<LogPaging>) -> JsonResult<LogPage> {
     Ok(Answer(api.log(paging).await?))
+}
+
+pub(crate) async fn nodes(CallerApi(api): CallerApi) -> JsonResult<NodeList> {
+    Ok(Answer(api.nodes().await?))
+}
+
+pub(crate) async fn drain(
+    CallerApi(api): CallerApi,
+    PathParam(node): PathParam,
+    Json(request): Json<Drain>,
+) -> JsonResult<Drained> {
+    Ok(Answer(api.drain(node, request).await?))
 }
 
 pub(crate) async fn health(CallerApi(api): CallerApi) -> (StatusCode, Answer<Health>) {

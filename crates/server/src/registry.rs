@@ -16,22 +16,23 @@ use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::{BoxFuture, join, join_all};
 use polis_api::ApiError;
-use polis_api::local::{Registry, one_society};
+use polis_api::local::{Registry, no_nodes, one_society};
 use polis_domain::{Failure, Request as OnceRequest, Seq, SocietyId};
 use polis_engine::{
     Branch, CommandError, ForkError, Forked, Society, SystemClock, fork, forked_before, free_name, is_society_name,
 };
-use polis_ports::Log;
+use polis_ports::{Log, Node};
 use tower_service::Service;
 
 use crate::caller::{Scope, caller_of};
+use crate::nodes::{Membership, Nodes, is_health};
 use crate::page;
 use crate::problem::Problem;
 use crate::routes;
 use crate::state::SocietyState;
 
 /// Most societies that work at once.
-const MAX_WORKING: usize = 64;
+pub(crate) const MAX_WORKING: usize = 64;
 
 /// Most that are open, those that are only looked at included; then these are let go.
 const MAX_OPEN: usize = 256;
@@ -49,34 +50,40 @@ pub type Open = Box<dyn Fn(SocietyId, bool) -> BoxFuture<'static, Result<Society
 pub struct Opener {
     /// Opens one.
     pub open: Open,
+    /// Lets go of what belongs to a society that has stopped here.
+    pub close: Box<dyn Fn(SocietyId) -> BoxFuture<'static, ()> + Send + Sync>,
     /// A random number, new each time.
     pub entropy: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// The societies of a store. Clones are the same registry.
 #[derive(Clone)]
-pub struct Societies(Arc<Inner>);
+pub struct Societies(pub(crate) Arc<Inner>);
 
-struct Inner {
+pub(crate) struct Inner {
     /// The society that is meant where none is named.
     first: SocietyId,
-    log: Arc<dyn Log>,
-    opener: Option<Opener>,
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) opener: Option<Opener>,
+    /// The nodes that share the log, if this is one of several.
+    pub(crate) nodes: Option<Arc<Nodes>>,
     entries: RwLock<Entries>,
     /// Nothing is opened any more.
     stopping: AtomicBool,
+    /// This node is about to stop and gives its societies to others.
+    pub(crate) leaving: AtomicBool,
     /// Held by whoever opens or rewinds one.
-    changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: tokio::sync::Mutex<()>,
 }
 
 type Entries = BTreeMap<SocietyId, Entry>;
 
 /// A society that is open.
 #[derive(Clone)]
-struct Entry {
-    state: SocietyState,
-    router: Router,
-    is_running: bool,
+pub(crate) struct Entry {
+    pub(crate) state: SocietyState,
+    pub(crate) router: Router,
+    pub(crate) is_running: bool,
 }
 
 impl Entry {
@@ -97,14 +104,40 @@ impl Societies {
     pub fn new(first: SocietyState, opener: impl Into<Option<Opener>>) -> Self {
         let (name, log) = (first.society().id().clone(), first.society().log().clone());
         let entries = BTreeMap::from([(name.clone(), Entry::new(first, true))]);
+        Self::with(name, log, opener.into(), None, entries)
+    }
+
+    /// The registry of a node among others that share the log. It opens the societies that it owns.
+    pub fn of_node(first: SocietyId, log: Arc<dyn Log>, opener: Opener, membership: Membership) -> Self {
+        Self::with(first, log, Some(opener), Some(Arc::new(Nodes::new(membership))), BTreeMap::new())
+    }
+
+    fn with(first: SocietyId, log: Arc<dyn Log>, opener: Option<Opener>, nodes: Option<Arc<Nodes>>, entries: Entries) -> Self {
         Self(Arc::new(Inner {
-            first: name,
+            first,
             log,
-            opener: opener.into(),
+            opener,
+            nodes,
             entries: RwLock::new(entries),
             stopping: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
             changing: Default::default(),
         }))
+    }
+
+    /// The nodes that share the log, if this is one of several.
+    pub(crate) fn nodes(&self) -> Option<&Arc<Nodes>> {
+        self.0.nodes.as_ref()
+    }
+
+    /// Whether this node is about to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.leaving.load(Ordering::Acquire)
+    }
+
+    /// Takes a society out of those that are open.
+    pub(crate) fn remove(&self, society: &SocietyId) -> Option<Entry> {
+        self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(society)
     }
 
     /// Has a society work. It is begun if it is not there yet.
@@ -164,7 +197,7 @@ impl Societies {
         self.0.opener.as_ref().ok_or_else(one_society)
     }
 
-    fn entries<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
+    pub(crate) fn entries<T>(&self, look: impl FnOnce(&Entries) -> T) -> T {
         look(&self.0.entries.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -182,7 +215,7 @@ impl Societies {
     }
 
     /// Opens a society unless it is open. The caller holds `changing`.
-    async fn open(&self, society: &SocietyId, works: bool) -> Result<Entry, Failure> {
+    pub(crate) async fn open(&self, society: &SocietyId, works: bool) -> Result<Entry, Failure> {
         let is_enough = |entry: &&Entry| entry.is_running || !works;
         let (open, working, looked_at) = self.entries(|entries| {
             let working = entries.values().filter(|entry| entry.is_running).count();
@@ -215,6 +248,8 @@ impl Societies {
             entries.retain(|_, entry| entry.is_running);
         }
         entries.insert(society.clone(), entry.clone());
+        drop(entries);
+        self.watch_end(&entry);
         Ok(entry)
     }
 }
@@ -289,10 +324,19 @@ impl Registry for Societies {
             self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(society);
         }
         // Also where nothing was rewound: it was at work.
-        if works {
-            self.open(society, true).await.map_err(open_error)?;
+        if works && let Err(failure) = self.open(society, true).await {
+            // Another node may have claimed it meanwhile, and goes on with it.
+            self.nodes().map(drop).ok_or_else(|| open_error(failure))?;
         }
         Ok((aside, made?))
+    }
+
+    async fn nodes(&self) -> Result<Vec<Node>, ApiError> {
+        self.0.nodes.as_ref().ok_or_else(no_nodes)?.read().await.map_err(ApiError::from)
+    }
+
+    async fn set_draining(&self, node: &str, draining: bool) -> Result<bool, ApiError> {
+        self.0.nodes.as_ref().ok_or_else(no_nodes)?.set_draining(node, draining).await
     }
 
     async fn forget_redacted(&self, but: &SocietyId) -> Result<(), ApiError> {
@@ -315,7 +359,7 @@ impl Registry for Societies {
     }
 }
 
-fn open_error(failure: Failure) -> ApiError {
+pub(crate) fn open_error(failure: Failure) -> ApiError {
     ApiError::new(503, failure.code.to_string(), failure.message)
 }
 
@@ -327,6 +371,7 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
         None => (societies.0.first.clone(), None),
     };
     let caller = caller_of(request.extensions());
+    let uri = request.uri().clone();
     if let Some(path) = &path {
         // The page is the same for all of them, and asks with its token itself.
         let is_look = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -341,6 +386,12 @@ async fn dispatch(State(societies): State<Societies>, mut request: Request) -> R
             Some(uri) => *request.uri_mut() = uri,
             None => return Problem::bad_request("bad_url", "the address cannot be read").into_response(),
         }
+    }
+    if let Some(nodes) = societies.nodes() {
+        if path.is_none() && is_health(request.method(), request.uri().path()) {
+            return nodes.health().into_response();
+        }
+        return societies.answer(nodes, &society, uri, request).await;
     }
     // Fork and rewind do not need a running society.
     let may = Scope::ALL[1..].iter().any(|scope| caller.may(*scope));

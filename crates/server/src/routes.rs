@@ -156,6 +156,8 @@ const IMPORT: Problems =
 const FORK: Problems =
     &[(400, "bad_society_name"), (409, "no_such_event"), (409, "society_exists"), (409, "too_early"), (409, "one_society")];
 const BEGIN: Problems = &[(400, "bad_society_name"), (409, "one_society"), (503, "too_many_societies")];
+const NODES: Problems = &[(409, "no_nodes")];
+const DRAIN: Problems = &[(404, "unknown_node"), (409, "no_nodes")];
 const PUT: Problems = &[
     (404, "no_artifacts"),
     (413, "artifact_too_large"),
@@ -276,6 +278,10 @@ const ROUTES: &[Route] = &[
             doc: RouteDoc::new("The societies of the store.").asks::<Paging>().gives::<polis_api::SocietyList>() },
     Route { method: Method::POST, path: "/api/societies", gate: ADMIN, handler: || post(societies::begin),
             doc: RouteDoc::new("Creates and starts a society, unless it exists.").takes::<polis_api::BeginSociety>().gives::<polis_api::BegunSociety>().once().fails(BEGIN) },
+    Route { method: Method::GET, path: "/api/nodes", gate: ADMIN, handler: || get(node::nodes),
+            doc: RouteDoc::new("The nodes that share the log.").gives::<polis_api::NodeList>().fails(NODES) },
+    Route { method: Method::POST, path: "/api/nodes/{name}/drain", gate: ADMIN, handler: || post(node::drain),
+            doc: RouteDoc::new("Has a node give its societies to others and take none, or take some again.").takes::<polis_api::Drain>().gives::<polis_api::Drained>().once().fails(DRAIN) },
     Route { method: Method::POST, path: "/api/fork", gate: ADMIN, handler: || post(societies::fork),
             doc: RouteDoc::new("Creates a society that shares the history of this one up to an event.").takes::<polis_api::Fork>().gives::<polis_api::MadeSociety>().once().fails(FORK) },
     Route { method: Method::POST, path: "/api/rewind", gate: ADMIN, handler: || post(societies::rewind),
@@ -348,6 +354,15 @@ const ROUTES: &[Route] = &[
 /// Every row, for the contract.
 pub(crate) fn all() -> &'static [Route] {
     ROUTES
+}
+
+/// Whether a request for this path with an idempotency key happens once.
+pub(crate) fn is_once(method: &Method, path: &str) -> bool {
+    let fits = |(pattern, part): (&str, &str)| pattern == part || (pattern.starts_with('{') && !part.is_empty());
+    let is_it = |pattern: &str| {
+        pattern.split('/').count() == path.split('/').count() && pattern.split('/').zip(path.split('/')).all(fits)
+    };
+    ROUTES.iter().any(|route| route.doc.once && route.method == *method && is_it(route.path))
 }
 
 /// A route, for tests and documentation that go through all of them.

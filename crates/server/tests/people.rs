@@ -294,6 +294,7 @@ impl Anns {
                 .collect(),
             ("POST", "/api/artifacts") => bodies(vec![json!(BOBS)]),
             ("POST", "/api/societies") => bodies(vec![json!({ "name": "other" })]),
+            ("POST", "/api/nodes/{name}/drain") => at(&["node".to_owned()], json!({})),
             ("POST", "/api/fork") => bodies(vec![json!({})]),
             ("POST", "/api/rewind") => bodies(vec![json!({ "to": 1 })]),
             ("POST", "/api/actions") => {

@@ -3,14 +3,16 @@
 //! The database ends a lease by its own clock. Here it ends a quarter earlier, counted from before the database was asked and by a
 //! clock that goes on while the machine is suspended. So this side never acts under a lease that another node may have taken.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use polis_domain::SocietyId;
 use rustc_hash::FxHashMap;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::nodes::{self, Listing};
 use crate::placement;
 use crate::pool::Pool;
 
@@ -18,8 +20,9 @@ use crate::pool::Pool;
 pub(crate) struct Leases {
     lease: Duration,
     held: Mutex<FxHashMap<SocietyId, Held>>,
-    /// Why a lease was lost.
-    lost: watch::Sender<Option<String>>,
+    /// What was lost, and why. Each society is there once for each time it is held.
+    lost: Mutex<VecDeque<(SocietyId, String)>>,
+    has_lost: Notify,
 }
 
 /// A lease.
@@ -33,7 +36,7 @@ pub(crate) struct Held {
 
 impl Leases {
     pub(crate) fn new(lease: Duration) -> Self {
-        Self { lease, held: Mutex::default(), lost: watch::Sender::default() }
+        Self { lease, held: Mutex::default(), lost: Mutex::default(), has_lost: Notify::new() }
     }
 
     /// How long a lease lasts if it is not renewed.
@@ -55,9 +58,14 @@ impl Leases {
         self.lock().remove(society)
     }
 
-    /// The societies whose leases are held.
+    /// The societies whose leases are held. A lease that was lost is not renewed: nobody uses the society here any more.
     pub(crate) fn societies(&self) -> Vec<SocietyId> {
-        self.lock().keys().cloned().collect()
+        self.lock().iter().filter(|(_, held)| held.until > Duration::ZERO).map(|(society, _)| society.clone()).collect()
+    }
+
+    /// Whether the lease is held and has not ended.
+    pub(crate) fn holds(&self, society: &SocietyId) -> bool {
+        self.lock().get(society).is_some_and(|held| held.until > now())
     }
 
     /// Whether effects of a society may begin. Without a lease nothing forbids it.
@@ -65,44 +73,46 @@ impl Leases {
         let mut held = self.lock();
         let Some(held) = held.get_mut(society) else { return true };
         if now() >= held.until {
-            self.lose(held, || format!("the lease on `{society}` could not be renewed in time"));
+            self.lose(society, held, || format!("the lease on `{society}` could not be renewed in time"));
         }
         held.until > Duration::ZERO
     }
 
-    /// Waits until a lease is lost; gives the reason.
-    pub(crate) fn lost(&self) -> impl Future<Output = String> + Send + use<> {
-        let mut lost = self.lost.subscribe();
-        async move {
-            loop {
-                if let Some(why) = lost.borrow_and_update().clone() {
-                    return why;
-                }
-                if lost.changed().await.is_err() {
-                    // The log is closed, and nothing is held any more.
-                    std::future::pending::<()>().await;
-                }
+    /// Waits until a lease is lost; gives the society and the reason.
+    pub(crate) async fn lost(&self) -> (SocietyId, String) {
+        loop {
+            // The lock is not held while it waits; what is lost meanwhile leaves a permit.
+            let next = self.lost.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            match next {
+                Some(lost) => return lost,
+                None => self.has_lost.notified().await,
             }
         }
     }
 
-    /// Renews all leases again and again.
-    pub(crate) async fn keep(self: Arc<Self>, pool: Pool, node: Arc<str>) {
-        tokio::join!(self.renew(&pool, &node), self.watch());
+    /// Renews all leases again and again, also that of the node if it is listed.
+    pub(crate) async fn keep(self: Arc<Self>, pool: Pool, node: Arc<str>, listing: Option<Listing>) {
+        tokio::join!(self.renew(&pool, &node, listing.as_ref()), self.watch());
     }
 
-    async fn renew(&self, pool: &Pool, node: &str) {
+    async fn renew(&self, pool: &Pool, node: &str, listing: Option<&Listing>) {
         let mut pause = self.lease / 5;
         loop {
             sleep(pause).await;
             pause = self.lease / 5;
             let asked = now();
             let societies = self.societies();
-            if societies.is_empty() {
+            if societies.is_empty() && listing.is_none() {
                 continue;
             }
+            let renew_all = async {
+                if let Some(listing) = listing {
+                    nodes::keep(pool, node, listing, self.lease).await?;
+                }
+                placement::renew(pool, node, &societies, self.lease).await
+            };
             // Short enough for several tries, each with another host where there are some, before the lease ends here.
-            match timeout(self.lease / 8, placement::renew(pool, node, &societies, self.lease)).await {
+            match timeout(self.lease / 8, renew_all).await {
                 Ok(Ok(renewed)) => societies.iter().for_each(|society| self.renewed(society, asked, renewed.contains(society))),
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "the leases could not be renewed; trying again");
@@ -122,7 +132,7 @@ impl Leases {
         let Some(held) = held.get_mut(society).filter(|held| held.claimed <= asked && held.until > now()) else { return };
         match is_ours {
             true => held.until = self.end(asked),
-            false => self.lose(held, || format!("another node has taken `{society}` over")),
+            false => self.lose(society, held, || format!("another node has taken `{society}` over")),
         }
     }
 
@@ -136,13 +146,12 @@ impl Leases {
         }
     }
 
-    fn lose(&self, held: &mut Held, why: impl FnOnce() -> String) {
-        held.until = Duration::ZERO;
-        self.lost.send_if_modified(|lost| {
-            let is_first = lost.is_none();
-            lost.get_or_insert_with(why);
-            is_first
-        });
+    fn lose(&self, society: &SocietyId, held: &mut Held, why: impl FnOnce() -> String) {
+        if held.until > Duration::ZERO {
+            held.until = Duration::ZERO;
+            self.lost.lock().unwrap_or_else(PoisonError::into_inner).push_back((society.clone(), why()));
+            self.has_lost.notify_one();
+        }
     }
 
     /// When a lease that was asked for at this time ends here.

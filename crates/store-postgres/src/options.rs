@@ -8,6 +8,8 @@ use polis_http::Trust;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
+use crate::nodes::Listing;
+
 /// How long a connection may take to be made, to one host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -29,6 +31,8 @@ pub struct Options {
     /// The name of this process among those that share the database, for leases. It must be another one at every start. Without
     /// one, nothing can be claimed.
     pub node: Option<String>,
+    /// Other nodes find this one in the table of nodes and pass requests on to it.
+    pub listing: Option<Listing>,
     /// How long a lease lasts that [`crate::PostgresLog::hold`] claims, if it is not renewed.
     pub lease: Duration,
     /// How long a statement may take. Its outcome is unknown then.
@@ -98,6 +102,7 @@ impl Options {
             trust: own.root.map_or(Trust::System, Trust::Only),
             schema: own.schema.unwrap_or_else(|| DEFAULT_SCHEMA.to_owned()),
             node: None,
+            listing: None,
             lease: LEASE,
             timeout: Duration::from_secs(30),
             readers: 3,

@@ -133,8 +133,15 @@ pub(crate) async fn renew(
     rows.iter().map(|row| name(column(row, 0)?).map(SocietyId::from)).collect()
 }
 
-pub(crate) async fn release(pool: &Pool, claims: &Claims, node: &str, society: &SocietyId) -> Result<(), LogError> {
-    pool.query(sql::RELEASE, &[named(society), param(node.to_owned(), Type::TEXT)]).await?;
+/// Gives a society back.
+pub(crate) async fn release(
+    pool: &Pool,
+    claims: &Claims,
+    node: &str,
+    society: &SocietyId,
+    has_work: bool,
+) -> Result<(), LogError> {
+    pool.query(sql::RELEASE, &[named(society), param(node.to_owned(), Type::TEXT), param(has_work, Type::BOOL)]).await?;
     claims.forget(society);
     Ok(())
 }
@@ -151,6 +158,6 @@ fn owner_in(rows: &[Row]) -> Result<Option<Owner>, LogError> {
     rows.first().map(read).transpose()
 }
 
-fn microseconds(lease: Duration) -> Param {
+pub(crate) fn microseconds(lease: Duration) -> Param {
     param(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX), Type::INT8)
 }

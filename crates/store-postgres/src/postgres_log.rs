@@ -21,6 +21,7 @@ use crate::error::stopped;
 use crate::leases::{self, Leases};
 use crate::memory_texts::PostgresMemoryTexts;
 use crate::moving::{self, MovedEvent, MovedSociety};
+use crate::nodes;
 use crate::options::Options;
 use crate::placement::{self, Claim, Claims, Owner};
 use crate::pool::Pool;
@@ -45,6 +46,8 @@ pub struct PostgresLog {
     claims: Arc<Claims>,
     leases: Arc<Leases>,
     node: Option<Arc<str>>,
+    /// Whether the node is in the table of nodes.
+    is_listed: bool,
 }
 
 impl PostgresLog {
@@ -59,7 +62,7 @@ impl PostgresLog {
         let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name("polis-postgres").enable_all().build();
         let runtime = Runtimes(Some(runtime.map_err(|error| LogError::Failed(error.into()))?));
         let handle = runtime.handle()?;
-        let Options { readers, node, lease, .. } = options.clone();
+        let Options { readers, node, listing, lease, .. } = options.clone();
         let connector = handle.spawn_blocking(move || Connector::new(&options)).await.map_err(|_| stopped())??;
         let connector = Arc::new(connector);
         let claims = Arc::new(Claims::default());
@@ -76,11 +79,18 @@ impl PostgresLog {
         let (leases, node) = (Arc::new(Leases::new(lease)), node.map(Arc::<str>::from));
         if let Some(node) = &node {
             // Renewals wait for nothing else.
-            handle.spawn(leases.clone().keep(Pool::new(connector.clone(), 1), node.clone()));
+            let pool = Pool::new(connector.clone(), 1);
+            if let Some(listing) = listing.clone() {
+                let (node, lease) = (node.clone(), leases.lease());
+                let pool = Pool::new(connector.clone(), 1);
+                let entered = handle.spawn(async move { nodes::keep(&pool, &node, &listing, lease).await });
+                entered.await.map_err(|_| stopped())??;
+            }
+            handle.spawn(leases.clone().keep(pool, node.clone(), listing.clone()));
         }
         let beside = Database::new(handle, Arc::new(Pool::new(connector.clone(), BESIDE)));
         let pool = Arc::new(Pool::new(connector, readers));
-        Ok(Self { runtime: runtime.keep(), queue, pool, beside, claims, leases, node })
+        Ok(Self { runtime: runtime.keep(), queue, pool, beside, claims, leases, node, is_listed: listing.is_some() })
     }
 
     /// Claims a society for this node, unless another node has a lease on it. From then on this log writes to it under the new
@@ -109,10 +119,11 @@ impl PostgresLog {
         Ok(claimed)
     }
 
-    /// Waits until a lease that is held is lost; gives the reason. Its society must not be used any more. Without the log it waits for
-    /// ever.
-    pub fn lost(&self) -> impl Future<Output = String> + Send + use<> {
-        self.leases.lost()
+    /// Waits until a lease that is held is lost; gives the society, which must not be used here any more, and the reason. Each loss is
+    /// given once.
+    pub fn lost(&self) -> impl Future<Output = (SocietyId, String)> + Send + use<> {
+        let leases = self.leases.clone();
+        async move { leases.lost().await }
     }
 
     /// Renews the leases of these societies; gives those that this node still has. A lease that has ended is renewed too, unless
@@ -132,9 +143,23 @@ impl PostgresLog {
     ///
     /// As [`Self::claim`].
     pub async fn release(&self, society: &SocietyId) -> Result<(), LogError> {
+        self.give_back(society, false).await
+    }
+
+    /// Gives a society back; one that has work is another node's to continue.
+    pub(crate) async fn give_back(&self, society: &SocietyId, has_work: bool) -> Result<(), LogError> {
         self.leases.forget(society);
         let (node, society, claims) = (self.node()?, society.clone(), self.claims.clone());
-        self.run(move |pool| async move { placement::release(&pool, &claims, &node, &society).await }).await
+        self.run(move |pool| async move { placement::release(&pool, &claims, &node, &society, has_work).await }).await
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// The name of this node.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.node.as_deref()
     }
 
     /// Who has a lease on a society that has not ended.
@@ -191,7 +216,7 @@ impl PostgresLog {
     }
 
     /// Runs a piece of work on the threads of the log.
-    async fn run<T, F>(&self, work: impl FnOnce(Arc<Pool>) -> F) -> Result<T, LogError>
+    pub(crate) async fn run<T, F>(&self, work: impl FnOnce(Arc<Pool>) -> F) -> Result<T, LogError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, LogError>> + Send + 'static,
@@ -208,14 +233,18 @@ impl PostgresLog {
     /// Gives back what is held, so that another node need not wait for the end of the leases.
     fn release_all(&self) {
         let held = self.leases.societies();
-        let (Some(runtime), Some(node), false) = (&self.runtime, &self.node, held.is_empty()) else { return };
-        let (pool, claims, node) = (self.pool.clone(), self.claims.clone(), node.clone());
+        let is_idle = held.is_empty() && !self.is_listed;
+        let (Some(runtime), Some(node), false) = (&self.runtime, &self.node, is_idle) else { return };
+        let (pool, claims, node, is_listed) = (self.pool.clone(), self.claims.clone(), node.clone(), self.is_listed);
         let (done, released) = std::sync::mpsc::sync_channel(1);
         runtime.spawn(async move {
             for society in held {
-                if let Err(error) = placement::release(&pool, &claims, &node, &society).await {
+                if let Err(error) = placement::release(&pool, &claims, &node, &society, false).await {
                     tracing::warn!(%error, %society, "it could not be given back; its lease ends by itself");
                 }
+            }
+            if is_listed && let Err(error) = nodes::remove(&pool, &node).await {
+                tracing::warn!(%error, "this node is still in the table of nodes; its lease ends by itself");
             }
             let _ = done.send(());
         });

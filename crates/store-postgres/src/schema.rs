@@ -14,7 +14,7 @@ use crate::error::{from_column, from_postgres};
 use crate::sql;
 
 /// What each version of the tables adds to the one before it.
-const STEPS: &[&str] = &[LOG, BESIDE_THE_LOG];
+const STEPS: &[&str] = &[LOG, NODES, BESIDE_THE_LOG];
 
 const LOG: &str = "
     CREATE TABLE polis.societies (
@@ -78,6 +78,20 @@ const LOG: &str = "
     CREATE INDEX idle_by_name ON polis.idle (society, substring(name FROM 1 FOR 200));
     CREATE INDEX idle_by_message ON polis.idle (society, parent_key, message) WHERE parent_key IS NOT NULL;
     CREATE INDEX idle_by_place ON polis.idle (society, pinned, active) WHERE active IS NOT NULL;
+";
+
+/// The nodes that serve each other's requests.
+const NODES: &str = "
+    CREATE TABLE polis.nodes (
+        name text PRIMARY KEY, -- of one start of a process
+        address text NOT NULL, -- where the other nodes reach it
+        key bytea NOT NULL, -- the SHA-256 of its public key
+        since timestamptz NOT NULL DEFAULT now(),
+        lease_until timestamptz NOT NULL,
+        draining boolean NOT NULL DEFAULT false
+    );
+    -- Of columns that neither an append nor a renewal changes, so that these stay on their page.
+    CREATE INDEX societies_by_owner ON polis.societies (owner) WHERE owner IS NOT NULL;
 ";
 
 /// What nodes share beside the log.

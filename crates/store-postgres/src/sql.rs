@@ -204,8 +204,30 @@ pub(crate) const RENEW: &str = "
     UPDATE polis.societies SET lease_until = now() + $3 * interval '1 microsecond' WHERE name = ANY ($1::bytea[]) AND owner = $2
     RETURNING name";
 
+/// Gives the society `$1` back. The owner of one that has work (`$3`) is nobody, so that it is [`UNOWNED`].
 pub(crate) const RELEASE: &str = "
-    UPDATE polis.societies SET epoch = epoch + 1, owner = NULL, lease_until = NULL WHERE name = $1 AND owner = $2";
+    UPDATE polis.societies SET epoch = epoch + 1, owner = CASE WHEN $3 THEN '' END, lease_until = CASE WHEN $3 THEN now() END
+    WHERE name = $1 AND owner = $2";
+
+/// Societies that are to be continued, at most `$1`: their owner is gone, or has given them back with work.
+pub(crate) const UNOWNED: &str = "
+    SELECT name FROM polis.societies WHERE owner IS NOT NULL AND lease_until <= now() ORDER BY name LIMIT $1";
+
+/// Keeps the node `$1` in the table of nodes.
+pub(crate) const KEEP_NODE: &str = "
+    INSERT INTO polis.nodes (name, address, key, lease_until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
+    ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until";
+
+/// Removes the node `$1`, and those that have been gone for an hour.
+pub(crate) const REMOVE_NODE: &str = "DELETE FROM polis.nodes WHERE name = $1 OR lease_until < now() - interval '1 hour'";
+
+pub(crate) const NODES: &str = "
+    SELECT n.name, n.address, n.key, (extract(epoch FROM n.since) * 1000)::bigint,
+        greatest((extract(epoch FROM n.lease_until - now()) * 1000000)::bigint, 0), n.draining,
+        (SELECT count(*) FROM polis.societies s WHERE s.owner = n.name AND s.lease_until > now())
+    FROM polis.nodes n ORDER BY n.name";
+
+pub(crate) const SET_DRAINING: &str = "UPDATE polis.nodes SET draining = $2 WHERE name = $1 RETURNING name";
 
 pub(crate) const OWNER: &str = "
     SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint FROM polis.societies

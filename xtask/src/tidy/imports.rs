@@ -40,7 +40,10 @@ const ROWS: &[Row] = &[
     },
     Row { package: "polis-client", may_use: Ours::Only(&["polis-api", "polis-domain", "polis-http"]) },
     Row { package: "polis-api", may_use: Ours::Only(&["polis-domain", "polis-ports", "polis-engine"]) },
-    Row { package: "polis-server", may_use: Ours::Only(&["polis-api", "polis-domain", "polis-ports", "polis-engine"]) },
+    Row {
+        package: "polis-server",
+        may_use: Ours::Only(&["polis-api", "polis-domain", "polis-engine", "polis-http", "polis-ports"]),
+    },
     Row { package: "polis-telemetry", may_use: Ours::Only(&["polis-domain", "polis-http", "polis-ports", "polis-engine"]) },
     Row {
         package: "polis",

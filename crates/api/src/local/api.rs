@@ -198,6 +198,14 @@ impl Api for Local {
         Local::rewind(self, request).await
     }
 
+    async fn nodes(&self) -> Result<NodeList, ApiError> {
+        Local::nodes(self).await
+    }
+
+    async fn drain(&self, node: String, request: Drain) -> Result<Drained, ApiError> {
+        Local::drain(self, node, request).await
+    }
+
     async fn health(&self) -> Result<Health, ApiError> {
         Ok(Local::health(self).await)
     }

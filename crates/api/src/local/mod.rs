@@ -13,6 +13,7 @@ mod host_settings;
 mod log;
 mod memories;
 mod messages;
+mod nodes;
 mod org;
 mod plans;
 mod societies;
@@ -30,7 +31,7 @@ use polis_engine::Society;
 
 pub use approvals::{SettledApproval, settle, settled, waiting};
 pub use host_settings::{HostSettings, Vendor};
-pub use societies::{Registry, one_society};
+pub use societies::{Registry, no_nodes, one_society};
 pub use submit::artifact_id;
 pub use tasks::{OpenTaskState, TurnActivity, open_task};
 pub use tools::all_tools;

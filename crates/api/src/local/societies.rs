@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use polis_domain::{Seq, SocietyId};
 use polis_engine::{Forked, Society};
+use polis_ports::Node;
 
 use super::Local;
 use crate::{ApiError, BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Paging, Rewind, Scope, SocietyList};
@@ -24,6 +25,16 @@ pub trait Registry: Send + Sync {
 
     /// Rewinds a society to an event. Returns the name of the society with the previous history.
     async fn rewind(&self, society: &Society, to: Seq) -> Result<(SocietyId, Forked), ApiError>;
+
+    /// The nodes that share the log.
+    async fn nodes(&self) -> Result<Vec<Node>, ApiError> {
+        Err(no_nodes())
+    }
+
+    /// Has a node give its societies away, or take some again. Gives whether there is such a node.
+    async fn set_draining(&self, _: &str, _: bool) -> Result<bool, ApiError> {
+        Err(no_nodes())
+    }
 
     /// Has the other societies that are open make their states anew, because events that they may share were redacted.
     async fn forget_redacted(&self, but: &SocietyId) -> Result<(), ApiError>;
@@ -78,6 +89,11 @@ impl Local {
     fn registry(&self) -> Result<&dyn Registry, ApiError> {
         self.registry.as_deref().ok_or_else(one_society)
     }
+}
+
+/// The error of an operation on nodes where this is the only process.
+pub fn no_nodes() -> ApiError {
+    ApiError::new(409, "no_nodes", "this server is none of several nodes; start it with --store and --node-listen")
 }
 
 /// The error of an operation that needs more societies than there are.

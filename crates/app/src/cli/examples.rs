@@ -46,6 +46,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("result", &["polis result 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2 > answer.md"]),
     ("compress", &["polis compress root", "polis compress root --undo"]),
     ("org", &["polis org", "polis org --json"]),
+    ("nodes", &["polis nodes", "polis nodes --json"]),
+    ("drain", &["polis drain node-1", "polis drain node-1 --undo"]),
     ("terminate", &["polis terminate reviewer no longer needed", "polis terminate reviewer --now --children detach"]),
     ("export", &["polis export org.json"]),
     ("import", &["polis import org.json"]),

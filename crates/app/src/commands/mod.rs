@@ -26,6 +26,7 @@ pub(crate) mod migrate;
 pub(crate) mod models;
 #[cfg(feature = "authoring")]
 pub(crate) mod new;
+pub(crate) mod nodes;
 pub(crate) mod org;
 pub(crate) mod ready_tools;
 pub(crate) mod replay;

@@ -6,12 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use polis_domain::{Failure, SocietyId};
 use polis_engine::{Society, UnfinishedWork};
 use polis_ports::{Log, LogError};
 use polis_server::{
-    Access, BindError, Listener, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls, TokenList,
+    Access, BindError, Listener, Membership, Open, Opener, Rate, Rates, STOP_GRACE, Security, Societies, SocietyState, Tls,
+    TokenList,
 };
 use polis_store_local::write_private;
 use tokio::sync::Mutex;
@@ -25,6 +26,7 @@ use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
 use crate::error::{CliError, Exit};
 use crate::handover::{self, Predecessor, Successor, Successors};
+use crate::own_node::OwnNode;
 use crate::patience::Patience;
 use crate::purpose::Purpose;
 use crate::signals::Interrupts;
@@ -144,10 +146,10 @@ const MOMENT: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Opens the log, as soon as the process before has closed it.
-async fn open_when_free(config: &Config, is_waiting: bool) -> Result<OpenedLog, LogError> {
+async fn open_when_free(config: &Config, node: Option<&OwnNode>, is_waiting: bool) -> Result<OpenedLog, LogError> {
     let until = Instant::now() + LAST_HOLD;
     loop {
-        match OpenedLog::open(config).await {
+        match OpenedLog::open_as(config, node).await {
             Err(LogError::Locked(_)) if is_waiting && Instant::now() < until => sleep(AGAIN).await,
             opened => return opened,
         }
@@ -192,7 +194,8 @@ async fn serve_until_asked(
     start: &mut Start,
 ) -> Result<Served, CliError> {
     let stop = interrupts.stop.clone();
-    let store = Store::open(config, open_when_free(config, start.is_waiting).await?)?;
+    let node = config.node.as_ref().map(OwnNode::bind).transpose()?;
+    let store = Store::open(config, open_when_free(config, node.as_ref(), start.is_waiting).await?)?;
     let list = match &config.store {
         Some(_) => TokenList::shared(store.documents.clone()),
         None => TokenList::new(store.documents.clone()),
@@ -209,7 +212,7 @@ async fn serve_until_asked(
     };
     let listener = match listener {
         Ok(listener) => listener,
-        Err(taken @ BindError::Taken(_)) if stdin().is_terminal() => {
+        Err(taken @ BindError::Taken(_)) if stdin().is_terminal() && node.is_none() => {
             out::report_error(&CliError::new(taken.code(), taken.to_string()));
             out::note("polis: continuing in this console, without HTTP");
             return serve_console(config, &store, interrupts).await.map(Served::Stopped);
@@ -221,9 +224,11 @@ async fn serve_until_asked(
             return Err(CliError::new(error.code(), error.to_string()));
         }
     };
-    let patience = Patience::start("still opening the society");
-    let opened = wiring::open(config, &store, Purpose::Run).await?;
-    drop(patience);
+    let mut opened_all = BTreeMap::new();
+    if node.is_none() {
+        let _patience = Patience::start("still opening the society");
+        opened_all.insert(config.society.clone(), wiring::open(config, &store, Purpose::Run).await?);
+    }
     store.opened.write_note(&owner_note(&format!("{scheme}://{}", reachable(listener.address()))));
     let address = listener.address();
     start.socket = listener.socket().ok();
@@ -243,10 +248,26 @@ async fn serve_until_asked(
         }
     }
     let end_watcher = EndWatcher { stop: stop.clone(), why: Arc::default() };
-    end_watcher.watch(opened.state.society());
-    let opened_all = Arc::new(Mutex::new(BTreeMap::from([(config.society.clone(), opened)])));
-    let societies = societies(config, &store, &opened_all, &end_watcher).await;
-    for society in config.societies().filter(|society| **society != config.society) {
+    opened_all.values().for_each(|opened| end_watcher.watch(opened.state.society()));
+    let first = opened_all.get(&config.society).map(|opened: &OpenSociety| opened.state.clone());
+    let role_files = opened_all.get(&config.society).map(|opened| opened.role_files.clone());
+    let opened_all = Arc::new(Mutex::new(opened_all));
+    let opener = opener(config, &store, &opened_all, node.is_none().then(|| end_watcher.clone()));
+    let others: Vec<_> = config.societies().filter(|society| **society != config.society).collect();
+    // Those of a node are opened as soon as they are its own.
+    let placed = std::iter::once(&config.society).chain(others.iter().copied()).cloned().collect();
+    let societies = match (first, node, store.placement()) {
+        (None, Some(OwnNode { socket, key, .. }), Some(placement)) => {
+            let model = config.models.first().cloned().unwrap_or_default();
+            let membership = Membership { placement, key, socket, model };
+            Societies::of_node(config.society.clone(), store.log.clone(), opener, membership)
+        }
+        (Some(first), ..) => Societies::new(first, opener),
+        (None, ..) => {
+            return Err(CliError::usage("bad_node", "several nodes share a log in PostgreSQL; say which with --store"));
+        }
+    };
+    for society in others.into_iter().filter(|_| config.node.is_none()) {
         if let Err(failure) = societies.start(society).await {
             // One that cannot work stops no other.
             out::report_error(&CliError::new(
@@ -255,15 +276,19 @@ async fn serve_until_asked(
             ));
         }
     }
-    let (first, role_files) = {
-        let all = opened_all.lock().await;
-        (all[&config.society].state.clone(), all[&config.society].role_files.clone())
-    };
     // Who has been stopped meanwhile takes nobody's place.
     if let Some(predecessor) = start.predecessor.take_if(|_| !stop.is_cancelled()) {
         predecessor.release().await;
     }
-    let drain = stop.child_token();
+    let drain = CancellationToken::new();
+    let leave = async {
+        stop.cancelled().await;
+        societies.leave().await;
+        drain.cancel();
+        std::future::pending::<()>().await
+    };
+    let working = |society: &SocietyId| societies.working().into_iter().find(|state| state.society().id() == society);
+    let first = || working(&config.society).map(|state| state.society().clone());
     let serving = listener.serve(societies.clone(), drain.clone(), STOP_GRACE);
     tokio::pin!(serving);
     let asked = async {
@@ -280,7 +305,9 @@ async fn serve_until_asked(
             serving.await;
             Some(successor)
         }
-        () = roles::watch(first.society(), &config.trust, role_files) => None,
+        () = leave => None,
+        () = societies.keep_placed(placed) => None,
+        () = roles::watch(first, &config.trust, role_files.unwrap_or_else(|| roles::state(&config.trust))) => None,
         () = backups::keep_up(config) => None,
         () = retention::keep_up(config, &store, &societies) => None,
     };
@@ -350,10 +377,18 @@ fn is_origin(text: &str) -> bool {
 
 type OpenSocieties = Arc<Mutex<BTreeMap<SocietyId, OpenSociety>>>;
 
-/// The societies of the store, opened as they are needed.
-async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watcher: &EndWatcher) -> Societies {
-    let first = all.lock().await[&config.society].state.clone();
-    let (config, store, all, end_watcher) = (config.clone(), store.clone(), all.clone(), end_watcher.clone());
+/// Opens the societies of the store as they are needed.
+fn opener(config: &Config, store: &Store, all: &OpenSocieties, end_watcher: Option<EndWatcher>) -> Opener {
+    let opened = all.clone();
+    let close = Box::new(move |society| -> BoxFuture<'static, ()> {
+        let all = opened.clone();
+        Box::pin(async move {
+            let Some(closed) = all.lock().await.remove(&society) else { return };
+            closed.flush_telemetry().await;
+            closed.close_servers().await;
+        })
+    });
+    let (config, store, all) = (config.clone(), store.clone(), all.clone());
     let open: Open = Box::new(move |society, works| {
         let (config, store, all, end_watcher) = (config.of(&society), store.clone(), all.clone(), end_watcher.clone());
         Box::pin(async move {
@@ -367,13 +402,15 @@ async fn societies(config: &Config, store: &Store, all: &OpenSocieties, end_watc
             let opened = wiring::open_for(&config, &store, purpose, watchers).await;
             let opened = opened.map_err(|error| Failure::new(error.code.into_owned(), error.message))?;
             let state = opened.state.clone();
-            end_watcher.watch(state.society());
+            if let Some(end_watcher) = end_watcher {
+                end_watcher.watch(state.society());
+            }
             all.lock().await.insert(society, opened);
             Ok(state)
         })
     });
     // Without randomness nothing would have been opened.
-    Societies::new(first, Opener { open, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) })
+    Opener { open, close, entropy: Box::new(|| wiring::entropy().unwrap_or_default()) }
 }
 
 async fn serve_console(config: &Config, store: &Store, interrupts: &Interrupts) -> Result<Exit, CliError> {

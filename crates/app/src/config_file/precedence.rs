@@ -7,7 +7,7 @@
 //! | `[budget]`, also of societies | of each number the smaller |
 //! | `[mcp.NAME]`, `[a2a.NAME]` | of one name, the user's |
 //! | `[providers.NAME]` | address, key, headers and certificates together from one file, the user's if it sets any; numbers as below |
-//! | `[telemetry]`, `[store]` | the user's whole section, if it has one |
+//! | `[telemetry]`, `[store]`, `[cluster]` | the user's whole section, if it has one |
 //! | `[trust]` | the user's |
 //! | everything else | each key that the user's file sets; the folder's for the others |
 
@@ -80,6 +80,7 @@ pub(super) fn combined(user: ConfigFile, folder: ConfigFile) -> Result<ConfigFil
         artifacts: section(&table, "artifacts")?,
         backup: section(&table, "backup")?,
         retention: section(&table, "retention")?,
+        cluster: if user.table.contains_key("cluster") { user.cluster } else { folder.cluster },
         store: if user.table.contains_key("store") { user.store } else { folder.store },
         memory: section(&table, "memory")?,
         embeddings: section(&table, "embeddings")?,

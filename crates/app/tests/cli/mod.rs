@@ -32,6 +32,7 @@ mod media;
 mod memory;
 mod model;
 mod models;
+mod nodes;
 mod offline;
 mod own_agents;
 mod page;

@@ -55,7 +55,7 @@ async fn a_society_that_another_node_has_taken_is_lost_and_stays_so() {
     block_in_place(|| {
         server.psql(&format!("UPDATE {schema}.societies SET owner = 'b', epoch = epoch + 1 WHERE name = 'main'"))
     });
-    assert_eq!(a.lost().await, "another node has taken `main` over");
+    assert_eq!(a.lost().await, (main.clone(), "another node has taken `main` over".to_owned()));
     assert!(!a.is_owned(&main) && a.is_owned(&other));
     block_in_place(|| server.psql(&format!("UPDATE {schema}.societies SET owner = 'a' WHERE name = 'main'")));
     assert!(!a.is_owned(&main));
@@ -73,7 +73,7 @@ async fn a_lease_that_cannot_be_renewed_ends_here_before_it_ends_in_the_database
     let hold = format!("BEGIN; SELECT FROM {schema}.societies FOR UPDATE; SELECT pg_sleep(3600)");
     let blocked = server.clone();
     let blocker = tokio::task::spawn_blocking(move || blocked.try_psql(&hold));
-    let why = a.lost().await;
+    let (_, why) = a.lost().await;
     let (is_owned, owner) = (a.is_owned(&main), b.owner(&main).await.unwrap());
     let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(3600)%' AND pid <> pg_backend_pid()";
     block_in_place(|| server.psql(end));
