@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use polis_domain::{Finish, Usage};
 use polis_ports::{Delta, DeltaStream, MediaKind, Model, ModelDescription, ModelError, ModelRequest, VendorTool};
 
@@ -28,6 +28,7 @@ pub struct ScriptedReply {
     usage: Option<Usage>,
     finish: Option<Finish>,
     error: Option<ModelError>,
+    is_whole: bool,
 }
 
 impl ScriptedModel {
@@ -116,6 +117,11 @@ impl ScriptedReply {
         Self { finish: Some(finish), ..self }
     }
 
+    /// The same reply, which is there as a whole; others come delta by delta.
+    pub fn at_once(self) -> Self {
+        Self { is_whole: true, ..self }
+    }
+
     /// The same reply, later.
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
@@ -126,7 +132,7 @@ impl ScriptedReply {
 impl Model for ScriptedModel {
     async fn stream(&self, request: ModelRequest) -> Result<DeltaStream, ModelError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let ScriptedReply { delay, mut deltas, usage, finish, error } = (self.script)(&request);
+        let ScriptedReply { delay, mut deltas, usage, finish, error, is_whole } = (self.script)(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
@@ -137,7 +143,14 @@ impl Model for ScriptedModel {
         let counted = || Usage { input_tokens: request.messages.len() as u64, output_tokens: 1, ..Usage::default() };
         deltas.push(Delta::Usage(usage.unwrap_or_else(counted)));
         deltas.push(Delta::Done(finish.unwrap_or(if called { Finish::ToolCalls } else { Finish::Stop })));
-        Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
+        let deltas = stream::iter(deltas.into_iter().map(Ok));
+        Ok(match is_whole {
+            true => Box::pin(deltas),
+            false => Box::pin(deltas.then(|delta| async {
+                tokio::task::yield_now().await;
+                delta
+            })),
+        })
     }
 
     fn description(&self, _model: &str) -> ModelDescription {

@@ -61,7 +61,8 @@ async fn todos_are_done_by_priority_and_dependency_and_those_that_may_at_once() 
     let team = |at_once| {
         let team = Team {
             planner: Arc::new(move |_| plan(four)),
-            executor: Arc::new(|todo, _| executed(todo, &format!("found in {todo}"))),
+            // Those that run in parallel end together.
+            executor: Arc::new(|todo, _| executed(todo, &format!("found in {todo}")).at_once()),
             verifier: Arc::new(|_| verified("All four.", &[("b", &["m1"]), ("a", &["m2"]), ("c", &["m3"]), ("d", &["m4"])])),
         };
         (team, limited(WorkflowLimits { at_once, ..WorkflowLimits::default() }))

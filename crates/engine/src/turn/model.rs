@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::poll_immediate;
 use polis_domain::{
     Command, Effect, EffectId, Failure, Finish, Level, Outcome, Permit, Reply, Seq, Spent, ThreadId, Timestamp, ToolChoice,
     ToolList, Usage,
@@ -361,7 +362,7 @@ impl Turn {
             Ok(reply) if reply.usage == Usage::default() => reply.usage = self.guess(request.clone(), publisher.written),
             Ok(_) => {}
             Err(error) => {
-                publisher.publish(&Delta::Error(Failure::new(error.code(), error.to_string())));
+                publisher.break_off(Delta::Error(Failure::new(error.code(), error.to_string())));
                 // What broke off within the reply is paid for like a whole one, and few vendors get to report it.
                 if publisher.used == Usage::default() && publisher.written > 0 {
                     publisher.used = self.guess(request.clone(), publisher.written);
@@ -421,20 +422,36 @@ impl DeltaPublisher<'_> {
         let tools = request.tools.clone();
         self.shared.may_act().await;
         let mut stream = self.shared.ports.model.stream(request).await?;
-        let mut collector = Collector::default();
-        while let Some(delta) = stream.next().await {
-            let delta = delta?;
-            // Watchers learn of the call before they see chunks of its reply.
-            if self.is_watched() && !self.shared.is_released(self.declared) {
-                self.shared.flush().await;
-            }
-            self.publish(&delta);
+        let (mut collector, mut unshown, mut has_shown) = (Collector::default(), Vec::new(), false);
+        let ended = loop {
+            let mut next = stream.next();
+            let next = match poll_immediate(&mut next).await {
+                Some(next) => next,
+                None => {
+                    has_shown |= !unshown.is_empty();
+                    self.show(&mut unshown).await;
+                    next.await
+                }
+            };
+            let delta = match next {
+                Some(Ok(delta)) => delta,
+                Some(Err(error)) => break Err(error),
+                None => break Ok(()),
+            };
+            (self.on_delta)(&delta);
             if let Delta::Usage(usage) = &delta {
                 self.used = *usage;
             }
             self.written += delta.estimate_tokens();
+            if self.is_watched() {
+                unshown.push(delta.clone());
+            }
             collector.push(delta);
+        };
+        if has_shown {
+            self.show(&mut unshown).await;
         }
+        ended?;
         let is_offered = |name: &str| tools.iter().any(|tool| *tool.name == *name);
         collector.finish().map(|reply| reply.without_torn_call().without_excess_calls().with_plain_names(is_offered))
     }
@@ -443,20 +460,35 @@ impl DeltaPublisher<'_> {
         !self.is_aside && self.shared.ports.live.is_watched(&self.shared.society)
     }
 
-    fn publish(&mut self, delta: &Delta) {
-        (self.on_delta)(delta);
+    /// Shows watchers what has come while more has to be waited for. A reply that is there as a whole is not shown: writing its
+    /// intent for that would cost a commit, and the reply itself comes with the next one.
+    async fn show(&mut self, unshown: &mut Vec<Delta>) {
+        // Watchers learn of the call before they see chunks of its reply.
+        if !unshown.is_empty() && self.is_watched() && !self.shared.is_released(self.declared) {
+            self.shared.flush().await;
+        }
+        unshown.drain(..).for_each(|delta| self.publish(delta));
+    }
+
+    fn publish(&self, delta: Delta) {
         let Shared { ports, society, .. } = self.shared;
         if self.is_watched() {
-            let streamed = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta: delta.clone() };
+            let streamed = StreamedDelta { effect: self.id, thread: self.thread.clone(), delta };
             ports.live.publish(society, Frame::Delta(Arc::new(streamed)));
         }
+    }
+
+    /// Shows the end of a reply that does not become whole.
+    fn break_off(&mut self, end: Delta) {
+        (self.on_delta)(&end);
+        self.publish(end);
     }
 }
 
 impl Drop for DeltaPublisher<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.publish(&Delta::Stopped);
+            self.break_off(Delta::Stopped);
         }
     }
 }

@@ -10,7 +10,7 @@ use polis_domain::{EffectClass, Event, Recorded, Seq, SocietyId, Spine};
 use polis_engine::{CommandError, Ports, Society, WatchEvent};
 use polis_ports::{Log, LogError};
 use polis_testkit::crash::CommitEnds;
-use polis_testkit::{Gate, GatedLog, Op, Program, ScriptedModel, ScriptedReply};
+use polis_testkit::{Gate, GatedLog, Op, Program, ScriptedModel, ScriptedReply, world};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
@@ -174,11 +174,16 @@ async fn calls_that_may_be_repeated_are_made_before_their_intent_is_in_the_log_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_of_two_model_calls_and_a_read_takes_two_appends_and_one_more_for_each_reply_that_is_watched() {
-    for (is_watched, appends) in [(false, 2), (true, 4)] {
+async fn a_run_of_two_model_calls_and_a_read_takes_two_appends_and_one_more_for_each_reply_that_is_watched_while_it_comes() {
+    for (is_watched, is_whole, appends) in [(false, false, 2), (true, true, 2), (true, false, 4)] {
         let bed = Bed::new();
         let ends = CommitEnds::default();
-        let society = bed.open_on(ends.of(bed.log.clone())).await;
+        let model = ScriptedModel::new(move |request| {
+            let reply = ScriptedReply::text(&world::model_reply(request));
+            if is_whole { reply.at_once() } else { reply }
+        });
+        let ports = Ports { model: Arc::new(model), ..bed.ports(ends.of(bed.log.clone())) };
+        let society = Society::open("main".into(), ports, bed.cast.clone(), bed.options.clone()).await.unwrap();
         let before = ends.all().len();
         let _watch = is_watched.then(|| society.watch(Seq(0)));
         let look = Op::Call(vec![("look".to_owned(), "x".to_owned())]);
