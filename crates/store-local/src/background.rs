@@ -101,6 +101,12 @@ impl Drop for Background {
     }
 }
 
+/// Whether a check has reached a stage, and has found nothing.
+pub(crate) fn has_reached(progress: &watch::Receiver<Progress>, far: Progress) -> bool {
+    let now = progress.borrow();
+    *now == Progress::Sound || *now == far
+}
+
 /// Waits until a check has reached a stage. Fails if it has found damage or could not run.
 pub(crate) async fn reached(mut progress: watch::Receiver<Progress>, far: Progress) -> Result<(), LogError> {
     let is_there = |now: &Progress| matches!(now, Progress::Sound | Progress::Damaged(_)) || *now == far;

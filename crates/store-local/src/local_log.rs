@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::queue::{Queue, stopped};
 use crate::reader::{Reader, Readers};
 use crate::row::encode;
-use crate::snapshot::{self, FoundEntries, Snapshots};
+use crate::snapshot::{FoundEntries, Snapshots};
 use crate::sums::{self, Sums};
 use crate::writer::{Job, Work, Writer, empty_wal};
 use crate::{check, damage, lineage, memory_texts, plain_file, redaction, schema};
@@ -226,18 +226,19 @@ impl Log for LocalLog {
 
     async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
         let (snapshots, name, keys) = (self.snapshots.clone(), society.clone(), keys.to_vec());
-        let find = move |_: &mut Reader| snapshots.find(&name, at, &keys);
-        let FoundEntries { entries, missing } = self.readers()?.run(find).await?;
-        for name in missing {
-            let range = ThreadRange { oldest: 1, ..ThreadRange::through(at) };
-            if !self.read_thread(society, &ThreadId::new(name), range).await?.is_empty() {
-                let snapshots = self.snapshots.clone();
-                let remove = move |_: &mut Reader| {
-                    snapshots.remove();
-                    Err(snapshot::lost())
-                };
-                return self.readers()?.run(remove).await;
+        let is_checked = background::has_reached(&self.progress, Progress::Indexes);
+        let find = move |reader: &mut Reader| {
+            let mut found = snapshots.find(&name, at, &keys)?;
+            if is_checked {
+                snapshots.check_missing(reader, &name, at, &std::mem::take(&mut found.missing))?;
             }
+            Ok(found)
+        };
+        let FoundEntries { entries, missing } = self.readers()?.run(find).await?;
+        if !missing.is_empty() {
+            background::reached(self.progress.clone(), Progress::Indexes).await?;
+            let (snapshots, society) = (self.snapshots.clone(), society.clone());
+            self.readers()?.run(move |reader| snapshots.check_missing(reader, &society, at, &missing)).await?;
         }
         Ok(entries)
     }

@@ -7,15 +7,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use polis_domain::{IdleKey, Seq, SocietyId};
-use polis_ports::{IdleListed, IdleListing, LogError, NewSnapshot, Snapshot, StoredEntry};
+use polis_domain::{IdleKey, Seq, SocietyId, ThreadId};
+use polis_ports::{IdleListed, IdleListing, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadRange};
 use polis_stored_event::idle::{ListColumns, checksum};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::error::{from_io, from_sqlite};
+use crate::reader::Reader;
 
 pub(crate) const FOLDER: &str = "snapshots";
 const FILE: &str = "snapshots.db";
@@ -65,7 +66,7 @@ pub(crate) struct Snapshots {
 /// What a lookup found, and the names that it did not find.
 pub(crate) struct FoundEntries {
     pub(crate) entries: Vec<StoredEntry>,
-    pub(crate) missing: Vec<std::sync::Arc<str>>,
+    pub(crate) missing: Vec<Arc<str>>,
 }
 
 impl Snapshots {
@@ -142,6 +143,24 @@ impl Snapshots {
         })?;
         let (found, missing) = found.ok_or_else(|| LogError::Failed("the snapshot of the society is not there".into()))?;
         Ok(FoundEntries { entries: self.checked(found)?, missing })
+    }
+
+    /// Makes sure that what was not found never was: an entry that the log has a thread for is lost, and with it the snapshot.
+    pub(crate) fn check_missing(
+        &self,
+        reader: &mut Reader,
+        society: &SocietyId,
+        at: Seq,
+        missing: &[Arc<str>],
+    ) -> Result<(), LogError> {
+        let range = ThreadRange { oldest: 1, ..ThreadRange::through(at) };
+        for name in missing {
+            if !reader.read_thread(society, &ThreadId::new(name.clone()), range)?.is_empty() {
+                self.remove();
+                return Err(lost());
+            }
+        }
+        Ok(())
     }
 
     /// The entries of one list.
