@@ -12,6 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::future::join;
 use polis_domain::{AgentId, ENVIRONMENT, Flow, Memory, PastStep, PastStepKind, Timestamp, is_hidden};
 use polis_engine::{Context, Recalled, Turn};
 use polis_ports::{ChatMessage, FileGuard};
@@ -211,16 +212,11 @@ pub(crate) async fn tell(turn: &mut Turn, environment: &Environment, mut facts: 
     if environment.is_empty() && facts.usage.is_none() {
         return None;
     }
-    if !environment.is_empty() && turn.has_tool("request_collaboration") {
-        facts.colleagues = colleagues(turn).await;
+    if !environment.is_empty() {
+        // Both ask the society, so they ask together.
+        (facts.colleagues, facts.memories) = join(colleagues(turn), memories(turn)).await;
     }
-    let mut flow = Flow::default();
-    if !environment.is_empty() && turn.is_first_message() && turn.has_tool("recall") {
-        facts.memories = turn.memories_about(&turn.task().message, MAX_MEMORIES, MAX_MEMORY_BYTES).await;
-        if !facts.memories.is_empty() {
-            flow = recall_flow(turn).await;
-        }
-    }
+    let flow = if facts.memories.is_empty() { Flow::default() } else { recall_flow(turn).await };
     facts.reads_skills = turn.has_tool(READ_SKILL);
     let known = known(told);
     let mut sections = environment.sections(turn, &facts);
@@ -305,13 +301,27 @@ fn known(told: &[PastStep]) -> BTreeMap<String, String> {
     known
 }
 
+/// What may matter of what the agent remembers, at the start of a conversation.
+async fn memories(turn: &Turn) -> Vec<Memory> {
+    if !turn.is_first_message() || !turn.has_tool("recall") {
+        return Vec::new();
+    }
+    turn.memories_about(&turn.task().message, MAX_MEMORIES, MAX_MEMORY_BYTES).await
+}
+
 /// The agents that this one can ask, with their roles. The one above it is left out: it usually waits for this one.
 async fn colleagues(turn: &Turn) -> Vec<String> {
+    if !turn.may_have_colleagues() || !turn.has_tool("request_collaboration") {
+        return Vec::new();
+    }
     let me = turn.agent().clone();
     let found = turn.look(move |spine| {
         let parent = spine.agents.get(&me).and_then(|agent| agent.parent.clone());
+        let top = spine.top(&me);
         let is_other = |id: &AgentId| *id != me && Some(id) != parent.as_ref() && spine.can_reach(&me, id, None);
-        let others = spine.agents.iter().filter(|(id, agent)| agent.termination.is_none() && is_other(id));
+        // Most agents have a conversation of their own, which is out of reach.
+        let others = spine.agents.iter().filter(|(id, agent)| agent.parent.is_some() || *id == top);
+        let others = others.filter(|(id, agent)| agent.termination.is_none() && is_other(id));
         let mut others: Vec<_> = others.map(|(id, agent)| format!("{id} ({})", agent.role)).collect();
         others.sort();
         others.truncate(MAX_COLLEAGUES);

@@ -598,6 +598,7 @@ impl Actor {
         let held = self.held.iter().map(|(_, pass)| pass);
         let events_in_flight = self.in_flight.iter().chain(held).flat_map(|pass| &*pass.events);
         let turns_in_flight: FxHashSet<TurnId> = events_in_flight.filter_map(|recorded| recorded.turn()).collect();
+        let surroundings = turn::Surroundings::of(&self.spine);
         while let Some((id, first)) = self.scheduler.next() {
             if turns_in_flight.contains(&id) {
                 continue;
@@ -621,6 +622,7 @@ impl Actor {
                 delayed_until: turn.delayed_until(),
                 first,
                 through: Seq(u64::MAX),
+                surroundings,
             });
             self.ended_at_once.extend(self.scheduler.schedule(id, &self.shared, |deliveries| turn::run(start, deliveries)));
         }

@@ -211,6 +211,7 @@ impl Replayer<'_> {
             delayed_until: None,
             first: None,
             through,
+            surroundings: turn::Surroundings::of(self.spine),
         });
         let idle = Arc::new(Notify::new());
         let ended = turn::run(start, Arc::new(UnreadEvents::watched(idle.clone())));

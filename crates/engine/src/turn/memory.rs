@@ -63,7 +63,7 @@ impl Turn {
         };
         let found = self.look(see).await.ok_or_else(|| Failure::new("memory_failed", "the society cannot be read"))?;
         let mut memories = found.ok_or_else(switched_off)?;
-        if !self.is_asked_by_own_person().await {
+        if !memories.is_empty() && !self.is_asked_by_own_person().await {
             memories.retain(|memory| memory.scope == MemoryScope::Society);
         }
         Ok(memories)
@@ -72,7 +72,10 @@ impl Turn {
     /// The memories that fit a text best by their words, then the newest: at most so many, and so many bytes in all. No model is
     /// asked.
     pub async fn memories_about(&self, text: &str, most: usize, bytes: usize) -> Vec<Memory> {
-        let Ok(memories) = self.usable_memories().await else { return Vec::new() };
+        if !self.start.surroundings.has_memories {
+            return Vec::new();
+        }
+        let memories = self.usable_memories().await.unwrap_or_default();
         let ranked = rank_by_words(&self.start.shared, memories, text).await.unwrap_or_default();
         let mut room = bytes;
         let fits = ranked.into_iter().filter(|memory| {

@@ -87,6 +87,22 @@ pub(crate) struct TurnStart {
     pub(crate) first: Option<Arc<Recorded>>,
     /// The last event that the journal may contain.
     pub(crate) through: Seq,
+    pub(crate) surroundings: Surroundings,
+}
+
+/// What there was in the society when a turn was started in this process. What there was not, it is not asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings {
+    /// Agents below others. All others have conversations of their own.
+    has_helpers: bool,
+    has_memories: bool,
+}
+
+impl Surroundings {
+    pub(crate) fn of(spine: &Spine) -> Self {
+        let has_helpers = spine.agents.values().any(|agent| agent.parent.is_some());
+        Self { has_helpers, has_memories: spine.memories.all().next().is_some() }
+    }
 }
 
 impl TurnStart {
@@ -284,6 +300,11 @@ impl Turn {
     /// Whether a person talks to the agent: it is root, or was made for a conversation.
     pub fn is_conversation(&self) -> bool {
         self.start.conversation.is_some()
+    }
+
+    /// Whether there may be other agents that this one can reach. If not, the society need not be asked for them.
+    pub fn may_have_colleagues(&self) -> bool {
+        self.start.surroundings.has_helpers
     }
 
     /// The role of the agent as it was when the turn began.
