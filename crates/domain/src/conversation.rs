@@ -61,8 +61,8 @@ impl ConversationSettings {
 pub struct NewConversation {
     /// The id of the agent that is made for it.
     pub agent: AgentId,
-    /// The role of that agent.
-    pub role: RoleId,
+    /// The role of that agent; that of root if none.
+    pub role: Option<RoleId>,
     /// The person who started it.
     pub person: PersonId,
     /// What lists show for it, one line.

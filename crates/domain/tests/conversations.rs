@@ -38,7 +38,7 @@ impl Chooser<'_> {
         let messages = (0..self.roll(3)).map(|_| Arc::new(self.message())).collect();
         let conversation = NewConversation {
             agent: agent.clone(),
-            role: self.role(),
+            role: Some(self.role()).filter(|_| !self.one_in(4)),
             person: self.pick(&["owner", "ann"]).to_string().into(),
             title: self.text().into(),
             settings: ConversationSettings::default(),
@@ -54,7 +54,7 @@ impl Chooser<'_> {
 fn new(agent: &str) -> NewConversation {
     NewConversation {
         agent: agent.into(),
-        role: "worker".into(),
+        role: Some("worker".into()),
         person: "ann".into(),
         title: "a trip".into(),
         settings: ConversationSettings::default(),
@@ -68,7 +68,7 @@ fn start(conversation: NewConversation, envelope: Option<Arc<Envelope>>) -> Comm
 
 fn started_event(conversation: &NewConversation) -> Said {
     let NewConversation { agent, role, person, title, settings, messages } = conversation.clone();
-    let thread = agent.as_str().to_owned();
+    let (thread, role) = (agent.as_str().to_owned(), role.unwrap());
     under(&thread, Event::ConversationStarted { agent, role, person, title, settings, messages })
 }
 
@@ -111,12 +111,20 @@ fn what_was_said_before_is_the_beginning_of_its_thread() {
 }
 
 #[test]
+fn a_conversation_without_a_role_has_that_of_root() {
+    let mut society = four_agents();
+    society.command(start(NewConversation { role: None, ..new("talk") }, None), NOON).unwrap();
+    let role = |agent: &str| society.spine.agents[&agent.into()].role.clone();
+    assert_eq!(role("talk"), role("root"));
+}
+
+#[test]
 fn a_conversation_that_cannot_start_changes_nothing() {
     let refused = |conversation: NewConversation, refusal| check(vec![], start(conversation, None), Err(refusal));
     refused(new("a"), Refusal::NameTaken("a".to_owned()));
     refused(new("user"), Refusal::NameTaken("user".to_owned()));
     refused(new("no name"), Refusal::BadName("no name".to_owned()));
-    refused(NewConversation { role: "nobody".into(), ..new("talk") }, Refusal::UnknownRole("nobody".into()));
+    refused(NewConversation { role: Some("nobody".into()), ..new("talk") }, Refusal::UnknownRole("nobody".into()));
     refused(NewConversation { title: " ".into(), ..new("talk") }, Refusal::BadTitle(" ".to_owned()));
     refused(NewConversation { person: "a b".into(), ..new("talk") }, Refusal::BadName("a b".to_owned()));
     check(vec![], start(new("talk"), Some(personal("a", "hi"))), Err(Refusal::UnknownAgent("a".into())));
@@ -189,7 +197,7 @@ fn conversations_take_no_room_of_agents_and_are_no_holders_of_their_role() {
     assert_eq!(society.spine.top(&"a".into()).as_str(), "root");
     let rare = Command::CreateRole { role: role("rare") };
     society.command(rare, NOON).unwrap();
-    society.command(start(NewConversation { role: "rare".into(), ..new("four") }, None), NOON).unwrap();
+    society.command(start(NewConversation { role: Some("rare".into()), ..new("four") }, None), NOON).unwrap();
     assert_eq!(society.spine.addressee("rare", |_| true), None);
     assert_eq!(society.spine.addressee("four", |_| true), Some(&"four".into()));
 }
@@ -257,6 +265,6 @@ fn a_role_that_an_agent_created_belongs_to_its_person() {
     let sees = |person: &str, name: &str| Visibility::Person(person.into()).role(&society.spine, &name.into());
     assert_eq!((sees("ann", "payroll"), sees("bob", "payroll")), (true, false));
     assert_eq!((sees("ann", "worker"), sees("bob", "worker")), (true, true), "what a person created is shared");
-    let other = NewConversation { person: "bob".into(), role: "payroll".into(), ..new("next") };
+    let other = NewConversation { person: "bob".into(), role: Some("payroll".into()), ..new("next") };
     assert_eq!(society.command(start(other, None), NOON), Err(Refusal::UnknownRole("payroll".into())));
 }

@@ -177,7 +177,7 @@ fn the_conversation_that_a_request_came_from_is_notified_and_not_root() {
     let mut society = family();
     let conversation = NewConversation {
         agent: "talk".into(),
-        role: "worker".into(),
+        role: Some("worker".into()),
         person: PersonId::owner(),
         title: "talk".into(),
         settings: ConversationSettings::default(),

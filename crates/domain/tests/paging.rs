@@ -105,7 +105,7 @@ fn forget(mut spine: Spine) -> Spine {
 fn talk(society: &mut Society, name: &str) {
     let conversation = NewConversation {
         agent: name.into(),
-        role: "worker".into(),
+        role: Some("worker".into()),
         person: "ann".into(),
         title: "a trip".into(),
         settings: ConversationSettings::default(),

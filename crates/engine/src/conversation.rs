@@ -60,13 +60,6 @@ impl Society {
         message: Option<(&str, Option<TaskId>, Map<String, Value>)>,
     ) -> Result<(AgentId, Vec<Arc<polis_domain::Recorded>>), CommandError> {
         let ConversationStart { id, role, title, settings, messages } = start;
-        let role = match role {
-            Some(role) => role,
-            None => self
-                .look(|spine| spine.agents.get(&AgentId::root()).map(|root| root.role.clone()))
-                .await?
-                .unwrap_or_else(|| AgentId::ROOT.into()),
-        };
         let own_words = |(text, _, meta): &(&str, Option<TaskId>, Map<String, Value>)| {
             title_of(meta.get(Payload::OWN_WORDS).and_then(Value::as_str).unwrap_or(text))
         };

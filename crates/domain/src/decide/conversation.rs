@@ -24,6 +24,8 @@ pub(super) fn start(
     if agent.is_user() || draft.is_named(agent.as_str()) {
         return Err(Refusal::NameTaken(agent.to_string()));
     }
+    let of_root = || draft.spine.agents.get(&AgentId::root()).map(|root| root.role.clone());
+    let role = role.or_else(of_root).unwrap_or_else(|| AgentId::ROOT.into());
     if !draft.has_role(&role) || !Visibility::Person(person.clone()).role(draft.spine, &role) {
         return Err(Refusal::UnknownRole(role));
     }
