@@ -1,5 +1,7 @@
 //! `polis check --against DATA` and `polis serve --take-over`: whether this program could continue the open work of a data directory, before it takes over.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use polis_domain::SocietyId;
@@ -9,6 +11,7 @@ use crate::backups;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::store::{OpenedLog, Store};
+use crate::trust::create_private;
 use crate::wiring;
 
 /// What this program would make of the open turns of a data directory.
@@ -26,16 +29,16 @@ pub(crate) async fn dry_run(config: &Config, data: &Path) -> Result<DryRun, CliE
         let message = format!("there is no society in `{}`; name a data directory", data.display());
         return Err(CliError::new("no_data", message));
     }
-    let scratch = Scratch::new()?;
-    let (from, copy) = (data.to_owned(), scratch.0.join("data"));
-    let (file, to) = (scratch.0.join("copy.backup"), copy.clone());
+    let from = data.to_owned();
     let copied = backups::blocking(move || {
-        polis_store_local::backup(&from, &file)?;
-        polis_store_local::restore(&file, &to)
+        let scratch = Scratch::take(&from)?;
+        polis_store_local::backup(&from, &scratch.folder.join("copy.backup"))?;
+        polis_store_local::restore(&scratch.folder.join("copy.backup"), &scratch.copy())?;
+        Ok::<_, CliError>(scratch)
     });
-    copied.await??;
+    let scratch = copied.await??;
     let mut config = config.clone();
-    (config.data, config.store) = (copy, None);
+    (config.data, config.store) = (scratch.copy(), None);
     let store = Store::open(&config, OpenedLog::open(&config).await?)?;
     let (ports, cast) = wiring::to_replay(&config, &store).await?;
     let (mut open, mut divergences) = (0, Vec::new());
@@ -47,24 +50,67 @@ pub(crate) async fn dry_run(config: &Config, data: &Path) -> Result<DryRun, CliE
     Ok(DryRun { open, divergences })
 }
 
-/// A folder for this command alone, removed at its end.
-struct Scratch(PathBuf);
+/// The folder in the data directory in which the copy is made. Agents cannot read it.
+const FOLDER: &str = "check";
+
+/// The folder, for this dry run alone. It is emptied at the end, and by the next start if this process is killed.
+struct Scratch {
+    folder: PathBuf,
+    lock: File,
+}
 
 impl Scratch {
-    fn new() -> Result<Self, CliError> {
-        let path = std::env::temp_dir().join(format!("polis-check-{:016x}", wiring::entropy()?));
-        let mut builder = std::fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let failed =
-            |error| CliError::new("no_space", format!("{}: {error}; set TMPDIR to a folder with room", path.display()));
-        builder.create(&path).map_err(failed)?;
-        Ok(Self(path))
+    /// Waits for another dry run on the same data directory.
+    fn take(data: &Path) -> Result<Self, CliError> {
+        let folder = data.join(FOLDER);
+        let take = || {
+            create_private(&folder)?;
+            let lock = lock_file(&folder)?;
+            lock.lock()?;
+            empty(&folder)?;
+            Ok(lock)
+        };
+        let failed = |error: io::Error| CliError::new("backup_failed", format!("{}: {error}", folder.display()));
+        take().map_err(failed).map(|lock| Self { folder: folder.clone(), lock })
+    }
+
+    /// The data directory that the logs are copied to.
+    fn copy(&self) -> PathBuf {
+        self.folder.join("data")
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = empty(&self.folder);
+        // Closing is not enough: a child process that is just being spawned may still have the file open.
+        let _ = self.lock.unlock();
     }
+}
+
+/// Removes what a dry run that was killed has left in a data directory. One that runs keeps its copy.
+pub(crate) fn remove_leftover(data: &Path) -> io::Result<()> {
+    let folder = data.join(FOLDER);
+    if !folder.exists() {
+        return Ok(());
+    }
+    let lock = lock_file(&folder)?;
+    if lock.try_lock().is_ok() { empty(&folder) } else { Ok(()) }
+}
+
+/// The file whose lock a dry run holds. It stays, so that all lock the same one.
+fn lock_file(folder: &Path) -> io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(folder.join("lock"))
+}
+
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        match kind.is_dir() {
+            true => fs::remove_dir_all(path)?,
+            false if path.ends_with("lock") => {}
+            false => fs::remove_file(path)?,
+        }
+    }
+    Ok(())
 }

@@ -402,7 +402,9 @@ fn a_program_that_cannot_take_over_leaves_the_running_one_as_it_is() {
     late.env("OTEL_EXPORTER_OTLP_ENDPOINT", "ftp://nowhere");
     let failed = super::support::Done::from(late.output().unwrap());
     assert_ne!(failed.code, 0, "{}", failed.stderr);
-    let (status, accepted) = served.post("/api/submit", &json!({ "text": "again" }));
+    let token = served.token.clone().unwrap();
+    let answer = request(&served.address, &token, "/api/submit", "again", &json!({ "text": "again" }));
+    let (status, accepted) = answer.expect("the running server has gone although its successor does not serve");
     assert_eq!(status, 200, "{accepted}");
     served.until(|recorded| matches!(&recorded.event, Event::MessageSent { envelope, .. } if *envelope.task_id.as_str() == *accepted["taskId"].as_str().unwrap() && envelope.to.is_user()));
     let (code, said) = served.stop();
@@ -410,6 +412,30 @@ fn a_program_that_cannot_take_over_leaves_the_running_one_as_it_is() {
     assert!(said.contains("the process that was to take over has ended"), "{said}");
     // Where nothing runs, there is nothing to take over.
     assert!(home.serve(&["--take-over"]).stop().1.contains("no polis serves this data directory"));
+}
+
+#[test]
+fn the_copy_of_a_check_that_was_killed_is_removed_by_the_next_start_and_that_of_one_that_runs_stays() {
+    let home = Home::new();
+    home.serve(&[]).stop();
+    let folder = home.data().join("check");
+    let files = || {
+        let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect::<Vec<_>>()
+    };
+    let data = home.data();
+    assert_eq!(home.polis(&["check", "--against", data.to_str().unwrap()]).code, 0);
+    assert_eq!(files(), ["lock"]);
+
+    std::fs::create_dir(folder.join("data")).unwrap();
+    std::fs::write(folder.join("data/polis.db"), "a copy").unwrap();
+    let lock = std::fs::File::open(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    home.serve(&[]).stop();
+    assert!(folder.join("data/polis.db").exists(), "another process works on it");
+    lock.unlock().unwrap();
+    home.serve(&[]).stop();
+    assert_eq!(files(), ["lock"]);
 }
 
 /// The socket of a service manager is the standard input: it outlives every process.
