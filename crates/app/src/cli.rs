@@ -16,6 +16,7 @@ mod nodes;
 mod run;
 mod settings;
 mod shell;
+mod societies;
 mod tools;
 mod trust;
 
@@ -43,6 +44,7 @@ pub(crate) use nodes::{Drain, NodeOptions};
 pub(crate) use run::Run;
 pub(crate) use settings::assign;
 pub(crate) use shell::{Completions, Man};
+pub(crate) use societies::{Fork, Replay, Rewind};
 pub(crate) use tools::{AddTools, Login, RemoveTools, Tools, ToolsCommand};
 pub(crate) use trust::{TrustAction, TrustFolder};
 
@@ -527,41 +529,6 @@ pub(crate) struct Cancel {
 
     /// The reason, for those who wait
     pub(crate) reason: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Fork {
-    /// The last event that it shares [default: the last one]
-    #[arg(long, value_name = "N")]
-    pub(crate) at: Option<u64>,
-
-    /// Its name [default: this one's name and a number]
-    pub(crate) name: Option<String>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Rewind {
-    /// The last event to keep
-    #[arg(long, value_name = "N")]
-    pub(crate) to: u64,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Replay {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    #[command(flatten)]
-    pub(crate) with: RunOptions,
 }
 
 #[derive(Debug, Args)]
