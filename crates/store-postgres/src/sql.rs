@@ -15,7 +15,7 @@ use std::borrow::Cow;
 /// | 6 | the node |
 /// | 7-13 | by event: the columns of `events` |
 /// | 14-17 | by new thread: the columns of `threads` |
-pub(crate) const APPEND: &str = "
+const APPEND: &str = "
     WITH moved AS (
         UPDATE polis.societies s SET head = w.head
         FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[]) AS w (id, expected, head, epoch, claimed)
@@ -34,6 +34,18 @@ pub(crate) const APPEND: &str = "
         ON CONFLICT DO NOTHING
     )
     SELECT id FROM moved";
+
+/// [`APPEND`], or with the planted bug `no-fence` the same without a look at who owns the societies.
+pub(crate) fn append() -> Cow<'static, str> {
+    #[cfg(feature = "mutants")]
+    if std::env::var("POLIS_PLANT").is_ok_and(|bug| bug == "no-fence")
+        && let Some((before, rest)) = APPEND.split_once("AND s.epoch = w.epoch")
+        && let Some((_, after)) = rest.split_once("RETURNING s.id")
+    {
+        return Cow::Owned(format!("{before} AND $6::text IS NOT DISTINCT FROM $6 RETURNING s.id {after}"));
+    }
+    Cow::Borrowed(APPEND)
+}
 
 /// Makes the rows of societies that have none. One whose head is 0 is not listed and cannot be read.
 pub(crate) const ENSURE: &str = "

@@ -207,10 +207,10 @@ impl Writer {
         let params = columns.into_params(node);
         let connection = self.connection()?;
         connection.forget_warnings();
-        let mut tries = 0;
+        let (append, mut tries) = (sql::append(), 0);
         let moved = loop {
             tries += 1;
-            let sent = connection.within(async { Ok(connection.raw_query(sql::APPEND, &params).await) }).await?;
+            let sent = connection.within(async { Ok(connection.raw_query(&append, &params).await) }).await?;
             match sent {
                 Err(error) if tries < TRIES && is_rolled_back(&error) => {}
                 sent => break sent.map_err(from_postgres)?,
@@ -473,7 +473,7 @@ impl Found {
     }
 }
 
-/// The parameters of [`sql::APPEND`], column by column.
+/// The parameters of [`sql::append`], column by column.
 #[derive(Default)]
 struct Columns {
     ids: Vec<i64>,

@@ -1,5 +1,6 @@
 //! The files in `packaging/`: a Debian package is made of the program that the tests built, installed into a folder and removed
-//! again; units are verified and rated by systemd; the Dockerfile and the compose file are only read, because an image needs a daemon.
+//! again; units are verified and rated by systemd, and the manifests of Kubernetes by its schemas; the Dockerfile and the compose files
+//! are only read, because an image needs a daemon.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Done, TempDir, remove};
+use super::{Done, TempDir, packages, remove, tools};
 use crate::deb::{self, output};
 use crate::release;
 use crate::workspace::{Workspace, succeed};
@@ -20,9 +21,12 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
         fs::read_to_string(workspace.root.join("packaging").join(file)).with_context(|| format!("cannot read packaging/{file}"))
     };
     let mut wrong = faults_of_image(&read("Dockerfile")?, |path| workspace.root.join(path).exists());
-    wrong.extend(faults_of_compose(&read("compose.yaml")?));
+    wrong.extend(lacks("the compose file", &read("compose.yaml")?, COMPOSE));
+    wrong.extend(lacks("the compose file of nodes", &read("cluster.compose.yaml")?, CLUSTER));
+    wrong.extend(lacks("the manifest", &read("kubernetes.yaml")?, KUBERNETES));
     ensure!(wrong.is_empty(), "{}", wrong.join("; "));
-    println!("packaging: Dockerfile and compose file are read, no image is built");
+    println!("packaging: Dockerfile and compose files are read, no image is built");
+    balancer(workspace)?;
     if Command::new("dpkg-deb").arg("--version").output().is_err() {
         return Ok(Done::Skipped("there is no dpkg-deb; the Dockerfile is read".to_owned()));
     }
@@ -30,6 +34,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let folder = TempDir(workspace.temp_dir().join("packaging"));
     remove(&folder.0);
     fs::create_dir_all(&folder.0)?;
+    manifests(workspace, &folder.0)?;
     package(workspace, &folder.0)?;
     release(workspace, &folder.0)?;
     match Command::new("systemd-analyze").arg("--version").output() {
@@ -136,19 +141,78 @@ fn faults_of_image(text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a compose file.
-fn faults_of_compose(text: &str) -> Vec<String> {
-    let wanted = [
-        ("dockerfile: packaging/Dockerfile", "builds another image"),
-        ("\"127.0.0.1:3000:3000\"", "publishes the address on more than this machine"),
-        ("read_only: true", "lets the program write its own files"),
-        ("no-new-privileges:true", "lets programs gain privileges"),
-        ("- data:/data", "keeps no data"),
-        ("stop_grace_period: 45s", "leaves no time for a stop"),
-    ];
-    let lacks = wanted.into_iter().filter(|(line, _)| !text.contains(line));
-    lacks.map(|(_, wrong)| format!("the compose file {wrong}")).collect()
+/// What a compose file must have, and what it does without it.
+const COMPOSE: &[(&str, &str)] = &[
+    ("dockerfile: packaging/Dockerfile", "builds another image"),
+    ("\"127.0.0.1:3000:3000\"", "publishes the address on more than this machine"),
+    ("read_only: true", "lets the program write its own files"),
+    ("no-new-privileges:true", "lets programs gain privileges"),
+    ("- data:/data", "keeps no data"),
+    ("stop_grace_period: 45s", "leaves no time for a stop"),
+];
+
+/// The same for the compose file of several nodes.
+const CLUSTER: &[(&str, &str)] = &[
+    ("dockerfile: packaging/Dockerfile", "builds another image"),
+    ("\"127.0.0.1:3000:3000\"", "publishes the address on more than this machine"),
+    ("read_only: true", "lets the program write its own files"),
+    ("no-new-privileges:true", "lets programs gain privileges"),
+    ("- db:/var/lib/postgresql/data", "keeps no data"),
+    ("POLIS_NODE_ADDRESS=", "does not say where a node is reached"),
+    ("stop_grace_period: 60s", "leaves no time to hand societies over"),
+];
+
+/// What the schemas of Kubernetes do not ask for.
+const KUBERNETES: &[(&str, &str)] = &[
+    ("readinessProbe:", "sends requests to nodes that do not serve"),
+    ("path: /api/health", "asks nobody for the health"),
+    ("preStop:", "stops a node while requests are sent to it"),
+    ("terminationGracePeriodSeconds: 60", "leaves no time to hand societies over"),
+    ("kind: PodDisruptionBudget", "lets all nodes be drained at once"),
+    ("runAsNonRoot: true", "lets the program run as root"),
+    ("readOnlyRootFilesystem: true", "lets the program write its own files"),
+];
+
+/// What a file does because it lacks one of these lines.
+fn lacks(file: &str, text: &str, wanted: &[(&str, &str)]) -> Vec<String> {
+    wanted.iter().filter(|(line, _)| !text.contains(line)).map(|(_, wrong)| format!("{file} {wrong}")).collect()
 }
+
+/// Has the load balancer check its configuration.
+fn balancer(workspace: &Workspace) -> Result<()> {
+    let Some(haproxy) = tools::find("haproxy") else {
+        println!("packaging: the configuration of the load balancer is not checked: there is no haproxy");
+        return Ok(());
+    };
+    output(Command::new(haproxy).args(["-c", "-f"]).arg(workspace.root.join("packaging/haproxy.cfg")))?;
+    println!("packaging: haproxy accepts its configuration");
+    Ok(())
+}
+
+/// Checks the manifests against the schemas of the oldest Kubernetes that has all that they use, and of a newer one.
+fn manifests(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let site = folder.join("kubernetes");
+    fs::create_dir_all(&site)?;
+    if let Err(why) = packages::pip(&site, &["kubernetes-validate==1.37.0"], &[]) {
+        println!("packaging: the manifests of Kubernetes are not checked: {why}");
+        return Ok(());
+    }
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", &site).args(["-c", VALIDATE]).arg(workspace.root.join("packaging/kubernetes.yaml"));
+    let kinds = output(&mut python)?;
+    remove(&site);
+    println!("packaging: valid for Kubernetes 1.30 and 1.37: {}", kinds.split_whitespace().collect::<Vec<_>>().join(", "));
+    Ok(())
+}
+
+/// Validates each document of a file strictly, and prints its kind.
+const VALIDATE: &str = "
+import sys, yaml, kubernetes_validate
+for manifest in yaml.safe_load_all(open(sys.argv[1])):
+    for version in ('1.30', '1.37'):
+        kubernetes_validate.validate(manifest, version, strict=True)
+    print(manifest['kind'])
+";
 
 #[cfg(test)]
 mod tests {
@@ -174,8 +238,11 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_compose_file_is_named() {
         let good = include_str!("../../../packaging/compose.yaml");
-        assert_eq!(faults_of_compose(good), Vec::<String>::new());
+        assert_eq!(lacks("the compose file", good, COMPOSE), Vec::<String>::new());
         let open = good.replace("127.0.0.1:3000:3000", "3000:3000");
-        assert_eq!(faults_of_compose(&open), ["the compose file publishes the address on more than this machine"]);
+        assert_eq!(
+            lacks("the compose file", &open, COMPOSE),
+            ["the compose file publishes the address on more than this machine"]
+        );
     }
 }

@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result, bail};
 
-use super::Done;
+use super::{Done, tools};
 use crate::workspace::Workspace;
 
 /// A cargo call on a build with a bug. It must fail, and say why.
@@ -24,6 +24,9 @@ const KILL: &[&str] = &["test", "-p", "polis-app", "--features", "mutants", "--"
 const SIM: &[&str] =
     &["run", "--release", "-p", "polis-testkit", "--features", "mutants", "--bin", "sim", "--", "--seeds", "300"];
 
+/// Needs a server of PostgreSQL.
+const OWNERS: &[&str] = &["test", "-p", "polis-store-postgres", "--features", "mutants", "--test", "main", "owners::"];
+
 const PLANTS: &[Plant] = &[
     // Someone is told before the store has it: a kill loses an accepted message. A real process with this bug often gets stuck
     // before a kill can show the loss, so the simulator alone is asked.
@@ -38,10 +41,21 @@ const PLANTS: &[Plant] = &[
     // A parked turn is not owed after a restart: the run never ends as the undisturbed one did.
     Plant { bug: "forget-a-wait", cargo: KILL, says: "the society is stuck: a wait was forgotten" },
     Plant { bug: "forget-a-wait", cargo: SIM, says: "the society is stuck: a wait was forgotten" },
+    // An append looks at the position alone: an owner that has lost its society writes to it.
+    Plant {
+        bug: "no-fence",
+        cargo: OWNERS,
+        says: "test owners::whatever_two_owners_do_in_turn_only_the_one_that_may_writes ... FAILED",
+    },
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
+    let has_postgres = tools::find("initdb").is_some();
     for plant in PLANTS {
+        if plant.cargo == OWNERS && !has_postgres {
+            println!("the planted bug `{}` is not tried: there is no PostgreSQL", plant.bug);
+            continue;
+        }
         let call = format!("POLIS_PLANT={} cargo {}", plant.bug, plant.cargo.join(" "));
         println!("{call}");
         let output =

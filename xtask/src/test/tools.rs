@@ -1,7 +1,7 @@
 //! The step that installs the programs which tests start. A test whose program is missing all the same says
 //! `skipped: …` itself, so a machine where nothing can be installed still runs the rest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -24,6 +24,8 @@ const TOOLS: &[Tool] = &[
     // A cluster of them that fails over.
     Tool { program: "patroni", package: "patroni" },
     Tool { program: "etcd", package: "etcd-server" },
+    // Reads the configuration of the load balancer in packaging/.
+    Tool { program: "haproxy", package: "haproxy" },
 ];
 
 pub(super) fn install(_: &Workspace) -> Result<Done> {
@@ -80,11 +82,16 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-/// Whether a program is on the path, or where Debian puts servers.
 fn is_installed(program: &str) -> bool {
+    find(program).is_some()
+}
+
+/// A program that is on the path, or where Debian puts servers.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|dir| dir.path().join("bin"));
-    let beside = versions.chain(["/usr/sbin".into()]);
-    is_on_path(program) || beside.map(|dir| dir.join(program)).any(|file| is_program(&file))
+    let folders = std::env::split_paths(&path).chain(versions).chain(["/usr/sbin".into()]);
+    folders.map(|dir| dir.join(program)).find(|file| is_program(file))
 }
 
 pub(super) fn is_on_path(program: &str) -> bool {
