@@ -65,6 +65,7 @@ const CONTENTS: &[Section] = &[
             "errors/memory",
             "errors/model",
             "errors/names",
+            "errors/nodes",
             "errors/prompts",
             "errors/request",
             "errors/running",
