@@ -204,7 +204,8 @@ fn draw(scenes: &[Scene]) -> String {
 <style>
 text{{font:13px/19px ui-monospace,SFMono-Regular,Menlo,\"DejaVu Sans Mono\",monospace;fill:#d7dae0;white-space:pre;opacity:0;animation-duration:{clock:.2}s;animation-iteration-count:infinite;animation-timing-function:step-end}}
 .c{{fill:#8fd18f}}.w{{fill:#f2b56b}}.q{{fill:#97a0ad}}
-@media (prefers-reduced-motion:reduce){{text{{animation:none}}.last{{opacity:1}}}}
+.last{{opacity:1}}
+@media (prefers-reduced-motion:reduce){{text{{animation:none}}}}
 {style}</style>
 <rect width=\"{width}\" height=\"{height}\" rx=\"10\" fill=\"#15181c\"/>
 <circle cx=\"20\" cy=\"18\" r=\"5\" fill=\"#e0675c\"/><circle cx=\"38\" cy=\"18\" r=\"5\" fill=\"#e0b15c\"/><circle cx=\"56\" cy=\"18\" r=\"5\" fill=\"#6bbf6b\"/>
