@@ -251,7 +251,7 @@ fn the_prompts_in_the_documents_have_their_business_context() -> Result<(), Box<
     let mut prompts = PromptManager::new(Language::En).with_folder("prompts");
     prompts.set_business_context(AgentType::PLANNER, "We sell tea.");      // comes before the file
     prompts.set_all_business_contexts([(AgentType::VERIFIER, text)]);
-    prompts.set_system_context("Prices are in euros.");                    // for whoever has neither
+    prompts.set_system_context("Prices are in euros.");                    // for roles that have neither
     let prompt = prompts.get_prompt(&AgentType::PLANNER)?;                 // text, language, where the context came from
     assert!(prompt.text.contains("We sell tea."));
     Ok(())

@@ -1,4 +1,4 @@
-//! Files that anybody may read, such as the documents, on a listener of their own. A society is never served here.
+//! Public files, such as the documents, on a listener of their own. A society is never served here.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -51,7 +51,7 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
 /// The same of any bytes.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = unfinished(path);
-    // One that a crash left behind could have been opened by somebody since.
+    // One that a crash left behind could have been opened by another process since.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -277,7 +277,7 @@ pub(crate) fn now() -> i64 {
 }
 
 /// The last step of a content. One that is there already is replaced: it may have been damaged, and its age tells an erasure
-/// that somebody is about to refer to it.
+/// that a society is about to refer to it.
 struct Keep {
     id: ArtifactId,
     bytes: i64,

@@ -259,7 +259,7 @@ fn a_node_that_joins_gets_a_share_and_one_that_is_drained_or_stopped_gives_its_o
     // A society of which a stream is open tells its clients to come again, and goes on elsewhere.
     let b = cluster.node("b");
     until("the node that joined gets nothing", || {
-        // Idle ones are free until somebody asks for them.
+        // Idle ones have no owner until a request for them arrives.
         names.iter().for_each(|name| assert_eq!(a.served.get(&format!("/s/{name}/api/tasks")).0, 200));
         count(&b) > 0 && count(&a) + count(&b) == 8
     });
@@ -303,7 +303,7 @@ fn a_node_that_stands_still_beyond_its_lease_loses_its_societies_and_passes_requ
     ask(&other.served, "main", "what is 20 + 22?");
     assert!(cluster.owner("main").starts_with(&other.prefix));
     owner.served.signal(Signal::CONT);
-    // Whoever answers, it is the log with both requests.
+    // Any node answers with the log that has both requests.
     let mut served = owner.served;
     let task = ask(&served, "main", "what is 30 + 3?");
     let (_, through) = served.get(&format!("/api/messages/{task}"));
@@ -348,7 +348,7 @@ fn only_a_node_is_let_in_and_only_the_node_with_the_listed_key_is_asked() {
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(!String::from_utf8_lossy(&answer).contains("HTTP/"), "{answer:?}");
-    // Whoever can write to the table is a node.
+    // A process that can write to the table is a node.
     let digest: String = own.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     cluster.sql(&format!(
         "INSERT INTO polis.nodes (name, address, key, lease_until, draining)

@@ -198,7 +198,7 @@ impl Node {
     fn kill_server(&self) {
         let Ok(pids) = fs::read_to_string(self.data.join("postmaster.pid")) else { return };
         let Some(main) = pids.lines().next().and_then(|pid| pid.parse::<u32>().ok()) else { return };
-        // A file that an earlier server has left may name a process of somebody else.
+        // A file that an earlier server has left may name a process that is not ours.
         let command = fs::read(format!("/proc/{main}/cmdline")).unwrap_or_default();
         if !String::from_utf8_lossy(&command).contains(&*self.data.to_string_lossy()) {
             return;
