@@ -66,11 +66,17 @@ impl Workspace {
 
     /// A cargo call at the root whose output can be read by us.
     pub(crate) fn cargo(&self) -> Command {
-        let mut command = Command::new(cargo_program());
+        let mut command = self.command(&cargo_program());
         command.current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
         for chatty in ["CARGO_TERM_QUIET", "CARGO_TERM_VERBOSE", "CARGO_TERM_PROGRESS_WHEN"] {
             command.env_remove(chatty);
         }
+        command
+    }
+
+    /// A call of a program with the environment that cargo calls have.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         if let Some(dir) = &self.temp_dir {
             command.env("TMPDIR", dir);
             for (name, _) in std::env::vars_os() {

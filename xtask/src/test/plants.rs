@@ -1,50 +1,76 @@
 //! The step that proves our checks can fail: builds with a bug planted in them must be caught, each by the very
 //! check that is there for it.
 //!
-//! A planted bug is code under `#[cfg(feature = "mutants")]` that acts up when `POLIS_PLANT` has its name.
+//! A planted bug is code under `#[cfg(feature = "mutants")]` that acts up when `POLIS_PLANT` has its name. The dev-dependencies of
+//! `polis-app` turn that feature on, so tests of the whole workspace have the bugs built in and need no build of their own here.
 //! To plant another one, add a row to `PLANTS`.
+
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Done, tools};
+use super::{Done, suite, tools};
 use crate::workspace::Workspace;
 
-/// A cargo call on a build with a bug. It must fail, and say why.
+/// A check on a build with a bug. It must fail, and say why.
 struct Plant {
     /// The value of `POLIS_PLANT`.
     bug: &'static str,
-    cargo: &'static [&'static str],
+    check: Check,
     /// What the check says when it has caught this bug; any other failure is not good enough.
     says: &'static str,
 }
 
-/// No target is named, so that the example that is killed is built as well.
-const KILL: &[&str] = &["test", "-p", "polis-app", "--features", "mutants", "--", "kill::"];
+#[derive(Clone, Copy)]
+enum Check {
+    /// Tests of a program, by the beginning of their names.
+    Tests(&'static str, &'static str),
+    Simulator,
+}
 
-const SIM: &[&str] =
-    &["run", "--release", "-p", "polis-testkit", "--features", "mutants", "--bin", "sim", "--", "--seeds", "300"];
+const KILL: Check = Check::Tests("polis-app/main", "kill::");
+
+const SIM: Check = Check::Simulator;
 
 /// Needs a server of PostgreSQL.
-const OWNERS: &[&str] = &["test", "-p", "polis-store-postgres", "--features", "mutants", "--test", "main", "owners::"];
+const OWNERS: Check = Check::Tests("polis-store-postgres/main", "owners::");
+
+impl Check {
+    fn command(self, workspace: &Workspace) -> Result<Command> {
+        Ok(match self {
+            Self::Tests(program, filter) => suite::program(workspace, program)?.tests(workspace, filter),
+            Self::Simulator => {
+                let mut cargo = workspace.cargo();
+                cargo.args(["run", "--release", "-p", "polis-testkit", "--features", "mutants"]);
+                cargo.args(["--bin", "sim", "--", "--seeds", "300"]);
+                cargo
+            }
+        })
+    }
+
+    fn needs_postgres(self) -> bool {
+        matches!(self, Self::Tests("polis-store-postgres/main", _))
+    }
+}
 
 const PLANTS: &[Plant] = &[
     // Someone is told before the store has it: a kill loses an accepted message. A real process with this bug often gets stuck
     // before a kill can show the loss, so the simulator alone is asked.
-    Plant { bug: "ack-before-commit", cargo: SIM, says: "an accepted message is missing" },
+    Plant { bug: "ack-before-commit", check: SIM, says: "an accepted message is missing" },
     // The same, but only while appends are pipelined: the store has the append before, not the sender's own.
-    Plant { bug: "ack-with-predecessor", cargo: SIM, says: "an accepted message is missing" },
+    Plant { bug: "ack-with-predecessor", check: SIM, says: "an accepted message is missing" },
     // The tool is called before its intent is logged: a kill makes the write happen twice.
-    Plant { bug: "act-before-intent", cargo: KILL, says: "a write happened twice" },
-    Plant { bug: "act-before-intent", cargo: SIM, says: "a write happened twice" },
+    Plant { bug: "act-before-intent", check: KILL, says: "a write happened twice" },
+    Plant { bug: "act-before-intent", check: SIM, says: "a write happened twice" },
     // A write begins while its intent is held back: a kill makes it happen twice.
-    Plant { bug: "repeat-writes", cargo: SIM, says: "a write happened twice" },
+    Plant { bug: "repeat-writes", check: SIM, says: "a write happened twice" },
     // A parked turn is not owed after a restart: the run never ends as the undisturbed one did.
-    Plant { bug: "forget-a-wait", cargo: KILL, says: "the society is stuck: a wait was forgotten" },
-    Plant { bug: "forget-a-wait", cargo: SIM, says: "the society is stuck: a wait was forgotten" },
+    Plant { bug: "forget-a-wait", check: KILL, says: "the society is stuck: a wait was forgotten" },
+    Plant { bug: "forget-a-wait", check: SIM, says: "the society is stuck: a wait was forgotten" },
     // An append looks at the position alone: an owner that has lost its society writes to it.
     Plant {
         bug: "no-fence",
-        cargo: OWNERS,
+        check: OWNERS,
         says: "test owners::whatever_two_owners_do_in_turn_only_the_one_that_may_writes ... FAILED",
     },
 ];
@@ -52,14 +78,15 @@ const PLANTS: &[Plant] = &[
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let has_postgres = tools::find("initdb").is_some();
     for plant in PLANTS {
-        if plant.cargo == OWNERS && !has_postgres {
+        if plant.check.needs_postgres() && !has_postgres {
             println!("the planted bug `{}` is not tried: there is no PostgreSQL", plant.bug);
             continue;
         }
-        let call = format!("POLIS_PLANT={} cargo {}", plant.bug, plant.cargo.join(" "));
+        let mut command = plant.check.command(workspace)?;
+        command.env("POLIS_PLANT", plant.bug);
+        let call = in_words(&command);
         println!("{call}");
-        let output =
-            workspace.cargo().args(plant.cargo).env("POLIS_PLANT", plant.bug).output().context("cannot start cargo")?;
+        let output = command.output().context("cannot start the check")?;
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         if let Some(why) = why_missed(plant, output.status.success(), &said) {
@@ -81,6 +108,14 @@ fn why_missed(plant: &Plant, succeeded: bool, said: &str) -> Option<String> {
     }
 }
 
+/// The call as a person would type it.
+fn in_words(command: &Command) -> String {
+    let bug = command.get_envs().find_map(|(name, value)| value.filter(|_| name == "POLIS_PLANT"));
+    let words = bug.map(|bug| format!("POLIS_PLANT={}", bug.display())).into_iter();
+    let words = words.chain([command.get_program().display().to_string()]);
+    words.chain(command.get_args().map(|word| word.display().to_string())).collect::<Vec<_>>().join(" ")
+}
+
 /// The last lines, enough to see what went on.
 fn tail(said: &str) -> String {
     let lines: Vec<&str> = said.lines().collect();
@@ -93,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_bug_counts_as_caught_only_by_the_check_that_is_there_for_it() {
-        let plant = Plant { bug: "b", cargo: &[], says: "lost" };
+        let plant = Plant { bug: "b", check: SIM, says: "lost" };
         assert_eq!(why_missed(&plant, false, "panicked: one is lost"), None);
         assert_eq!(why_missed(&plant, true, "one is lost").unwrap(), "the planted bug `b` went unnoticed");
         assert_eq!(

@@ -17,7 +17,31 @@ use crate::record::{Record, Verdict};
 use crate::workspace::{Package, Workspace};
 
 /// Names of test programs (`main-0123456789abcdef`), each with the beginning of its tests' names.
-type Programs = BTreeMap<String, String>;
+type Programs = BTreeMap<String, Program>;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    /// `polis-app/main`
+    prefix: String,
+    path: PathBuf,
+    /// Where cargo runs it.
+    dir: PathBuf,
+}
+
+impl Program {
+    /// Runs those of its tests whose names begin like this.
+    pub(super) fn tests(&self, workspace: &Workspace, filter: &str) -> Command {
+        let mut command = workspace.command(&self.path);
+        command.current_dir(&self.dir).arg(filter);
+        command
+    }
+}
+
+/// The program of the tests whose names begin with `prefix`, built as it is in the step of all tests.
+pub(super) fn program(workspace: &Workspace, prefix: &str) -> Result<Program> {
+    let mut programs = build(workspace)?.into_values();
+    programs.find(|program| program.prefix == prefix).with_context(|| format!("there is no {prefix}"))
+}
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     let record_path = Record::path(workspace);
@@ -103,7 +127,8 @@ fn programs(messages: &str, root: &Path, packages: &[Package]) -> Result<Program
             .with_context(|| format!("{} is not of this workspace", manifest_path.display()))?;
         let is_library = !target.kind.iter().any(|kind| ["bin", "test", "example", "bench"].contains(&kind.as_str()));
         let prefix = if is_library { package.name.clone() } else { format!("{}/{}", package.name, target.name) };
-        programs.insert(file_name(&executable.to_string_lossy()).to_owned(), prefix);
+        let name = file_name(&executable.to_string_lossy()).to_owned();
+        programs.insert(name, Program { prefix, path: executable, dir: root.join(&package.dir) });
     }
     Ok(programs)
 }
@@ -137,7 +162,7 @@ fn announced<'a>(stderr: &str, programs: &'a Programs) -> Vec<&'a str> {
     stderr
         .lines()
         .filter_map(|line| line.trim_start().strip_prefix("Running ")?.strip_suffix(')')?.rsplit_once('('))
-        .filter_map(|(_, program)| programs.get(file_name(program)).map(String::as_str))
+        .filter_map(|(_, program)| programs.get(file_name(program)).map(|program| program.prefix.as_str()))
         .collect()
 }
 
@@ -291,7 +316,10 @@ thread 'x' panicked at 'Running (away)'
             ("polis-1a", "polis-app/polis"),
             ("polis_store_local-3c", "polis-store-local"),
         ];
-        assert_eq!(built(), expected.map(|(program, prefix)| (program.to_owned(), prefix.to_owned())).into());
+        let built = built();
+        assert!(built.iter().map(|(program, known)| (program.as_str(), known.prefix.as_str())).eq(expected));
+        let store = &built["main-4d"];
+        assert_eq!((store.path.to_str(), store.dir.to_str()), (Some("/t/debug/deps/main-4d"), Some("/ws/crates/store-local")));
     }
 
     #[test]
