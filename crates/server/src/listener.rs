@@ -13,9 +13,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::Societies;
@@ -35,6 +35,9 @@ pub(crate) const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How much of a request's head is read.
 pub(crate) const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// How long after a client has connected the server that stops still waits for its first request, which may be on its way.
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// How long open responses may take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
@@ -242,9 +245,15 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     service: TowerToHyperService<axum::Router>,
     finish: CancellationToken,
 ) {
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        service.call(request)
+    let connected = Instant::now();
+    let asked = Arc::new(Notify::new());
+    let service = service_fn({
+        let asked = asked.clone();
+        move |mut request: hyper::Request<Incoming>| {
+            asked.notify_one();
+            request.extensions_mut().insert(peer);
+            service.call(request)
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -252,9 +261,14 @@ async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
+    // hyper closes a connection at once of which it has read nothing.
+    let finished = async {
+        finish.cancelled().await;
+        timeout_at(connected + FIRST_REQUEST, asked.notified()).await
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = finish.cancelled() => {
+        _ = finished => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

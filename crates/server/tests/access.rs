@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper_util::rt::TokioIo;
 use polis_server::{Access, BindError, Listener, Rate, Rates, Scope, Scopes, Security, Tls, Token, TokenList, route_table};
@@ -332,6 +332,34 @@ async fn a_stopping_server_takes_nothing_in_and_lets_go_of_its_address() {
     let again =
         tokio::time::timeout(Duration::from_secs(5), Listener::bind(address, Access { token: None, insecure_listen: false }));
     assert!(again.await.unwrap().is_ok());
+}
+
+/// Its request may be on the way: who has just connected is not cut off without an answer.
+#[tokio::test]
+async fn a_stopping_server_answers_who_has_just_connected() {
+    for _ in 0..20 {
+        let rig = Rig::start().await;
+        let (address, connected) = (rig.address, Instant::now());
+        let silent = TcpStream::connect(address).await.unwrap();
+        // Connections are accepted in their order.
+        rig.get("/api/health").await.ok();
+        let stopping = tokio::spawn(rig.stop());
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        // Longer than this the server does not wait.
+        let is_in_time = || connected.elapsed() < Duration::from_secs(1);
+        let host = address.to_string();
+        let headers = [("host", &*host), ("authorization", &format!("Bearer {TOKEN}"))];
+        let answer = if is_in_time() { sent(TokioIo::new(silent), "GET", "/api/agents", &headers, Vec::new()).await.ok() } else { None };
+        stopping.await.unwrap();
+        if let Some(answer) = answer {
+            assert_eq!(answer.status(), 503);
+            return;
+        }
+        assert!(!is_in_time(), "it was cut off");
+    }
+    panic!("this machine is too busy to send anything within a second");
 }
 
 #[tokio::test]
