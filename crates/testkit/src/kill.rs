@@ -24,6 +24,16 @@ const MOST_MISSED: usize = 4;
 /// Lives that are tried at once.
 const AT_ONCE: usize = 3;
 
+/// Of many places where a process can be killed, a test takes only some: every `otherwise`-th, or as `POLIS_TEST_KILL_STEP` says (1 for
+/// every place).
+///
+/// # Panics
+/// If the variable is no number from 1 on.
+pub fn step(otherwise: usize) -> usize {
+    let Ok(step) = std::env::var("POLIS_TEST_KILL_STEP") else { return otherwise };
+    step.parse().ok().filter(|step| *step > 0).expect("POLIS_TEST_KILL_STEP is a number from 1 on")
+}
+
 /// Kills the process at one event. `KILL_AT=N` ends it with SIGKILL at the append that holds event N, `KILL_WHEN=before` or
 /// `after` it is durable; without it nothing happens.
 pub struct KillGate {

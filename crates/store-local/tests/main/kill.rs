@@ -1,6 +1,6 @@
-//! A process that is killed, or whose disk fails it, at each of its writes in turn: what was acknowledged is there.
+//! A process that is killed, or whose disk fails it, at its writes in turn: what was acknowledged is there.
 //!
-//! `strace` stops a child at the n-th call of a kind, for every n. The child is this test binary, running [`child`] alone.
+//! `strace` stops a child at the n-th call of a kind, for every third n, or for every n with `POLIS_TEST_KILL_STEP=1`. The child is this test binary, running [`child`] alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +13,7 @@ use std::thread;
 use polis_domain::{Recorded, Seq, SocietyId};
 use polis_ports::{Log, LogError};
 use polis_store_local::{LocalLog, Options};
+use polis_testkit::kill;
 
 use crate::support::{Files, all, batch_after, files, fresh_dir, put, wait};
 
@@ -65,7 +66,7 @@ struct Sweep {
     /// Only calls on this file, if not all.
     file: Option<&'static str>,
     harm: Harm,
-    /// Every one, or every third, …
+    /// Every one, or every third, …; times [`kill::step`].
     step: usize,
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn harm_child(child: &str, variable: &str, written: &Files, truncatio
         assert!(calls >= at_least, "only {calls} calls of {call}");
         println!("{harm} at {calls} calls of {call}");
         // Small pages make many writes; a few hundred of each kind are enough.
-        for n in (1..=calls).step_by(step * calls.div_ceil(320)) {
+        for n in (1..=calls).step_by(step * calls.div_ceil(320).max(kill::step(3))) {
             let dir = fresh_dir();
             put(dir.path(), written);
             run(dir.path(), Path::new("/dev/null"), call, Some(&format!("{harm}:when={n}")));
@@ -205,10 +206,10 @@ fn check(dir: &Path, output: &str, what: &str) {
 fn harm_each(start: &Files, sweep: Sweep) -> usize {
     // Which appends share a commit differs from run to run, and so does the number of calls.
     let end = count_calls(start, sweep) * 11 / 10 + 1;
-    let next = AtomicUsize::new(1);
+    let (next, step) = (AtomicUsize::new(1), sweep.step * kill::step(3));
     let work = || {
         loop {
-            let n = next.fetch_add(sweep.step, Ordering::Relaxed);
+            let n = next.fetch_add(step, Ordering::Relaxed);
             if n > end {
                 break;
             }
@@ -260,15 +261,15 @@ fn check_all(test: &str, sweeps: &[(&Files, Sweep, usize)]) {
 #[test]
 fn a_kill_at_any_write_loses_nothing_that_was_acknowledged() {
     let (empty, used) = (Files::default(), used());
-    let kill = |call, file| Sweep { call, file, harm: Harm::Kill, step: 1 };
+    let killed = |call, file| Sweep { call, file, harm: Harm::Kill, step: 1 };
     check_all(
         "a_kill_at_any_write_loses_nothing_that_was_acknowledged",
         &[
-            (&empty, kill("pwrite64", None), 150),
-            (&empty, kill("fsync,fdatasync", None), 30),
-            (&empty, kill("rename,renameat,renameat2", None), 1),
-            (&used, kill("ftruncate", Some("polis.db")), 3),
-            (&used, kill("ftruncate", Some("polis.db-wal")), 1),
+            (&empty, killed("pwrite64", None), 150),
+            (&empty, killed("fsync,fdatasync", None), 30),
+            (&empty, killed("rename,renameat,renameat2", None), 1),
+            (&used, killed("ftruncate", Some("polis.db")), 3),
+            (&used, killed("ftruncate", Some("polis.db-wal")), 1),
         ],
     );
 }
