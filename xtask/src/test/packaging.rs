@@ -8,10 +8,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Done, TempDir, packages, remove, tools};
+use super::{Done, TempDir, packages, remove, suite, tools};
 use crate::deb::{self, output};
 use crate::release;
-use crate::workspace::{Workspace, succeed};
+use crate::workspace::Workspace;
 
 /// How exposed the service may be by the rating of systemd, in tenths: 100 is no protection at all.
 const MAX_EXPOSURE: u32 = 30;
@@ -30,7 +30,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Done> {
     if Command::new("dpkg-deb").arg("--version").output().is_err() {
         return Ok(Done::Skipped("there is no dpkg-deb; the Dockerfile is read".to_owned()));
     }
-    succeed(workspace.cargo().args(["build", "--quiet", "--workspace", "--bin", "polis"]), "building polis")?;
+    suite::build(workspace)?;
     let folder = TempDir(workspace.temp_dir().join("packaging"));
     remove(&folder.0);
     fs::create_dir_all(&folder.0)?;

@@ -17,7 +17,7 @@ use crate::record::{Record, Verdict};
 use crate::workspace::{Package, Workspace};
 
 /// Names of test programs (`main-0123456789abcdef`), each with the beginning of its tests' names.
-type Programs = BTreeMap<String, Program>;
+pub(super) type Programs = BTreeMap<String, Program>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Program {
@@ -98,8 +98,8 @@ pub(super) fn units(workspace: &Workspace) -> Result<Done> {
     Ok(Done::Passed)
 }
 
-/// Builds all tests.
-fn build(workspace: &Workspace) -> Result<Programs> {
+/// Builds all tests, and with them the program.
+pub(super) fn build(workspace: &Workspace) -> Result<Programs> {
     let output = workspace
         .cargo()
         .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
