@@ -319,11 +319,6 @@ impl Config {
         self.sections.keys()
     }
 
-    /// The folder with the logins at MCP servers.
-    pub(crate) fn logins(&self) -> PathBuf {
-        self.data.join("logins")
-    }
-
     /// An environment variable; one with a key is the society's own.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let named_by =

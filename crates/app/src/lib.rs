@@ -21,6 +21,7 @@ mod handover;
 mod installation;
 mod line_editor;
 mod lineage;
+mod logins;
 mod machine_tools;
 mod mcp_servers;
 mod out;

@@ -123,6 +123,10 @@ impl Documents for OfLog {
         self.0.documents().read(name).await
     }
 
+    async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
+        self.0.documents().names(folder).await
+    }
+
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
         self.0.documents().replace(name, old, new).await
     }

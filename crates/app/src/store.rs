@@ -10,6 +10,7 @@ use polis_telemetry::Telemetry;
 
 use crate::config::Config;
 use crate::error::CliError;
+use crate::logins::logins;
 use crate::own_node::OwnNode;
 use crate::postgres_store::PostgresStore;
 use crate::telemetry;
@@ -67,6 +68,20 @@ pub(crate) async fn open_local(data: &Path) -> Result<LocalLog, LogError> {
     }
 }
 
+/// The documents of a store, for a command that needs nothing else of it.
+pub(crate) async fn documents(config: &Config) -> Result<Arc<dyn Documents>, CliError> {
+    Ok(match &config.store {
+        Some(address) => crate::postgres_store::documents(address).await?,
+        None => Arc::new(LocalDocuments::new(&config.data)),
+    })
+}
+
+/// The logins of a store, for a command that needs nothing else of it.
+pub(crate) async fn stored_logins(config: &Config) -> Result<Arc<dyn Documents>, CliError> {
+    let documents = documents(config).await?;
+    logins(config, || documents)
+}
+
 /// What all societies of a data directory share.
 #[derive(Clone)]
 pub(crate) struct Store {
@@ -75,6 +90,7 @@ pub(crate) struct Store {
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) memory_texts: Arc<dyn MemoryTexts>,
     pub(crate) documents: Arc<dyn Documents>,
+    pub(crate) logins: Arc<dyn Documents>,
     /// Where telemetry goes, once a society runs.
     telemetry: Arc<OnceLock<Option<Telemetry>>>,
 }
@@ -92,7 +108,8 @@ impl Store {
             ),
             OpenedLog::Postgres(store) => (store.artifacts(limits), store.memory_texts(), store.documents()),
         };
-        Ok(Self { log: opened.log(), opened, artifacts, memory_texts, documents, telemetry: Arc::default() })
+        let logins = logins(config, || documents.clone())?;
+        Ok(Self { log: opened.log(), opened, artifacts, memory_texts, documents, logins, telemetry: Arc::default() })
     }
 
     /// Makes sure that this process may write to a society, from now on and until it closes the log.

@@ -3,15 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use polis_server::{Token, TokenList, TokenListError};
-use polis_store_local::{LocalDocuments, write_private};
+use polis_store_local::write_private;
 
 use crate::config::Config;
 use crate::error::CliError;
-use crate::out;
-use crate::postgres_store;
+use crate::{out, store};
 
 const FILE: &str = "token";
 
@@ -51,10 +49,8 @@ pub(crate) fn random_bits() -> Result<[u8; 32], CliError> {
 
 /// The list of tokens, of the data directory or of all nodes that share the store.
 pub(crate) async fn list(config: &Config) -> Result<TokenList, CliError> {
-    match &config.store {
-        Some(address) => Ok(TokenList::shared(postgres_store::documents(address).await?)),
-        None => Ok(TokenList::new(Arc::new(LocalDocuments::new(&config.data)))),
-    }
+    let documents = store::documents(config).await?;
+    Ok(if config.store.is_some() { TokenList::shared(documents) } else { TokenList::new(documents) })
 }
 
 /// How a server knows its owner.

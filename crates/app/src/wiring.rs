@@ -10,7 +10,7 @@ use polis_agents::society::with_society_tools;
 use polis_agents::workflow::{AgentWorkflowEngine, PromptManager, Workflow};
 use polis_agents::{Converse, Environment, FileList, INSTRUCTIONS_FILE, PlanTool, ReadSkill, RoleAgent, root_role};
 use polis_engine::{Cast, LocalLive, NoModel, Options, Ports, Society, SystemClock};
-use polis_ports::{Artifacts, Embedder, Model, ServerState, ToolServer, Toolbox};
+use polis_ports::{Artifacts, Documents, Embedder, Model, ServerState, ToolServer, Toolbox};
 use polis_providers::vendors::{self, Setup};
 use polis_providers::{CassetteError, Models, Prices, Recorder, Replayer};
 use polis_server::{HostSettings, PageOptions, PolicyRule, PolicyThen, SocietyState, Vendor};
@@ -115,7 +115,7 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
     let ports = Ports {
         log: store.log.clone(),
         model: open_model(&alone).await?.model,
-        toolbox: tools(&alone).await?.toolbox,
+        toolbox: tools(&alone, None).await?.toolbox,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: store.artifacts.clone(),
@@ -151,7 +151,7 @@ pub(crate) async fn open_for(
         replayer: None,
     };
     let (setup, Tools { toolbox, servers }) = match purpose {
-        Purpose::Run => (open_model(config).await?, tools(config).await?),
+        Purpose::Run => (open_model(config).await?, tools(config, Some(store.logins.clone())).await?),
         // Nobody is asked; but whether a model can be is known.
         Purpose::Import => {
             let known = models(config).await.ok().map(|models| ModelSetup { model: Arc::new(models), ..idle() });
@@ -392,7 +392,8 @@ impl Tools {
     }
 }
 
-pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
+/// The tools, with the servers where `logins` are stored.
+pub(crate) async fn tools(config: &Config, logins: Option<Arc<dyn Documents>>) -> Result<Tools, CliError> {
     let bad = |error: std::io::Error| {
         CliError::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
@@ -418,7 +419,7 @@ pub(crate) async fn tools(config: &Config) -> Result<Tools, CliError> {
         return Ok(Tools { toolbox: ruled(own), servers: None });
     }
     let closed = closed.into_iter().chain([config.data.clone()]).collect();
-    let options = McpOptions { closed, logins: Some(config.logins()), network: config.network()?, ..McpOptions::default() };
+    let options = McpOptions { closed, logins, network: config.network()?, ..McpOptions::default() };
     let servers = McpServers::open(config.servers.iter().cloned(), options);
     let servers = Arc::new(servers);
     Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })

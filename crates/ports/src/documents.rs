@@ -8,6 +8,9 @@ pub trait Documents: Send + Sync {
     /// Reads a document, if it is there.
     async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DocumentError>;
 
+    /// The names of all documents in a folder, such as `logins/`, in order.
+    async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError>;
+
     /// Replaces a document, or removes it. `old` is what was read before; if something else is there now, nothing changes.
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError>;
 }

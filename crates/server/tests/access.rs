@@ -351,7 +351,8 @@ async fn a_stopping_server_answers_who_has_just_connected() {
         let is_in_time = || connected.elapsed() < Duration::from_secs(1);
         let host = address.to_string();
         let headers = [("host", &*host), ("authorization", &format!("Bearer {TOKEN}"))];
-        let answer = if is_in_time() { sent(TokioIo::new(silent), "GET", "/api/agents", &headers, Vec::new()).await.ok() } else { None };
+        let answer =
+            if is_in_time() { sent(TokioIo::new(silent), "GET", "/api/agents", &headers, Vec::new()).await.ok() } else { None };
         stopping.await.unwrap();
         if let Some(answer) = answer {
             assert_eq!(answer.status(), 503);

@@ -32,6 +32,21 @@ impl Documents for LocalDocuments {
         run(move || read(&path)).await
     }
 
+    async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
+        let (path, folder) = (self.data.join(folder), folder.to_owned());
+        run(move || {
+            let mut names = match fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+                Ok(entries) => entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(failed(&path, &error)),
+            };
+            names.retain(|name| !name.ends_with(".unfinished"));
+            names.sort_unstable();
+            Ok(names.into_iter().map(|name| folder.clone() + &name).collect())
+        })
+        .await
+    }
+
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
         let (path, replacing, name) = (self.data.join(name), self.replacing.clone(), name.to_owned());
         let (old, new) = (old.map(<[u8]>::to_vec), new.map(<[u8]>::to_vec));

@@ -30,6 +30,15 @@ impl Documents for PostgresDocuments {
         self.0.run(read).await.map_err(failed)
     }
 
+    async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
+        let folder = [param(folder.to_owned(), Type::TEXT)];
+        let read = |pool: std::sync::Arc<crate::pool::Pool>| async move {
+            let rows = pool.query(sql::DOCUMENT_NAMES, &folder).await?;
+            rows.iter().map(|row| column::<String>(row, 0)).collect()
+        };
+        self.0.run(read).await.map_err(failed)
+    }
+
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
         let (statement, bodies) = match (old, new) {
             (None, None) => return Ok(()),

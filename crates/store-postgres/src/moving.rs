@@ -5,9 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use polis_domain::{Seq, ThreadId};
-use polis_ports::{
-    ArtifactError, Artifacts, DocumentError, Documents, Hasher, LogError, MemoryError, MemoryTexts, StoredArtifact,
-};
+use polis_ports::{ArtifactError, Artifacts, DocumentError, Hasher, LogError, MemoryError, MemoryTexts, StoredArtifact};
 use polis_stored_event::moving::MOVED_TOGETHER;
 pub use polis_stored_event::moving::{Chain, MovedEvent, MovedSociety, Passage, parents_first};
 use rustc_hash::FxHashSet;
@@ -227,13 +225,12 @@ impl ComingLog {
         }
     }
 
-    /// Adds a document in the place of the one that is there, if `from` has it.
+    /// Adds a document in the place of the one that is there.
     ///
     /// # Errors
     ///
-    /// [`DocumentError`] if it cannot be read or written.
-    pub async fn document(&self, name: &str, from: &dyn Documents) -> Result<(), DocumentError> {
-        let Some(body) = from.read(name).await? else { return Ok(()) };
+    /// [`DocumentError`] if it cannot be written.
+    pub async fn document(&self, name: &str, body: Vec<u8>) -> Result<(), DocumentError> {
         let row = [param(name.to_owned(), Type::TEXT), param(body, Type::BYTEA)];
         let done = self.connection.query(sql::MOVE_DOCUMENT, &row).await;
         done.map(drop).map_err(|error| DocumentError::Failed(error.to_string()))

@@ -443,6 +443,9 @@ pub(crate) const VACUUM_TEXTS: &str = "VACUUM polis.memory_texts";
 
 pub(crate) const DOCUMENT: &str = "SELECT body FROM polis.documents WHERE name = $1";
 
+pub(crate) const DOCUMENT_NAMES: &str = "
+    SELECT name FROM polis.documents WHERE starts_with(name, $1) ORDER BY name COLLATE \"C\"";
+
 pub(crate) const ADD_DOCUMENT: &str = "
     INSERT INTO polis.documents (name, body) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING 1";
 

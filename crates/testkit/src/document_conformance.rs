@@ -9,6 +9,7 @@ pub async fn check(make: impl Fn() -> Arc<dyn Documents>) {
     a_document_is_read_back_replaced_and_removed(&*make()).await;
     what_was_not_read_is_not_replaced(&*make()).await;
     of_many_that_replace_the_same_one_does(make()).await;
+    the_documents_of_a_folder_are_listed(&*make()).await;
 }
 
 const NAME: &str = "tokens.json";
@@ -49,4 +50,13 @@ async fn of_many_that_replace_the_same_one_does(store: Arc<dyn Documents>) {
         done += usize::from(tried.await.expect("the store answers").is_ok());
     }
     assert_eq!(done, 1);
+}
+
+async fn the_documents_of_a_folder_are_listed(store: &dyn Documents) {
+    assert_eq!(store.names("logins/").await, Ok(Vec::new()));
+    for name in ["logins/b_%.json", "logins/a.json", NAME, "login", "loginsX/c.json"] {
+        store.replace(name, None, Some(b"{}")).await.expect("the store writes");
+    }
+    assert_eq!(store.names("logins/").await, Ok(vec!["logins/a.json".to_owned(), "logins/b_%.json".to_owned()]));
+    assert_eq!(store.names("_ogins/").await, Ok(Vec::new()));
 }

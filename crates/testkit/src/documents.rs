@@ -16,6 +16,11 @@ impl Documents for MemoryDocuments {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned())
     }
 
+    async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
+        let documents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(documents.keys().filter(|name| name.starts_with(folder)).cloned().collect())
+    }
+
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
         let mut documents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if documents.get(name).map(Vec::as_slice) != old {

@@ -1,12 +1,12 @@
-//! `polis tools login` and `logout`: what opens an MCP server that wants to know who asks. The login is kept in the data
-//! directory, and a polis that runs there finds it by itself.
+//! `polis tools login` and `logout`: the login at an MCP server. A polis that runs on the same data finds it
+//! by itself.
 
 use polis_tools::mcp::{self, ServerSettings};
 
 use crate::cli::Login;
 use crate::config::Config;
 use crate::error::{CliError, Exit};
-use crate::out;
+use crate::{out, store};
 
 pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, CliError> {
     let failed = |error: mcp::McpError| CliError::new("login_failed", error.to_string());
@@ -15,11 +15,13 @@ pub(crate) async fn login(config: &Config, args: &Login) -> Result<Exit, CliErro
             let show =
                 |address: &str| out::note(&format!("polis: open this in your browser to log in to {server}:\n{address}"));
             config.trust.claim_data()?;
-            mcp::login(find(config, server)?, &config.logins(), &config.network()?, show).await.map_err(failed)?;
+            mcp::login(find(config, server)?, store::stored_logins(config).await?, &config.network()?, show)
+                .await
+                .map_err(failed)?;
             out::line(&format!("logged in at {server}"))?;
         }
         Login::Logout { server } => {
-            let was_there = mcp::logout(find(config, server)?, &config.logins()).map_err(failed)?;
+            let was_there = mcp::logout(find(config, server)?, store::stored_logins(config).await?).await.map_err(failed)?;
             out::line(&format!("{} at {server}", if was_there { "logged out" } else { "not logged in" }))?;
         }
     }

@@ -1,5 +1,5 @@
 //! `polis migrate`: moves a store between a data directory and PostgreSQL, all of it or nothing: the log and, beside it, artifacts, the
-//! texts of memories and further tokens.
+//! texts of memories, further tokens and logins at MCP servers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,12 +12,14 @@ use polis_ports::{
 use polis_server::TokenList;
 use polis_store_local::{ComingLog as ToDirectory, LeavingLog, LocalDocuments, LocalMemoryTexts};
 use polis_store_postgres::moving::{Chain, ComingLog as ToDatabase, MovedEvent, MovedSociety, Passage, parents_first};
+use polis_tools::mcp::LOGINS;
 use serde_json::json;
 
 use super::backup::refuse_url;
 use crate::cli::Migrate;
 use crate::config::Config;
 use crate::error::{CliError, Exit};
+use crate::logins::{EncryptedDocuments, KEY, LoginsKey};
 use crate::out;
 use crate::postgres_store::{LeavingDatabase, StoreAddress};
 use crate::store::local_artifacts;
@@ -41,8 +43,11 @@ pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, Cli
                 artifacts: to.artifacts(&*beside.artifacts).await.map_err(artifacts_failed)?,
                 memories: to.memory_texts(&*beside.memory_texts).await.map_err(memories_failed)?,
                 tokens: tokens_of(&beside.documents).await?,
+                logins: logins_to_move(&*beside.documents).await?.len(),
             };
-            to.document(TokenList::DOCUMENT, &*beside.documents).await.map_err(documents_failed)?;
+            for (name, body) in documents_to_move(&*beside.documents).await? {
+                to.document(&name, body).await.map_err(documents_failed)?;
+            }
             (copy(From::Directory(Box::new(log)), To::Database(Box::new(to))).await?, count)
         }
         (true, false) => {
@@ -66,8 +71,10 @@ pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, Cli
             .iter()
             .map(|(society, chain)| json!({ "name": society.name, "events": society.head, "chain": chain.to_hex() }))
             .collect();
-        let Count { artifacts, memories, tokens } = count;
-        out::json(&json!({ "societies": list, "artifacts": artifacts, "memories": memories, "tokens": tokens }))?;
+        let Count { artifacts, memories, tokens, logins } = count;
+        out::json(
+            &json!({ "societies": list, "artifacts": artifacts, "memories": memories, "tokens": tokens, "logins": logins }),
+        )?;
     } else {
         for (society, chain) in &moved {
             let events = out::count(society.head.0 as usize, "event");
@@ -75,12 +82,14 @@ pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, Cli
         }
         let artifacts = out::count(count.artifacts, "artifact");
         let memories = out::count(count.memories, "text of a memory");
-        out::line(&format!("{artifacts}, {memories}, {}", out::count(count.tokens, "token")))?;
+        let tokens = out::count(count.tokens, "token");
+        out::line(&format!("{artifacts}, {memories}, {tokens}, {}", out::count(count.logins, "login")))?;
         out::line("moved, read back and found to be the same")?;
     }
-    out::note(
-        "polis: what was moved from is unchanged; do not use it any more. Logins at MCP servers and trust are not moved: log in again",
-    );
+    out::note("polis: what was moved from is unchanged; do not use it any more. Trust is not moved");
+    if LoginsKey::from_environment()?.is_none() {
+        out::note(&format!("polis: logins at MCP servers are moved only with {}; log in again", KEY));
+    }
     Ok(Exit::Done)
 }
 
@@ -96,6 +105,7 @@ struct Count {
     artifacts: usize,
     memories: usize,
     tokens: usize,
+    logins: usize,
 }
 
 /// Entries that are moved together.
@@ -114,8 +124,16 @@ async fn to_directory(from: &LeavingDatabase, dir: &Path, building: &Path) -> Re
         artifacts: copy_artifacts(&*artifacts, &local_artifacts(dir, unlimited)?).await.map_err(artifacts_failed)?,
         memories: copy_texts(&*memory_texts, &LocalMemoryTexts::new(building)).await.map_err(memories_failed)?,
         tokens: tokens_of(&documents).await?,
+        logins: logins_to_move(&*documents).await?.len(),
     };
-    copy_document(TokenList::DOCUMENT, &*documents, &LocalDocuments::new(dir)).await.map_err(documents_failed)?;
+    let to = LocalDocuments::new(dir);
+    copy_document(TokenList::DOCUMENT, &*documents, &to).await.map_err(documents_failed)?;
+    if let Some(key) = LoginsKey::from_environment()? {
+        let documents = EncryptedDocuments::new(documents.clone(), key);
+        for name in logins_to_move(&documents).await? {
+            copy_document(&name, &documents, &to).await.map_err(documents_failed)?;
+        }
+    }
     Ok(count)
 }
 
@@ -168,6 +186,32 @@ async fn copy_texts(from: &dyn MemoryTexts, to: &dyn MemoryTexts) -> Result<usiz
 async fn copy_document(name: &str, from: &dyn Documents, to: &dyn Documents) -> Result<(), DocumentError> {
     let (new, old) = (from.read(name).await?, to.read(name).await?);
     to.replace(name, old.as_deref(), new.as_deref()).await
+}
+
+/// The logins at MCP servers. A database has them only with a key.
+async fn logins_to_move(documents: &dyn Documents) -> Result<Vec<String>, CliError> {
+    if LoginsKey::from_environment()?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut names = documents.names(LOGINS).await.map_err(documents_failed)?;
+    names.retain(|name| name.ends_with(".json"));
+    Ok(names)
+}
+
+/// The documents of a data directory that a database gets.
+async fn documents_to_move(documents: &dyn Documents) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+    let mut moved = Vec::new();
+    if let Some(tokens) = documents.read(TokenList::DOCUMENT).await.map_err(documents_failed)? {
+        moved.push((TokenList::DOCUMENT.to_owned(), tokens));
+    }
+    if let Some(key) = LoginsKey::from_environment()? {
+        for name in logins_to_move(documents).await? {
+            let Some(login) = documents.read(&name).await.map_err(documents_failed)? else { continue };
+            let encrypted = key.encrypt(&name, &login).map_err(documents_failed)?;
+            moved.push((name, encrypted));
+        }
+    }
+    Ok(moved)
 }
 
 /// How many tokens there are beside the owner's, which stays where it is.

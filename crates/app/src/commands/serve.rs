@@ -26,6 +26,7 @@ use crate::cli::Serve;
 use crate::config::{Config, SOCIETY};
 use crate::error::{CliError, Exit};
 use crate::handover::{self, Predecessor, Successor, Successors};
+use crate::logins::LoginsKey;
 use crate::own_node::OwnNode;
 use crate::patience::Patience;
 use crate::purpose::Purpose;
@@ -74,9 +75,11 @@ pub(crate) async fn serve(config: &Config, args: &Serve) -> Result<Exit, CliErro
 /// Says what a store in PostgreSQL leaves in the data directory, and what of it is not used.
 fn note_what_stays_local(config: &Config) {
     let (Some(address), data) = (&config.store, config.data.display()) else { return };
-    out::note(&format!(
-        "polis: the log, artifacts, memories and tokens are in {address}; logins at MCP servers and trust stay in {data}"
-    ));
+    let (there, here) = match matches!(LoginsKey::from_environment(), Ok(Some(_))) {
+        true => ("memories, tokens and logins at MCP servers", "trust stays"),
+        false => ("memories and tokens", "logins at MCP servers and trust stay"),
+    };
+    out::note(&format!("polis: the log, artifacts, {there} are in {address}; {here} in {data}"));
     for (file, what) in
         [("polis.db", "a log"), ("artifacts", "artifacts"), ("memory.db", "memories"), ("tokens.json", "tokens")]
     {

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::purpose::Purpose;
 use crate::transport::Transport;
-use crate::{out, wiring};
+use crate::{out, store, wiring};
 
 /// How long to wait before looking again whether the servers of a running polis have started.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -54,7 +54,12 @@ pub(super) async fn list_tools(config: &Config) -> Result<Tools, CliError> {
         Err(error) if config.url.is_some() => return Err(error),
         Ok(Transport::InProcess(_)) | Err(_) => {}
     }
-    let tools = wiring::tools(config).await?;
+    let logins = match config.store.is_some() || config.data.is_dir() {
+        true => Some(store::stored_logins(config).await?),
+        // Looking makes no data directory.
+        false => None,
+    };
+    let tools = wiring::tools(config, logins).await?;
     tools.settled().await;
     let listed = all_tools(&*tools.toolbox, &wiring::cast(config).tools());
     tools.close().await;

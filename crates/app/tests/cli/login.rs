@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
+use polis_testkit::postgres::Server;
 use serde_json::json;
 
 use super::model::{ModelServer, Reply};
-use super::support::Home;
+use super::support::{Done, Home};
 
 #[allow(dead_code, reason = "another crate's tests use the rest of it")]
 #[path = "../../../tools/tests/main/mcp/remote.rs"]
@@ -24,7 +26,7 @@ fn a_person_logs_in_once_and_nothing_secret_is_said() {
     assert!(before.contains(hint), "{before}");
     assert!(!home.data().exists(), "looking makes nothing");
 
-    let said = log_in(&home);
+    let said = log_in(&home, |_| {});
     assert!(said.contains("polis: open this in your browser to log in to remote:"), "{said}");
     assert!(is_clean(&said), "{said}");
 
@@ -61,14 +63,52 @@ fn a_login_that_is_refused_or_cannot_be_had_says_why() {
 fn a_server_that_hides_its_metadata_is_found_by_the_login_itself() {
     let (home, remote) = (Home::new(), Remote::hidden());
     home.write("polis.toml", &format!("[mcp.remote]\nurl = \"{}\"\n", remote.url()));
-    log_in(&home);
+    log_in(&home, |_| {});
     let after = home.polis(&["tools"]).ok();
     assert!(after.contains("server remote: connected, 6 tools; remote 1\n"), "{after}");
 }
 
+#[test]
+fn nodes_that_share_a_store_and_a_key_share_logins() {
+    let Some(server) = Server::shared("cli::login::nodes_that_share_a_store_and_a_key_share_logins") else { return };
+    let (schema, remote) = (server.fresh_schema(), Remote::closed(3_600));
+    let url = server.url(&schema);
+    let node = || {
+        let home = Home::new();
+        home.write("polis.toml", &format!("[mcp.remote]\nurl = \"{}\"\n", remote.url()));
+        home
+    };
+    let stores = |key: &'static str| {
+        let url = url.clone();
+        move |command: &mut Command| {
+            command.env("POLIS_STORE", &url).env("POLIS_LOGINS_KEY", key);
+        }
+    };
+    let tools = |home: &Home, key: &'static str| {
+        let mut command = home.command(&["tools"]);
+        stores(key)(&mut command);
+        Done::from(command.output().unwrap()).ok()
+    };
+    const KEY: &str = "a key that all nodes of this store share";
+    let (one, two, alone) = (node(), node(), node());
+    log_in(&one, stores(KEY));
+    assert!(tools(&two, KEY).contains("server remote: connected"));
+    assert!(tools(&two, "another key, which no other node of this has").contains("polis tools login remote"));
+    // Without a key a login stays where it was made, and the database has none that can be read.
+    log_in(&alone, stores(""));
+    assert!(tools(&alone, "").contains("server remote: connected"));
+    assert!(alone.data().join("logins").exists() && !one.data().join("logins").exists());
+    let stored = server.psql(&format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name LIKE 'logins/%'"));
+    assert!(!stored.is_empty() && is_clean(&stored), "{stored}");
+    let mut short = one.command(&["tools"]);
+    stores("short")(&mut short);
+    Done::from(short.output().unwrap()).fails(2, "bad_key");
+}
+
 /// Logs in at the server `remote` as a person does, with a browser; what was said on stderr.
-fn log_in(home: &Home) -> String {
+fn log_in(home: &Home, set: impl Fn(&mut Command)) -> String {
     let mut command = home.command(&["tools", "login", "remote"]);
+    set(&mut command);
     let mut child = command.env("POLIS_LOG", "trace").spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut said = String::new();

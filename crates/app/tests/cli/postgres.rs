@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::support::{Done, Home, http, is_ending};
 
+/// Where a login at an MCP server is stored.
+const LOGIN: &str = "logins/there-0.json";
+
 /// A home whose commands use a schema of a server.
 struct Node {
     home: Home,
@@ -23,7 +26,7 @@ impl Node {
     }
 
     fn set(&self, command: &mut Command) {
-        command.env("POLIS_STORE", &self.url);
+        command.env("POLIS_STORE", &self.url).env("POLIS_LOGINS_KEY", "a key that all nodes of this store share");
     }
 
     fn polis(&self, args: &[&str]) -> Done {
@@ -73,7 +76,10 @@ fn the_log_is_in_the_database_and_every_command_works_on_it_or_says_what_to_do()
     assert!(node.polis(&["result", task]).ok().contains("10"));
     let (code, said) = served.stop();
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("the log, artifacts, memories and tokens are in PostgreSQL at 127.0.0.1"), "{said}");
+    assert!(
+        said.contains("the log, artifacts, memories, tokens and logins at MCP servers are in PostgreSQL at 127.0.0.1"),
+        "{said}"
+    );
     assert!(!node.home.data().join("polis.db").exists());
     assert_ne!(server.psql(&format!("SELECT count(*) FROM {schema}.events")), "0");
     assert_eq!(server.psql(&format!("SELECT count(*) FROM {schema}.societies WHERE owner IS NOT NULL")), "0", "given back");
@@ -194,6 +200,9 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
     let beside_before = beside(&node);
     assert!(beside_before.0.contains("tea") && beside_before.1.starts_with("ci  read"), "{beside_before:?}");
     let (before, sound) = (logs(&node, &names), node.polis(&["verify", "--json"]).ok());
+    let login_before = br#"{"url":"https://there/mcp","credentials":"refresh"}"#;
+    fs::create_dir(node.home.data().join("logins")).unwrap();
+    fs::write(node.home.data().join(LOGIN), login_before).unwrap();
     let there: &[&str] = &["migrate", "--from", ".polis", "--to", &url, "--json"];
 
     // One that is killed in the middle has left nothing.
@@ -221,9 +230,11 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
     assert_eq!(chains(&moved), chains(&sound));
     let counts = |json: &str| {
         let found: Value = serde_json::from_str(json).unwrap();
-        ["artifacts", "memories", "tokens"].map(|what| found[what].as_u64().unwrap())
+        ["artifacts", "memories", "tokens", "logins"].map(|what| found[what].as_u64().unwrap())
     };
-    assert_eq!(counts(&moved), [2, 2, 1]);
+    assert_eq!(counts(&moved), [2, 2, 1, 1]);
+    let login = format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name = '{LOGIN}'");
+    assert!(!server.psql(&login).is_empty() && !server.psql(&login).contains("refresh"), "encrypted");
     assert_eq!(logs(&node, &names), before);
     for what in ["artifacts", "memory.db", "tokens.json"] {
         fs::rename(node.home.data().join(what), node.home.path().join(what)).unwrap();
@@ -251,7 +262,8 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
     }
     let back: &[&str] = &["migrate", "--from", &url, "--to", "back", "--json"];
     let moved = node.polis(back).ok();
-    assert_eq!(counts(&moved), [2, 1, 0]);
+    assert_eq!(counts(&moved), [2, 1, 0, 1]);
+    assert_eq!(fs::read(node.home.path().join("back").join(LOGIN)).unwrap(), login_before);
     node.polis(back).fails(1, "log_failed");
     node.url = String::new();
     assert_eq!(chains(&moved), chains(&node.polis(&["verify", "back", "--json"]).ok()));

@@ -71,12 +71,12 @@ impl McpRequest {
     }
 
     fn answer(&mut self, answers: InputResponses, state: Option<String>) {
-        let (responses, login_file) = match self {
+        let (responses, request_state) = match self {
             Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
             Self::Resource(params) => (&mut params.input_responses, &mut params.request_state),
             Self::Prompt(params) => (&mut params.input_responses, &mut params.request_state),
         };
-        (*responses, *login_file) = (Some(answers), state);
+        (*responses, *request_state) = (Some(answers), state);
     }
 }
 

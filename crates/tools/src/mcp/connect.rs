@@ -1,11 +1,11 @@
 //! Opens the connection to a server: its process or its address, then the handshake.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use polis_http::{HeaderName, HeaderValue, HttpOptions};
+use polis_ports::Documents;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -16,7 +16,7 @@ use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
 use super::bounded_http::BoundedHttp;
 use super::client_handler::McpClientHandler;
 use super::limited_transport::LimitedTransport;
-use super::oauth::{LoginFile, Wants, auth_client, has_authorization, wants};
+use super::oauth::{StoredLogin, Wants, auth_client, has_authorization, wants};
 use super::process::Process;
 use super::settings::{ServerSettings, ServerTransport, variables};
 use super::without_type_names;
@@ -61,11 +61,11 @@ pub(super) async fn open(
     settings: &ServerSettings,
     client: McpClientHandler,
     process: &mut Option<Process>,
-    login_file: Option<&LoginFile>,
+    login: Option<&StoredLogin>,
     network: &HttpOptions,
 ) -> Result<Session, ConnectError> {
     let is_late = Arc::<AtomicBool>::default();
-    let lifecycle = match once(settings, client.clone(), process, login_file, network, newest(), &is_late).await {
+    let lifecycle = match once(settings, client.clone(), process, login, network, newest(), &is_late).await {
         // It is slow to start, so the library tried the older handshake; this time it has all the time that it needs.
         Err(_) if is_late.load(Ordering::Acquire) => {
             ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }
@@ -74,14 +74,14 @@ pub(super) async fn open(
         Err(ConnectError::Confused(_)) => ClientLifecycleMode::Initialize,
         opened => return opened,
     };
-    once(settings, client, process, login_file, network, lifecycle, &is_late).await
+    once(settings, client, process, login, network, lifecycle, &is_late).await
 }
 
 async fn once(
     settings: &ServerSettings,
     client: McpClientHandler,
     process: &mut Option<Process>,
-    login_file: Option<&LoginFile>,
+    login: Option<&StoredLogin>,
     network: &HttpOptions,
     lifecycle: ClientLifecycleMode,
     is_late: &Arc<AtomicBool>,
@@ -124,10 +124,10 @@ async fn once(
             let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
             config.custom_headers = headers;
             let http = BoundedHttp::new(http_client::client(network), MAX_MESSAGE_BYTES);
-            let session = match login_file {
-                Some(login_file) => {
+            let session = match login {
+                Some(login) => {
                     let http =
-                        StreamableHttpClientTransport::with_client(auth_client(http, &url, login_file, network).await?, config);
+                        StreamableHttpClientTransport::with_client(auth_client(http, &url, login, network).await?, config);
                     client.serve_with_lifecycle(LimitedTransport::new(http, is_late.clone()), lifecycle).await
                 }
                 None => {
@@ -140,15 +140,16 @@ async fn once(
     }
 }
 
-/// Where the login of a server is kept, if there can be one.
-pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Path>) -> Option<LoginFile> {
-    match &settings.transport {
-        ServerTransport::Http { url, headers } if !has_authorization(headers.keys()) => {
-            let url = variables(url).ok().filter(|url| !is_plain_http(url))?;
-            Some(LoginFile::new(logins?, &settings.name, &url))
-        }
-        _ => None,
-    }
+/// Where the login of a server is stored, if there can be one.
+pub(super) fn login_of(settings: &ServerSettings, logins: Option<&Arc<dyn Documents>>) -> Option<StoredLogin> {
+    let ServerTransport::Http { url, .. } = &settings.transport else { return None };
+    let url = variables(url).ok().filter(|url| !is_plain_http(url) && !has_own_authorization(settings))?;
+    Some(StoredLogin::new(logins?.clone(), &settings.name, &url))
+}
+
+/// Whether the operator has given an Authorization for it.
+pub(super) fn has_own_authorization(settings: &ServerSettings) -> bool {
+    matches!(&settings.transport, ServerTransport::Http { headers, .. } if has_authorization(headers.keys()))
 }
 
 /// The newest protocol where the server has it, else the one with a handshake.

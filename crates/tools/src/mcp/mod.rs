@@ -26,7 +26,7 @@ mod tools;
 
 pub use joined_tools::JoinedTools;
 pub use listing::{Prompt, Resource, Template};
-pub use oauth::{OAuth, login, logout};
+pub use oauth::{LOGINS, OAuth, login, logout};
 pub use process::PASSED_ON;
 pub use servers::{McpError, McpOptions, McpServers};
 pub use settings::{ServerSettings, ServerTransport, StartGuard, variable_names, variables, variables_written};

@@ -16,7 +16,7 @@ use super::call::{self, CallFailure, McpRequest};
 use super::client_handler::McpClientHandler;
 use super::connect::{self, ConnectError};
 use super::listing::{List, entries};
-use super::oauth::{LoginFile, Wants, wants};
+use super::oauth::{StoredLogin, Wants, wants};
 use super::process::Process;
 use super::resource_tools::{self, GetPromptArguments, ListFilter, ReadResourceArguments};
 use super::servers::McpOptions;
@@ -47,7 +47,7 @@ pub(super) struct Server {
     /// Somebody waited for it in vain.
     suspicion: Notify,
     /// Where the login at it is kept.
-    login: Option<LoginFile>,
+    login: Option<StoredLogin>,
 }
 
 /// How it stands.
@@ -96,7 +96,7 @@ impl Server {
             changed: Arc::new(Notify::new()),
         };
         let state = if settings.enabled { State::Starting } else { State::Off };
-        let login = connect::login_of(&settings, options.logins.as_deref());
+        let login = connect::login_of(&settings, options.logins.as_ref());
         Self {
             settings,
             client,
@@ -152,7 +152,7 @@ impl Server {
         match self.seat().await {
             Ok((_seat, connection)) => {
                 let answer = call::ask(&connection.peer, &self.client, request, self.settings.timeout, context).await;
-                self.judged(&connection, answer)
+                self.judged(&connection, answer).await
             }
             Err(why) => failed(format!("{why}; nothing was done")),
         }
@@ -169,7 +169,7 @@ impl Server {
             match entries(&connection.peer, *list).await {
                 Ok(listed) => lists.push((*list, listed)),
                 Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {}
-                Err(error) => return self.judged(&connection, Err(call::failed(error, self.settings.timeout))),
+                Err(error) => return self.judged(&connection, Err(call::failed(error, self.settings.timeout))).await,
             }
         }
         resource_tools::list_entries(lists, filter, store).await
@@ -184,7 +184,7 @@ impl Server {
     }
 
     /// What the model reads. A server that did not answer is looked after.
-    fn judged(&self, connection: &Connection, answer: Result<CallResult, CallFailure>) -> CallResult {
+    async fn judged(&self, connection: &Connection, answer: Result<CallResult, CallFailure>) -> CallResult {
         match answer {
             Ok(result) => result,
             Err(CallFailure::Refused(why)) => failed(why),
@@ -196,22 +196,22 @@ impl Server {
                 if matches!(wants, Wants::Login(_)) {
                     connection.locked.cancel();
                 }
-                failed(format!("{}; nothing was done", self.unwelcome(wants)))
+                failed(format!("{}; nothing was done", self.unwelcome(wants).await))
             }
         }
     }
 
     /// Remembers what the server wants of a login, and says what a person can do.
-    fn unwelcome(&self, wants: Wants) -> String {
+    async fn unwelcome(&self, wants: Wants) -> String {
         let (what, challenge) = match wants {
             Wants::Login(challenge) => ("it requires a login", challenge),
             Wants::Rights(challenge) => ("it requires more rights than your login has", Some(challenge)),
         };
-        let Some(login) = &self.login else {
+        if connect::has_own_authorization(&self.settings) {
             return "it does not accept the Authorization that is set for it (401)".to_owned();
-        };
-        if let Some(challenge) = challenge {
-            login.note(&challenge);
+        }
+        if let (Some(login), Some(challenge)) = (&self.login, challenge) {
+            login.note(&challenge).await;
         }
         format!("{what}: run `polis tools login {}`", self.settings.name)
     }
@@ -219,8 +219,8 @@ impl Server {
     /// Waits before the next try: for a while, or until somebody has logged in.
     async fn rest(&self, pause: Duration) {
         let Some(login) = &self.login else { return tokio::time::sleep(pause).await };
-        let (modified, until) = (login.modified(), Instant::now() + pause);
-        while login.modified() == modified && Instant::now() < until {
+        let (content, until) = (login.content().await, Instant::now() + pause);
+        while login.content().await == content && Instant::now() < until {
             tokio::time::sleep(LOOK.min(until - Instant::now())).await;
         }
     }
@@ -282,16 +282,18 @@ impl Server {
         let start = async {
             let session =
                 connect::open(&self.settings, self.client.clone(), process, self.login.as_ref(), &options.network).await;
-            let session = session.map_err(|why| match why {
-                ConnectError::Failed(why) | ConnectError::Confused(why) => why,
-                ConnectError::Login(challenge) => self.unwelcome(Wants::Login(challenge)),
-            })?;
-            let connection =
-                self.listed(session.peer(), CancellationToken::new()).await.map_err(|error| match wants(&error) {
-                    Some(wants) => self.unwelcome(wants),
+            let session = match session {
+                Ok(session) => session,
+                Err(ConnectError::Failed(why) | ConnectError::Confused(why)) => return Err(why),
+                Err(ConnectError::Login(challenge)) => return Err(self.unwelcome(Wants::Login(challenge)).await),
+            };
+            match self.listed(session.peer(), CancellationToken::new()).await {
+                Ok(connection) => Ok((session, connection)),
+                Err(error) => Err(match wants(&error) {
+                    Some(wants) => self.unwelcome(wants).await,
                     None => format!("its tools cannot be listed: {error}"),
-                })?;
-            Ok::<_, String>((session, connection))
+                }),
+            }
         };
         let started = tokio::select! {
             started = tokio::time::timeout(options.start_timeout, start) => started,
@@ -310,7 +312,7 @@ impl Server {
             why = died(process) => why,
             _ = &mut ended => return "the connection was closed".to_owned(),
             () = stop.cancelled() => "closed".to_owned(),
-            () = locked.cancelled() => self.unwelcome(Wants::Login(None)),
+            () = locked.cancelled() => self.unwelcome(Wants::Login(None)).await,
             why = self.attend(&peer, &locked, options, changed) => why,
         };
         // Closes stdin as well, so that a process can end by itself.

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow, ReadTool, Ruling, targets};
 use polis_http::HttpOptions;
 use polis_ports::{
-    CallContext, Caller, NoArtifacts, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
+    CallContext, Caller, Documents, NoArtifacts, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
 };
 use rmcp::model::{GetPromptRequestParams, JsonObject, ReadResourceRequestParams};
 use serde::de::DeserializeOwned;
@@ -39,8 +39,8 @@ pub struct McpOptions {
     pub first_pause: Duration,
     /// The longest such wait.
     pub longest_pause: Duration,
-    /// The folder where logins are kept; without it nobody is logged in.
-    pub logins: Option<PathBuf>,
+    /// Where logins are stored; without it nobody is logged in.
+    pub logins: Option<Arc<dyn Documents>>,
     /// The proxies and certificates for servers over HTTP.
     pub network: HttpOptions,
 }

@@ -7,19 +7,20 @@ use rmcp::transport::auth::{AuthClient, AuthorizationManager, OAuthClientConfig}
 use url::Url;
 
 use super::http::OAuthHttp;
-use super::login_file::{Client, LoginFile};
+use super::stored_login::{Client, StoredLogin};
 use crate::mcp::bounded_http::BoundedHttp;
 
 /// A client for a server. Without a login it carries nothing, and the server says what it wants.
 pub(in crate::mcp) async fn auth_client(
     http: BoundedHttp,
     url: &str,
-    login_file: &LoginFile,
+    login: &StoredLogin,
     network: &HttpOptions,
 ) -> Result<AuthClient<BoundedHttp>, String> {
     let mut manager = manager(url, network).await?;
-    manager.set_credential_store(login_file.clone());
-    if let Some(record) = login_file.read().filter(|record| record.credentials.is_some()) {
+    manager.set_credential_store(login.clone());
+    let record = login.read().await.map_err(|error| error.to_string())?;
+    if let Some(record) = record.filter(|record| record.credentials.is_some()) {
         // Without it the token is used for as long as it lasts.
         match manager.initialize_from_store().await {
             Ok(true) => {

@@ -1,16 +1,17 @@
 //! The login flow: shows the address to open, waits for the browser's callback, and stores the tokens.
 
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use polis_http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use polis_http::{Bytes, HeaderValue, HttpOptions, Method, Request, StatusCode};
+use polis_ports::Documents;
 use rmcp::transport::auth::{AuthorizationManager, CredentialStore, InMemoryCredentialStore, WWWAuthenticateParams};
 use url::Url;
 
 use super::auth_client::{config, manager};
-use super::login_file::{Client, LoginFile, Record};
 use super::redirect::RedirectListener;
+use super::stored_login::{Client, Record, StoredLogin};
 use crate::mcp::connect::custom_headers;
 use crate::mcp::servers::McpError;
 use crate::mcp::settings::{ServerSettings, ServerTransport, variables};
@@ -28,25 +29,26 @@ const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 /// The name that a person reads where the login is given.
 const NAME: &str = "Polis";
 
-/// Logs in at a server and keeps the login in the folder `logins`. `show` is given the address that a person must open.
+/// Logs in at a server and stores the login. `show` is given the address that a person must open.
 pub async fn login(
     settings: &ServerSettings,
-    logins: &Path,
+    logins: Arc<dyn Documents>,
     network: &HttpOptions,
     show: impl FnOnce(&str),
 ) -> Result<(), McpError> {
     let url = address(settings)?;
-    let pending =
-        begin(settings, &url, &LoginFile::new(logins, &settings.name, &url), network).await.map_err(McpError::Failed)?;
+    let stored = StoredLogin::new(logins, &settings.name, &url);
+    let pending = begin(settings, &url, &stored, network).await.map_err(McpError::Failed)?;
     show(&pending.address);
     let ended = tokio::time::timeout(PATIENCE, pending.end()).await;
     ended.unwrap_or_else(|_| Err("the login was not finished in the browser".to_owned())).map_err(McpError::Failed)
 }
 
 /// Forgets the login at a server; says whether there was one.
-pub fn logout(settings: &ServerSettings, logins: &Path) -> Result<bool, McpError> {
+pub async fn logout(settings: &ServerSettings, logins: Arc<dyn Documents>) -> Result<bool, McpError> {
     let url = address(settings)?;
-    LoginFile::new(logins, &settings.name, &url).remove().map_err(|error| McpError::Failed(error.to_string()))
+    let stored = StoredLogin::new(logins, &settings.name, &url);
+    stored.remove().await.map_err(|error| McpError::Failed(error.to_string()))
 }
 
 fn address(settings: &ServerSettings) -> Result<String, McpError> {
@@ -77,7 +79,7 @@ struct PendingLogin {
     credentials_store: InMemoryCredentialStore,
     redirect: RedirectListener,
     client: Client,
-    login_file: LoginFile,
+    stored: StoredLogin,
     address: String,
     state: String,
 }
@@ -85,12 +87,12 @@ struct PendingLogin {
 async fn begin(
     settings: &ServerSettings,
     url: &str,
-    login_file: &LoginFile,
+    stored: &StoredLogin,
     network: &HttpOptions,
 ) -> Result<PendingLogin, String> {
     let describe = |error: rmcp::transport::auth::AuthError| error.to_string();
     let oauth = &settings.oauth;
-    let before = login_file.read().unwrap_or_else(|| login_file.empty());
+    let before = stored.read().await.map_err(|error| error.to_string())?.unwrap_or_else(|| stored.empty());
     let redirect = RedirectListener::open(oauth.port).await.map_err(|error| format!("no port for the browser: {error}"))?;
     let (mut manager, credentials_store) = (manager(url, network).await?, InMemoryCredentialStore::new());
     manager.set_credential_store(credentials_store.clone());
@@ -123,7 +125,7 @@ async fn begin(
     let parsed: Url = address.parse().map_err(|_| "the address of the login cannot be read".to_owned())?;
     let state = parsed.query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
     let state = state.ok_or("the address of the login has no state")?;
-    Ok(PendingLogin { manager, credentials_store, redirect, client, login_file: login_file.clone(), address, state })
+    Ok(PendingLogin { manager, credentials_store, redirect, client, stored: stored.clone(), address, state })
 }
 
 /// What the server says to a request without a login. Some servers say only to a `POST` where their metadata is, and the library
@@ -163,7 +165,11 @@ impl PendingLogin {
             self.manager.exchange_code_for_token_with_issuer(&callback.code, &callback.state, callback.issuer.as_deref()).await;
         exchanged.map_err(|error| error.to_string())?;
         let credentials = self.credentials_store.load().await.map_err(|error| error.to_string())?;
-        let record = Record { client: Some(self.client), credentials, ..self.login_file.empty() };
-        self.login_file.write(&record).map_err(|error| format!("the login cannot be kept: {error}"))
+        let new = Record { client: Some(self.client), credentials, ..self.stored.empty() };
+        let store = self.stored.update(|record| {
+            record.clone_from(&new);
+            true
+        });
+        store.await.map_err(|error| format!("the login cannot be stored: {error}"))
     }
 }

@@ -1,14 +1,14 @@
 //! Logging in at servers over HTTP that want it (OAuth 2.1, as the protocol asks for it).
 //!
-//! A person logs in once with [`login`]. What came of it is kept in a file that is its owner's alone, and every request carries
-//! its token, which is renewed when it runs out. Nothing of it is ever shown or logged.
+//! A person logs in once with [`login`]. The tokens are stored in a document, every request carries one, and it is refreshed when it
+//! expires. Nothing of them is ever shown or logged.
 
 mod auth_client;
 mod challenge;
 mod http;
 mod login;
-mod login_file;
 mod redirect;
+mod stored_login;
 
 use std::fmt;
 
@@ -16,7 +16,10 @@ pub(super) use auth_client::auth_client;
 pub(super) use challenge::{Wants, wants};
 pub(super) use login::has_authorization;
 pub use login::{login, logout};
-pub(super) use login_file::LoginFile;
+pub(super) use stored_login::StoredLogin;
+
+/// The folder of the documents that store logins.
+pub const LOGINS: &str = "logins/";
 
 /// How we introduce ourselves where a login is given out. Empty is enough for most: we register by ourselves then. All texts
 /// may hold `${VARIABLE}`.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{Failure, Question, Reply, Verdict, Wanted};
 use polis_ports::{CallContext, Host, ModelRequest, ServerState, Toolbox};
+use polis_testkit::MemoryDocuments;
 use polis_tools::HttpOptions;
 use polis_tools::mcp::{McpOptions, McpServers, OAuth, ServerSettings, ServerTransport, login};
 use serde_json::{Map, Value, json};
@@ -43,10 +44,10 @@ async fn performs() {
 
 struct Performance {
     settings: ServerSettings,
-    home: tempfile::TempDir,
+    logins: Arc<MemoryDocuments>,
     servers: McpServers,
     told: Value,
-    logins: usize,
+    log_ins: usize,
 }
 
 impl Performance {
@@ -60,15 +61,15 @@ impl Performance {
         };
         let reach = ServerTransport::Http { url, headers: Default::default() };
         let settings = ServerSettings { oauth, timeout: Duration::from_secs(10), ..ServerSettings::new("suite", reach) };
-        let home = tempfile::tempdir().unwrap();
+        let logins = Arc::new(MemoryDocuments::default());
         let options = McpOptions {
-            logins: Some(home.path().join("logins")),
+            logins: Some(logins.clone()),
             first_pause: Duration::from_millis(50),
             longest_pause: Duration::from_millis(500),
             ..McpOptions::default()
         };
         let servers = McpServers::open([settings.clone()], options);
-        Self { settings, home, servers, told, logins: 0 }
+        Self { settings, logins, servers, told, log_ins: 0 }
     }
 
     async fn perform(mut self, scenario: &str) -> Result<(), String> {
@@ -141,14 +142,12 @@ impl Performance {
     }
 
     async fn log_in(&mut self) -> Result<(), String> {
-        self.logins += 1;
-        if self.logins > MAX_LOGINS {
+        self.log_ins += 1;
+        if self.log_ins > MAX_LOGINS {
             return Err("a person would not log in again".to_owned());
         }
         let open = |address: &str| drop(tokio::spawn(browser::open(address.to_owned())));
-        login(&self.settings, &self.home.path().join("logins"), &HttpOptions::default(), open)
-            .await
-            .map_err(|error| error.to_string())
+        login(&self.settings, self.logins.clone(), &HttpOptions::default(), open).await.map_err(|error| error.to_string())
     }
 }
 
