@@ -1,4 +1,4 @@
-//! Which node of several that share a log owns a society: claim, release, where it is, and the nodes.
+//! Which node of several that share a log owns a society: claim, release, where it is, and the nodes with what they share.
 //!
 //! Renewal of leases is the implementation's; what is lost is reported by [`Placement::lost`]. A process that has its log to itself
 //! has no placement.
@@ -34,6 +34,19 @@ impl Node {
     pub fn is_alive(&self) -> bool {
         self.lease > Duration::ZERO
     }
+}
+
+/// What this node has taken from a rate limit that all nodes share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Whose limit it is.
+    pub name: String,
+    /// Requests that were taken since the last time.
+    pub requests: u32,
+    /// Requests in a second that are added.
+    pub per_second: u32,
+    /// Most requests that are left.
+    pub burst: u32,
 }
 
 /// The answer to a claim.
@@ -74,6 +87,13 @@ pub trait Placement: Send + Sync {
 
     /// Has a node give its societies away, or take some again. Gives whether there is such a node.
     async fn set_draining(&self, node: &str, draining: bool) -> Result<bool, LogError>;
+
+    /// Takes requests from limits that the nodes share. Gives the names with what is left for all, which is negative if they have taken too
+    /// many.
+    async fn take(&self, taken: &[Taken]) -> Result<Vec<(String, f64)>, LogError>;
+
+    /// A number that changes when a node has erased texts that other societies share.
+    async fn erasures(&self) -> Result<u64, LogError>;
 
     /// Waits for a society whose lease was lost; gives the reason too. It must be stopped here.
     async fn lost(&self) -> (SocietyId, String);

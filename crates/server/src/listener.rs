@@ -182,13 +182,18 @@ impl Listener {
             counts: Arc::default(),
         });
         let service = TowerToHyperService::new(
-            societies.router().layer(from_fn(add_etag_and_gzip)).layer(from_fn_with_state(guard, check)),
+            societies.router().layer(from_fn(add_etag_and_gzip)).layer(from_fn_with_state(guard.clone(), check)),
         );
         let seats = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let finish = CancellationToken::new();
         let mut connections = JoinSet::new();
         if let Some(nodes) = societies.nodes() {
             connections.spawn(nodes::serve(nodes.clone(), service.clone(), finish.clone()));
+            let (guard, nodes, finish) = (guard.clone(), nodes.clone(), finish.clone());
+            connections.spawn(async move {
+                let exchange = guard.buckets.exchange(nodes.placement());
+                finish.run_until_cancelled(exchange).await;
+            });
         }
         let stopped = async {
             stop.cancelled().await;

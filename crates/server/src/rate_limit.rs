@@ -1,12 +1,18 @@
-//! Rate limits: a token bucket for each access token and each unknown address, in a table of bounded size.
+//! Rate limits: a token bucket for each access token and each unknown address, in a table of bounded size. Nodes tell each other every
+//! second what they have taken; between two exchanges each counts for itself.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use polis_ports::{Placement, Taken};
+
 /// Most buckets that are kept.
 const MAX_BUCKETS: usize = 4_096;
+
+/// How often nodes exchange what they have taken.
+const EXCHANGE: Duration = Duration::from_secs(1);
 
 /// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +31,14 @@ pub(crate) enum RateKey {
 }
 
 impl RateKey {
+    /// The name that all nodes have for it.
+    fn name(&self) -> String {
+        match self {
+            Self::Token(name) => format!("token {name}"),
+            Self::Address(address) => format!("address {address}"),
+        }
+    }
+
     /// Who sits behind an address: with version 6, a whole network is one neighbour.
     pub(crate) fn address(address: IpAddr) -> Self {
         Self::Address(match address {
@@ -44,6 +58,8 @@ struct Bucket {
     left: f64,
     at: Instant,
     rate: Rate,
+    /// Requests that the other nodes do not know of.
+    taken: u32,
 }
 
 impl Bucket {
@@ -65,13 +81,57 @@ impl Buckets {
         if buckets.len() >= MAX_BUCKETS && !buckets.contains_key(&who) {
             make_room(&mut buckets, now);
         }
-        let bucket = buckets.entry(who).or_insert(Bucket { left: f64::from(rate.burst), at: now, rate });
+        let bucket = buckets.entry(who).or_insert(Bucket { left: f64::from(rate.burst), at: now, rate, taken: 0 });
         bucket.refill(now);
         if bucket.left < 1.0 {
             return Err(Duration::from_secs_f64((1.0 - bucket.left) / f64::from(rate.per_second.max(1))));
         }
         bucket.left -= 1.0;
+        bucket.taken += 1;
         Ok(())
+    }
+
+    /// What was taken since the last time.
+    fn taken(&self) -> Vec<(RateKey, Taken)> {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = buckets.iter_mut().filter(|(_, bucket)| bucket.taken > 0);
+        let taken = used.map(|(who, bucket)| {
+            let Rate { per_second, burst } = bucket.rate;
+            let requests = std::mem::take(&mut bucket.taken);
+            (who.clone(), Taken { name: who.name(), requests, per_second, burst })
+        });
+        taken.collect()
+    }
+
+    /// No more is left here than for all nodes.
+    fn limit(&self, who: &RateKey, left: f64) {
+        let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(who) {
+            // What was taken meanwhile is in the next exchange.
+            bucket.left = bucket.left.min(left - f64::from(bucket.taken));
+        }
+    }
+
+    /// Exchanges with the other nodes what was taken, for as long as it runs.
+    pub(crate) async fn exchange(&self, placement: &dyn Placement) {
+        loop {
+            tokio::time::sleep(EXCHANGE).await;
+            let taken = self.taken();
+            if taken.is_empty() {
+                continue;
+            }
+            let (keys, taken): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+            let keys: HashMap<_, _> = keys.into_iter().map(|who| (who.name(), who)).collect();
+            match placement.take(&taken).await {
+                Ok(left) => {
+                    left.iter()
+                        .filter_map(|(name, left)| Some((keys.get(name)?, *left)))
+                        .for_each(|(who, left)| self.limit(who, left));
+                }
+                // Each node counts for itself then.
+                Err(error) => tracing::debug!(%error, "the rate limits of all nodes cannot be read"),
+            }
+        }
     }
 }
 
@@ -122,6 +182,24 @@ mod tests {
         }
         assert!(buckets.0.lock().unwrap().len() <= MAX_BUCKETS);
         assert!(buckets.take(address(0), RATE, start).is_err());
+    }
+
+    #[test]
+    fn what_other_nodes_have_taken_is_missing_here() {
+        let ([one, other], start) = ([(); 2].map(|()| Buckets::default()), Instant::now());
+        for buckets in [&one, &other, &other] {
+            assert_eq!(buckets.take(address(1), RATE, start), Ok(()));
+        }
+        let counts = |buckets: &Buckets| buckets.taken().into_iter().map(|(_, taken)| taken.requests).collect::<Vec<_>>();
+        assert_eq!((counts(&one), counts(&other), counts(&other)), (vec![1], vec![2], vec![]));
+        assert_eq!(other.take(address(1), RATE, start), Ok(()));
+        // Nothing is left for both, and one has taken another one since.
+        [&one, &other].iter().for_each(|buckets| buckets.limit(&address(1), 0.0));
+        assert_eq!(one.take(address(1), RATE, start), Err(Duration::from_millis(500)));
+        assert_eq!(other.take(address(1), RATE, start), Err(Duration::from_secs(1)));
+        // More than a burst is never left.
+        one.limit(&address(1), 100.0);
+        assert!(one.take(address(1), RATE, start).is_err());
     }
 
     #[test]

@@ -451,6 +451,10 @@ mod tests {
             }
         }
 
+        async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
+            self.0.names(folder).await
+        }
+
         async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
             self.0.replace(name, old, new).await
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{SocietyId, Timestamp};
-use polis_ports::{Claimed, LogError, Node, Placement};
+use polis_ports::{Claimed, LogError, Node, Placement, Taken};
 use tokio_postgres::types::Type;
 
 use crate::connection::param;
@@ -113,6 +113,34 @@ impl Placement for PostgresLog {
 
     async fn set_draining(&self, node: &str, draining: bool) -> Result<bool, LogError> {
         PostgresLog::set_draining(self, node, draining).await
+    }
+
+    async fn take(&self, taken: &[Taken]) -> Result<Vec<(String, f64)>, LogError> {
+        let numbers = |of: fn(&Taken) -> u32| {
+            let numbers: Vec<f64> = taken.iter().map(|taken| f64::from(of(taken))).collect();
+            param(numbers, Type::FLOAT8_ARRAY)
+        };
+        let names: Vec<_> = taken.iter().map(|taken| taken.name.clone()).collect();
+        let params = [
+            param(names, Type::TEXT_ARRAY),
+            numbers(|taken| taken.requests),
+            numbers(|taken| taken.per_second),
+            numbers(|taken| taken.burst),
+        ];
+        self.run(move |pool| async move {
+            let rows = pool.query(sql::TAKE, &params).await?;
+            pool.query(sql::FORGET_RATES, &[]).await?;
+            rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
+        })
+        .await
+    }
+
+    async fn erasures(&self) -> Result<u64, LogError> {
+        self.run(|pool| async move {
+            let rows = pool.query(sql::ERASURES, &[]).await?;
+            rows.first().map_or(Ok(0), |row| Ok(column::<i64>(row, 0)? as u64))
+        })
+        .await
     }
 
     async fn lost(&self) -> (SocietyId, String) {

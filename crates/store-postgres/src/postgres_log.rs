@@ -376,8 +376,8 @@ impl Log for PostgresLog {
     }
 
     async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
-        let society = society.clone();
-        self.run(move |pool| async move { redaction::forget(&pool, &society).await }).await
+        let (society, node) = (society.clone(), self.node.clone().unwrap_or_default());
+        self.run(move |pool| async move { redaction::forget(&pool, &node, &society).await }).await
     }
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {

@@ -114,11 +114,13 @@ impl Work for Redact {
     }
 }
 
-/// Removes the snapshots of other societies that may have what was redacted, and the rows that nobody sees any more.
-pub(crate) async fn forget(pool: &Pool, society: &SocietyId) -> Result<(), LogError> {
+/// Removes the snapshots of other societies that may have what was redacted, and the rows that nobody sees any more. Then the other nodes
+/// are told, so that they make the states of theirs anew.
+pub(crate) async fn forget(pool: &Pool, node: &str, society: &SocietyId) -> Result<(), LogError> {
     for table in ["snapshots", "idle"] {
-        pool.query(&sql::forget(table), &[named(society)]).await?;
+        pool.query(&sql::forget(table), &[named(society), param(node.to_owned(), Type::TEXT)]).await?;
     }
+    pool.query(sql::ANNOUNCE_ERASURE, &[]).await?;
     pool.vacuum(sql::VACUUM).await;
     Ok(())
 }

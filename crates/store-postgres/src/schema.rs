@@ -14,7 +14,7 @@ use crate::error::{from_column, from_postgres};
 use crate::sql;
 
 /// What each version of the tables adds to the one before it.
-const STEPS: &[&str] = &[LOG, NODES, BESIDE_THE_LOG];
+const STEPS: &[&str] = &[LOG, NODES, BESIDE_THE_LOG, BETWEEN_NODES];
 
 const LOG: &str = "
     CREATE TABLE polis.societies (
@@ -126,6 +126,19 @@ const BESIDE_THE_LOG: &str = "
         name text PRIMARY KEY,
         body bytea NOT NULL
     );
+";
+
+/// Rate limits that nodes share, of which the loss costs a burst, and how they learn of erased texts.
+const BETWEEN_NODES: &str = "
+    CREATE UNLOGGED TABLE polis.rates (
+        name text PRIMARY KEY,
+        left_over double precision NOT NULL, -- requests that may be made at once
+        per_second double precision NOT NULL,
+        burst double precision NOT NULL,
+        at timestamptz NOT NULL -- when so many were left
+    ) WITH (fillfactor = 50);
+
+    CREATE SEQUENCE polis.erasures; -- changes when texts that societies share were erased
 ";
 
 /// The version of the tables.

@@ -188,10 +188,19 @@ const RELATED: &str = "
         WHERE s.name = $1 AND other.of <> s.id
     )";
 
-/// Removes what is in the snapshots of the other societies that may share events with `$1`.
+/// Removes what is in the snapshots of the other societies that may share events with `$1`. What another node than `$2` owns it replaces itself,
+/// because it looks things up there.
 pub(crate) fn forget(table: &str) -> String {
-    format!("{RELATED} DELETE FROM polis.{table} WHERE society IN (SELECT id FROM related)")
+    format!(
+        "{RELATED} DELETE FROM polis.{table} WHERE society IN (
+            SELECT id FROM related JOIN polis.societies USING (id) WHERE owner IS NULL OR owner = $2 OR lease_until <= now()
+        )"
+    )
 }
+
+pub(crate) const ANNOUNCE_ERASURE: &str = "SELECT nextval('polis.erasures')";
+
+pub(crate) const ERASURES: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM polis.erasures";
 
 /// Frees the space of dead rows.
 pub(crate) const VACUUM: &str = "VACUUM polis.events, polis.snapshots, polis.idle";
@@ -240,6 +249,22 @@ pub(crate) const NODES: &str = "
     FROM polis.nodes n ORDER BY n.name";
 
 pub(crate) const SET_DRAINING: &str = "UPDATE polis.nodes SET draining = $2 WHERE name = $1 RETURNING name";
+
+/// Takes `$2` requests from the limits `$1`, to which `$3` are added in a second until there are `$4`. In the order of names, so that no two
+/// nodes wait for each other.
+pub(crate) const TAKE: &str = "
+    INSERT INTO polis.rates AS r (name, left_over, per_second, burst, at)
+    SELECT name, burst - requests, per_second, burst, now()
+    FROM unnest($1::text[], $2::float8[], $3::float8[], $4::float8[]) AS t (name, requests, per_second, burst) ORDER BY name
+    ON CONFLICT (name) DO UPDATE SET per_second = excluded.per_second, burst = excluded.burst, at = excluded.at, left_over = greatest(
+        least(excluded.burst, r.left_over + greatest(extract(epoch FROM excluded.at - r.at), 0) * excluded.per_second)
+            - (excluded.burst - excluded.left_over),
+        -excluded.burst)
+    RETURNING name, left_over";
+
+/// A limit from which nothing is missing needs no row.
+pub(crate) const FORGET_RATES: &str = "
+    DELETE FROM polis.rates WHERE left_over + extract(epoch FROM now() - at) * per_second >= burst";
 
 pub(crate) const OWNER: &str = "
     SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint FROM polis.societies

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-use super::support::{Done, Home, Served, is_ending};
+use super::support::{Done, Home, Served, http, is_ending};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -547,4 +547,80 @@ fn three_nodes_of_which_one_after_the_other_is_killed_lose_and_repeat_nothing() 
 /// How many nodes are killed.
 fn kills() -> usize {
     std::env::var("POLIS_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(3)
+}
+
+#[test]
+fn nodes_share_rate_limits() {
+    let Some(cluster) = Cluster::new("nodes_share_rate_limits") else { return };
+    let nodes = ["one", "two"].map(|name| {
+        let home = cluster.home();
+        home.write("polis.toml", "[store]\nlease = \"5s\"\n[server]\nrequests_per_second = 1\n");
+        let served = home.serve_with(&["--node-listen", "127.0.0.1:0", "--node-name", name], |command| {
+            command.env("POLIS_STORE", cluster.server.url(&cluster.schema));
+        });
+        Node { served, _home: home, prefix: format!("{name}-") }
+    });
+    let token = cluster.polis(&nodes[0]._home, &["token", "new", "--name", "ci", "--scope", "read"]).ok();
+    let (token, [one, two]) = (token.trim(), nodes.each_ref().map(|node| &node.served.address));
+    let asked = |address: &str| http(address, "GET", "/api/version", Some(token), "").0;
+    until("the token is not known", || asked(one) == 200 && asked(two) == 200);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Whatever may be taken is taken at the first node.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                asked(one);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        // Fewer requests than the limit allows, and yet they are refused.
+        until("the second node does not know what the first has taken", || {
+            std::thread::sleep(Duration::from_millis(1_200));
+            asked(two) == 429
+        });
+        is_over.store(true, Ordering::Relaxed);
+    });
+    // With time there is something left again.
+    until("the limit stays reached", || {
+        std::thread::sleep(Duration::from_millis(1_200));
+        asked(two) == 200
+    });
+}
+
+#[test]
+fn an_erasure_reaches_the_societies_of_other_nodes_that_share_the_texts() {
+    let test = "an_erasure_reaches_the_societies_of_other_nodes_that_share_the_texts";
+    let Some(cluster) = Cluster::new(test) else { return };
+    let [one, two] = cluster.owner_first("main", [cluster.node("one"), cluster.node("two")]);
+    let asked = |text: &str| {
+        let (_, accepted) = one.served.post("/api/submit", &json!({ "text": text }));
+        let task = format!("/api/tasks/{}", accepted["taskId"].as_str().unwrap());
+        until("the request does not end", || one.served.get(&task).1["status"] == "done");
+        accepted["conversation"].as_str().unwrap().to_owned()
+    };
+    let (erased, stays) = (asked("wintergreen: what is 2 + 3?"), asked("what is 4 + 5?"));
+    // One fork that the other node owns.
+    let fork = (0..).map(|n| format!("fork-{n}")).find(|fork| {
+        assert_eq!(one.served.post("/api/fork", &json!({ "name": fork })).0, 200);
+        ask(&two.served, fork, "what is 6 + 7?");
+        until("the fork does not settle", || {
+            two.served.get(&format!("/s/{fork}/api/tasks"));
+            !cluster.owner(fork).is_empty()
+        });
+        cluster.owner(fork).starts_with(&two.prefix)
+    });
+    let fork = fork.unwrap();
+    let listed = || two.served.get(&format!("/s/{fork}/api/conversations")).1;
+    let said = || two.served.get(&format!("/s/{fork}/api/conversations/{erased}")).1.to_string();
+    assert!(listed().to_string().contains("wintergreen") && listed().to_string().contains(&stays), "{}", listed());
+    assert_eq!(one.served.post(&format!("/api/conversations/{erased}/erase"), &json!({})).0, 200);
+    until("the fork still has the text", || {
+        let listed = listed().to_string();
+        // What it shares otherwise is there all the time.
+        assert!(listed.contains(&stays), "{listed}");
+        !listed.contains("wintergreen")
+    });
+    assert!(!said().contains("wintergreen"), "{}", said());
+    assert!(cluster.owner(&fork).starts_with(&two.prefix));
+    ask(&two.served, &fork, "what is 8 + 9?");
 }

@@ -212,6 +212,7 @@ impl Societies {
         let is_drained = all.iter().any(|node| node.name == this && node.is_draining);
         let is_draining = is_drained || self.is_stopping();
         nodes.draining.store(is_draining, Ordering::Release);
+        self.follow_erasures(nodes).await?;
         if is_draining {
             self.let_all_go(nodes).await;
             return Ok(());
@@ -238,6 +239,19 @@ impl Societies {
                 moves += 1;
                 self.let_go(nodes, state.society().id(), STOP_GRACE).await;
             }
+        }
+        Ok(())
+    }
+
+    /// Has the societies of this node forget what a society of any node has erased.
+    async fn follow_erasures(&self, nodes: &Nodes) -> Result<(), LogError> {
+        let erasures = nodes.placement.erasures().await?;
+        if erasures == nodes.erasures.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match self.forget_redacted_but(None).await {
+            Ok(()) => nodes.erasures.store(erasures, Ordering::Release),
+            Err(error) => tracing::warn!("erased texts are still in a society of this node; trying again: {}", error.detail()),
         }
         Ok(())
     }
