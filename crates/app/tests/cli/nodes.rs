@@ -80,6 +80,17 @@ impl Cluster {
         let [a, b] = nodes;
         if owner.starts_with(&a.prefix) { [a, b] } else { [b, a] }
     }
+
+    /// A new fork of `main` that this node owns.
+    fn fork_owned_by(&self, node: &Node) -> String {
+        let forks = (0..).map(|n| format!("fork-{n}"));
+        let owned = forks.into_iter().find(|fork| {
+            assert_eq!(node.served.post("/api/fork", &json!({ "name": fork })).0, 200);
+            ask(&node.served, fork, "what is 6 + 7?");
+            self.owner(fork).starts_with(&node.prefix)
+        });
+        owned.unwrap()
+    }
 }
 
 struct Node {
@@ -561,29 +572,33 @@ fn nodes_share_rate_limits() {
         Node { served, _home: home, prefix: format!("{name}-") }
     });
     let token = cluster.polis(&nodes[0]._home, &["token", "new", "--name", "ci", "--scope", "read"]).ok();
-    let (token, [one, two]) = (token.trim(), nodes.each_ref().map(|node| &node.served.address));
-    let asked = |address: &str| http(address, "GET", "/api/version", Some(token), "").0;
-    until("the token is not known", || asked(one) == 200 && asked(two) == 200);
+    let [one, two] = cluster.owner_first("main", nodes);
+    ask(&one.served, "main", "what is 2 + 3?");
+    // Each answers itself.
+    let fork = format!("/s/{}/api/tasks", cluster.fork_owned_by(&two));
+    let asked = |node: &Node, target: &str| http(&node.served.address, "GET", target, Some(token.trim()), "").0;
+    until("the token is not known", || asked(&one, "/api/tasks") == 200 && asked(&two, &fork) == 200);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Whatever may be taken is taken at the first node.
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                asked(one);
+            let begun = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && begun.elapsed() < LONG {
+                asked(&one, "/api/tasks");
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
         // Fewer requests than the limit allows, and yet they are refused.
         until("the second node does not know what the first has taken", || {
             std::thread::sleep(Duration::from_millis(1_200));
-            asked(two) == 429
+            asked(&two, &fork) == 429
         });
         is_over.store(true, Ordering::Relaxed);
     });
     // With time there is something left again.
     until("the limit stays reached", || {
         std::thread::sleep(Duration::from_millis(1_200));
-        asked(two) == 200
+        asked(&two, &fork) == 200
     });
 }
 
@@ -599,17 +614,7 @@ fn an_erasure_reaches_the_societies_of_other_nodes_that_share_the_texts() {
         accepted["conversation"].as_str().unwrap().to_owned()
     };
     let (erased, stays) = (asked("wintergreen: what is 2 + 3?"), asked("what is 4 + 5?"));
-    // One fork that the other node owns.
-    let fork = (0..).map(|n| format!("fork-{n}")).find(|fork| {
-        assert_eq!(one.served.post("/api/fork", &json!({ "name": fork })).0, 200);
-        ask(&two.served, fork, "what is 6 + 7?");
-        until("the fork does not settle", || {
-            two.served.get(&format!("/s/{fork}/api/tasks"));
-            !cluster.owner(fork).is_empty()
-        });
-        cluster.owner(fork).starts_with(&two.prefix)
-    });
-    let fork = fork.unwrap();
+    let fork = cluster.fork_owned_by(&two);
     let listed = || two.served.get(&format!("/s/{fork}/api/conversations")).1;
     let said = || two.served.get(&format!("/s/{fork}/api/conversations/{erased}")).1.to_string();
     assert!(listed().to_string().contains("wintergreen") && listed().to_string().contains(&stays), "{}", listed());
