@@ -6,6 +6,8 @@ mod attempts;
 mod backup;
 mod bad_input;
 mod calls;
+#[cfg(target_os = "linux")]
+mod chaos;
 mod chat;
 mod clients;
 mod company_network;
