@@ -10,6 +10,7 @@ mod calls;
 mod chaos;
 mod chat;
 mod clients;
+mod clock;
 mod company_network;
 mod conversations;
 mod corpus;

@@ -41,13 +41,8 @@ async fn sound() -> History {
     let events = log.iter().cloned().map(|recorded| (late, recorded)).collect();
     let observations = vec![Observations { client: "ann".to_owned(), after: 0, events }];
     let a = Some("a".to_owned());
-    let claim = Write {
-        writer: "a".to_owned(),
-        owner: [None, a.clone()],
-        is_leased: [false, true],
-        epoch: [0, 1],
-        head: [0, 0],
-    };
+    let claim =
+        Write { writer: "a".to_owned(), owner: [None, a.clone()], is_leased: [false, true], epoch: [0, 1], head: [0, 0] };
     let half = log.len() as u64 / 2;
     let first = Write { owner: [a.clone(), a.clone()], is_leased: [true; 2], epoch: [1; 2], head: [0, half], ..claim.clone() };
     let taken = Write {

@@ -14,6 +14,7 @@ use polis_testkit::postgres::{Server, free_port, give};
 use rustix::process::Signal;
 
 use super::faults::{Fault, Step, Victim};
+use crate::cli::clock::FAKE_CLOCK;
 use crate::cli::disk_full::SmallDisk;
 use crate::cli::support::{Home, Served};
 
@@ -57,9 +58,6 @@ const AUDIT: &str = "
     CREATE TRIGGER audit AFTER UPDATE ON SCHEMA.societies FOR EACH ROW
         WHEN (OLD.head <> NEW.head OR OLD.epoch <> NEW.epoch OR OLD.owner IS DISTINCT FROM NEW.owner)
         EXECUTE FUNCTION SCHEMA.audit();";
-
-/// The library that gives a process a clock of its own.
-const FAKE_CLOCK: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 pub(super) struct Rig {
     server: Server,
@@ -107,13 +105,6 @@ pub(super) struct Ongoing {
     ballast: Option<PathBuf>,
 }
 
-/// When a society was taken from its owner.
-#[derive(Debug, Clone)]
-pub(super) struct Takeover {
-    pub(super) society: String,
-    pub(super) took: Duration,
-}
-
 impl Rig {
     /// Starts the nodes; none, and a line that says why, where there is no PostgreSQL.
     pub(super) fn start(test: &str, settings: Settings) -> Option<Self> {
@@ -135,7 +126,18 @@ impl Rig {
         fs::write(shared.path().join("server.sh"), SERVER).unwrap();
         let schema = server.fresh_schema();
         let nodes: Vec<_> = ['a', 'b', 'c'].map(|letter| Mutex::new(Node::new(letter, &server))).into();
-        let mut rig = Self { server, disk, _mount: mount, schema, shared, nodes, begun: Instant::now(), begun_ms: 0.0, settings, impossible };
+        let mut rig = Self {
+            server,
+            disk,
+            _mount: mount,
+            schema,
+            shared,
+            nodes,
+            begun: Instant::now(),
+            begun_ms: 0.0,
+            settings,
+            impossible,
+        };
         rig.start_node(0);
         rig.server.psql(&AUDIT.replace("SCHEMA", &rig.schema));
         (1..NODES).for_each(|n| rig.start_node(n));
@@ -156,9 +158,9 @@ impl Rig {
         let ledger = self.shared.path().join("ledger");
         let server = self.shared.path().join("server.sh");
         let config = format!(
-            "[store]\nlease = \"{}ms\"\n[mcp.ledger]\ncommand = \"sh\"\nargs = [\"{}\"]\nenv = {{ LEDGER = \"{}\" }}\noutside = false\n\
+            "[store]\nlease = \"{}s\"\n[mcp.ledger]\ncommand = \"sh\"\nargs = [\"{}\"]\nenv = {{ LEDGER = \"{}\" }}\noutside = false\n\
              [[policy]]\nserver = \"ledger\"\nthen = \"allow\"\n",
-            self.settings.lease.as_millis(),
+            self.settings.lease.as_secs(),
             server.display(),
             ledger.display()
         );
@@ -178,8 +180,10 @@ impl Rig {
                 command.env("LD_PRELOAD", FAKE_CLOCK).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
                 command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
             }
-            if let Ok(bug) = std::env::var("POLIS_PLANT") {
-                command.env("POLIS_PLANT", bug);
+            for name in ["POLIS_PLANT", "POLIS_LOG"] {
+                if let Ok(value) = std::env::var(name) {
+                    command.env(name, value);
+                }
             }
         });
         node.address = Some(served.address.clone());
@@ -198,6 +202,7 @@ impl Rig {
         (0..NODES).find(|n| owner.starts_with(self.node(*n).letter))
     }
 
+    /// What the node and the database hear of each other.
     pub(super) fn set_database(&self, node: usize, passage: Passage) {
         self.node(node).database.set(passage);
     }
@@ -292,7 +297,7 @@ impl Rig {
     }
 
     /// The last lines that each process said.
-    pub(super) fn said(&self) -> String {
+    fn said(&self) -> String {
         let mut said = String::new();
         for n in 0..NODES {
             let node = self.node(n);
@@ -304,6 +309,14 @@ impl Rig {
             }
         }
         said
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            super::say(&self.said());
+        }
     }
 }
 
