@@ -2,32 +2,36 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::model::{ModelServer, Reply};
 use super::support::Home;
 
-/// The library that gives a process a clock of its own.
-pub(super) const FAKE_CLOCK: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
+/// The library that gives a process a clock of its own, where it is installed.
+pub(super) fn fake_clock() -> Option<PathBuf> {
+    // The folder between has the name of the system.
+    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1")).find(|library| library.is_file())
+}
 
 #[test]
 fn a_wait_of_a_second_takes_no_day_when_the_clock_is_set_back_by_one() {
-    if !Path::new(FAKE_CLOCK).exists() {
+    let Some(library) = fake_clock() else {
         writeln!(
             std::io::stderr(),
             "skipped: cli::clock::a_wait_of_a_second_takes_no_day_when_the_clock_is_set_back_by_one: libfaketime is not there (Debian's package `faketime`)"
         )
         .unwrap();
         return;
-    }
+    };
     let home = Home::new();
     let clock = home.path().join("clock");
     fs::write(&clock, "+0\n").unwrap();
     let model = ModelServer::start(vec![Reply::Refuse(503, "busy"), Reply::Say(&["four"])]);
     let mut command = home.command(&["run", "what is 2 + 2?"]);
     model.set(&mut command);
-    command.env("LD_PRELOAD", FAKE_CLOCK).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
+    command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
     let mut run = command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").spawn().unwrap();
     model.wait();
     // The call is made again after a pause, in which the clock goes back.

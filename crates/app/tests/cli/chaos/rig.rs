@@ -14,7 +14,7 @@ use polis_testkit::postgres::{Server, free_port, give};
 use rustix::process::Signal;
 
 use super::faults::{Fault, Step, Victim};
-use crate::cli::clock::FAKE_CLOCK;
+use crate::cli::clock::fake_clock;
 use crate::cli::disk_full::SmallDisk;
 use crate::cli::support::{Home, Served};
 
@@ -118,7 +118,7 @@ impl Rig {
                 (Server::own(test)?, None)
             }
         };
-        if !Path::new(FAKE_CLOCK).exists() {
+        if fake_clock().is_none() {
             impossible.push(("clock", "libfaketime is not there (Debian's package `faketime`)".to_owned()));
         }
         let shared = tempfile::tempdir().unwrap();
@@ -176,8 +176,8 @@ impl Rig {
             command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", &self.settings.model);
             // A pipe that nobody reads would fill up.
             command.stderr(fs::File::create(&said).unwrap());
-            if Path::new(FAKE_CLOCK).exists() {
-                command.env("LD_PRELOAD", FAKE_CLOCK).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
+            if let Some(library) = fake_clock() {
+                command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
                 command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
             }
             for name in ["POLIS_PLANT", "POLIS_LOG"] {
