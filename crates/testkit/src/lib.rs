@@ -1,6 +1,6 @@
 //! Everything that tests need and no program does: a whole society in one line, scripted model and tools, a log in memory, a
 //! clock that moves when told, a crash after every commit, a kill at every event, a conformance suite for logs, a hostile HTTP
-//! server, PostgreSQL servers, and the simulator.
+//! server, PostgreSQL servers, links that are cut, a checker of histories, and the simulator.
 
 pub mod artifact_conformance;
 mod artifacts;
@@ -11,8 +11,10 @@ pub mod document_conformance;
 mod documents;
 pub mod equivalence;
 mod gated_log;
+pub mod history;
 pub mod hostile;
 pub mod kill;
+pub mod link;
 pub mod memory_conformance;
 mod memory_log;
 mod memory_texts;

@@ -44,11 +44,16 @@ impl Server {
 
     /// A server of its own.
     pub fn own(test: &str) -> Option<Self> {
+        Self::own_in(test, &std::env::temp_dir())
+    }
+
+    /// A server of its own, with its files in a folder of its own below this one.
+    pub fn own_in(test: &str, base: &Path) -> Option<Self> {
         if programs().is_none() {
             skip(test, "the programs of a PostgreSQL server are not there (Debian's package `postgresql`)");
             return None;
         }
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(base).unwrap();
         give(dir.path());
         let initdb = as_user(&program("initdb"))
             .args(["--username", "polis", "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync", "--pgdata"])

@@ -21,7 +21,7 @@ struct Plant {
     says: &'static str,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
     /// Tests of a program, by the beginning of their names.
     Tests(&'static str, &'static str),
@@ -34,6 +34,9 @@ const SIM: Check = Check::Simulator;
 
 /// Needs a server of PostgreSQL.
 const OWNERS: Check = Check::Tests("polis-store-postgres/main", "owners::");
+
+/// Needs one too: three nodes, of which one is cut off.
+const NODES: Check = Check::Tests("polis-app/main", "cli::chaos::what_an_owner_sent_before_it_was_cut_off");
 
 impl Check {
     fn command(self, workspace: &Workspace) -> Result<Command> {
@@ -49,7 +52,7 @@ impl Check {
     }
 
     fn needs_postgres(self) -> bool {
-        matches!(self, Self::Tests("polis-store-postgres/main", _))
+        self == OWNERS || self == NODES
     }
 }
 
@@ -73,6 +76,8 @@ const PLANTS: &[Plant] = &[
         check: OWNERS,
         says: "test owners::whatever_two_owners_do_in_turn_only_the_one_that_may_writes ... FAILED",
     },
+    // The same with real nodes: an append that is delayed until another node owns the society.
+    Plant { bug: "no-fence", check: NODES, says: "wrote without a lease" },
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Done> {

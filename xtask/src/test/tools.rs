@@ -18,6 +18,8 @@ struct Tool {
 const TOOLS: &[Tool] = &[
     // Kills a process at, and injects errors into, a chosen system call.
     Tool { program: "strace", package: "strace" },
+    // Gives a process a clock that jumps.
+    Tool { program: "faketime", package: "faketime" },
     // The servers of the store in PostgreSQL. Debian keeps the server's programs beside the PATH, by version.
     Tool { program: "initdb", package: "postgresql" },
     Tool { program: "pgbouncer", package: "pgbouncer" },

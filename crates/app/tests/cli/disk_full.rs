@@ -11,12 +11,13 @@ use serde_json::json;
 use super::support::Home;
 
 /// A small disk, gone when dropped.
-struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(pub(super) PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> io::Result<Self> {
+    /// Mounts one of this size, such as `3m`.
+    pub(super) fn mount(at: &Path, size: &str) -> io::Result<Self> {
         fs::create_dir_all(at)?;
-        let output = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(at).output()?;
+        let output = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at).output()?;
         match output.status.success() {
             true => Ok(Self(at.to_owned())),
             false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
@@ -33,7 +34,7 @@ impl Drop for SmallDisk {
 #[test]
 fn while_the_disk_is_full_a_server_is_read_and_watched_and_goes_on_when_there_is_room() {
     let home = Home::new();
-    let disk = match SmallDisk::mount(&home.path().join("disk")) {
+    let disk = match SmallDisk::mount(&home.path().join("disk"), "3m") {
         Ok(disk) => disk,
         Err(why) => {
             writeln!(

@@ -6,8 +6,11 @@ mod attempts;
 mod backup;
 mod bad_input;
 mod calls;
+#[cfg(target_os = "linux")]
+mod chaos;
 mod chat;
 mod clients;
+mod clock;
 mod company_network;
 mod conversations;
 mod corpus;

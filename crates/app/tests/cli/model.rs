@@ -115,7 +115,7 @@ fn serve(
     }
 }
 
-fn read(stream: &TcpStream) -> (String, Value) {
+pub(crate) fn read(stream: &TcpStream) -> (String, Value) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -144,7 +144,7 @@ fn end(stream: &mut TcpStream) -> std::io::Result<()> {
     write!(stream, "data: {usage}\n\ndata: [DONE]\n\n")
 }
 
-fn say(stream: &mut TcpStream, pieces: &[&str]) -> std::io::Result<()> {
+pub(crate) fn say(stream: &mut TcpStream, pieces: &[&str]) -> std::io::Result<()> {
     begin(stream)?;
     for piece in pieces {
         chunk(stream, json!({ "content": piece }), None)?;
@@ -153,7 +153,7 @@ fn say(stream: &mut TcpStream, pieces: &[&str]) -> std::io::Result<()> {
     end(stream)
 }
 
-fn call(stream: &mut TcpStream, tool: &str, arguments: &Value) -> std::io::Result<()> {
+pub(crate) fn call(stream: &mut TcpStream, tool: &str, arguments: &Value) -> std::io::Result<()> {
     begin(stream)?;
     let arguments = arguments.to_string();
     let (front, back) = arguments.split_at(arguments.len() / 2);
