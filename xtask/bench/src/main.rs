@@ -7,6 +7,7 @@ mod figures;
 mod memory;
 mod messages;
 mod mock;
+mod nodes;
 mod opening;
 mod pace;
 mod postgres;
@@ -54,10 +55,11 @@ fn main() -> Result<()> {
 /// Measures what is named, or everything, and writes the figures down.
 fn measure(chosen: &[&str]) -> Result<()> {
     type Measure = fn(&mut Figures) -> Result<()>;
-    let all: [(&str, Measure); 17] = [
+    let all: [(&str, Measure); 18] = [
         ("append", append::measure),
         ("writers", writers::measure),
         ("postgres", postgres::measure),
+        ("nodes", nodes::measure),
         ("runs", runs::measure),
         ("memory", memory::measure),
         ("opening", opening::measure),

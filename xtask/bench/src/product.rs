@@ -107,7 +107,7 @@ struct Cost {
 impl Load {
     /// The cost of a run in the program.
     async fn ours(self, program: &Program) -> Result<Cost> {
-        let follower = Follower::start(program).await?;
+        let follower = Follower::start(program, "").await?;
         self.ask(program, &follower, 1 + 20 / self.at_once).await?;
         let (cpu, written, began) = (world::cpu_of(program.id())?, world::written_of(program.id())?, world::now());
         self.ask(program, &follower, self.each).await?;
@@ -190,7 +190,7 @@ impl Load {
 }
 
 /// The program on a data directory of its own; it ends with the guard.
-struct Program {
+pub(crate) struct Program {
     process: Child,
     address: SocketAddr,
     token: String,
@@ -199,6 +199,10 @@ struct Program {
 
 impl Program {
     fn start(model: &str) -> Result<Self> {
+        Self::start_with(model, |_| {})
+    }
+
+    pub(crate) fn start_with(model: &str, set: impl FnOnce(&mut Command)) -> Result<Self> {
         let dir = world::folder()?;
         let exe = std::env::current_exe()?;
         let program = exe.parent().context("the program lies in a folder")?.join("polis");
@@ -213,6 +217,7 @@ impl Program {
         command.arg("serve").args(["--listen", "127.0.0.1:0", "--model", "openai-compatible/mock", "--budget", "none"]);
         command.arg("--data").arg(dir.path().join("data")).arg("--workspace").arg(&workspace).current_dir(&workspace);
         command.env_clear().env("HOME", &home).env("OPENAI_COMPATIBLE_BASE_URL", format!("{model}/v1"));
+        set(&mut command);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut lines = BufReader::new(process.stdout.take().context("it prints")?).lines();
         let mut url = lines.find_map(|line| line.ok().filter(|line| line.contains("?token=")));
@@ -221,11 +226,15 @@ impl Program {
         Ok(Self { process, address: address.parse()?, token: token.to_owned(), _dir: dir })
     }
 
-    fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(crate) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let (connection, driver) = handshake(TokioIo::new(stream)).await?;
@@ -243,13 +252,13 @@ impl Drop for Program {
 
 /// The answers of requests, as a client that follows all events sees them.
 #[derive(Default)]
-struct Answers {
+pub(crate) struct Answers {
     seen: Mutex<HashMap<String, String>>,
     more: Notify,
 }
 
 impl Answers {
-    async fn wait_for(&self, task: &str) -> String {
+    pub(crate) async fn wait_for(&self, task: &str) -> String {
         loop {
             let more = self.more.notified();
             if let Some(answer) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(task) {
@@ -272,16 +281,18 @@ impl Answers {
     }
 }
 
-struct Follower {
-    answers: Arc<Answers>,
+pub(crate) struct Follower {
+    pub(crate) answers: Arc<Answers>,
     reading: JoinHandle<Result<()>>,
 }
 
 impl Follower {
-    async fn start(program: &Program) -> Result<Self> {
+    /// Follows the events of the society at this path, which is empty for the first one.
+    pub(crate) async fn start(program: &Program, path: &str) -> Result<Self> {
         let mut connection = program.connect().await?;
         let answers = Arc::<Answers>::default();
-        let mut events = connection.send_request(request("GET", "/api/events", &program.token, "")?).await?.into_body();
+        let mut events =
+            connection.send_request(request("GET", &format!("{path}/api/events"), &program.token, "")?).await?.into_body();
         let to = answers.clone();
         let reading = tokio::spawn(async move {
             // The connection lives as long as it is read.
@@ -304,13 +315,13 @@ impl Follower {
     }
 }
 
-fn request(method: &str, target: &str, token: &str, body: &str) -> Result<Request<Full<Bytes>>> {
+pub(crate) fn request(method: &str, target: &str, token: &str, body: &str) -> Result<Request<Full<Bytes>>> {
     let request = Request::builder().method(method).uri(target).header("host", "127.0.0.1");
     let request = request.header("authorization", format!("Bearer {token}")).header("content-type", "application/json");
     Ok(request.body(Full::new(Bytes::copy_from_slice(body.as_bytes())))?)
 }
 
-async fn whole(answer: Response<Incoming>) -> Result<Bytes> {
+pub(crate) async fn whole(answer: Response<Incoming>) -> Result<Bytes> {
     let status = answer.status();
     let body = answer.into_body().collect().await?.to_bytes();
     ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
