@@ -47,13 +47,20 @@ export const checks = [
     async ({ open, scripted }) => {
       const { conversation } = await scripted.ask('/api/submit', { text: 'ask me for axe' })
       const here = `chat/${conversation}`
+      const code = `chat/${(await scripted.ask('/api/submit', { text: 'the code for axe' })).conversation}`
       const page = await open(scripted, options)
       await page.evaluate(AXE)
       const wrong = []
-      for (const view of [here, ...VIEWS]) {
+      for (const view of [here, code, ...VIEWS]) {
         await visit(page, `/${view}`)
         await page.waitForSelector(READY[view] ?? 'h1:visible')
         if (view === here) await page.locator('.approval-bar .approval').waitFor()
+        if (view === code) {
+          await page.getByText('That is all.').waitFor()
+          await page.locator('.code-word').first().waitFor()
+          const scrolled = await page.locator('.prose :is(pre, table)').evaluateAll((all) => all.filter((node) => node.scrollWidth > node.clientWidth).length)
+          assert.ok(scrolled >= 2, 'long code and a wide table scroll')
+        }
         wrong.push(...(await violations(page)).map((one) => `${view}: ${one}`))
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
         if (wide > 0) wrong.push(`${view}: ${wide} pixels too wide`)
