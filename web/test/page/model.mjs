@@ -33,6 +33,8 @@ function next(request) {
   if (system.startsWith('# Verifier') || system.startsWith('# 验证者')) return verifier(wish)
   if (system.includes('RESEARCHER')) return researcher(done)
   if (system.includes('READER')) return done === 0 ? [call('list_files', { path: '.' })] : [{ text: 'There are two files: sales.csv and notes.md.' }]
+  const wanted = [...wish.matchAll(/^make (\w+) (\{.*\})$/gm)]
+  if (wanted.length > 0) return done === 0 ? wanted.map(([, name, args]) => ({ call: { name, arguments: args } })) : [{ text: `Made: ${messages.slice(asked + 1).filter((message) => message.role === 'tool').map(text).join(' | ')}` }]
   if (/the code/i.test(wish)) return [{ text: CODE }]
   if (/story/i.test(wish)) return [{ reasoning: 'The person wants a story. I look at what I know of the harbour and put it in order.' }, { text: STORY }]
   if (/write/i.test(wish)) {
