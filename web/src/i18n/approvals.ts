@@ -42,6 +42,7 @@ export const approvals = {
   'approval.outside': ['This call can send data out or destroy something, and this conversation has read content from outside. Agree only if you want it yourself. The content came from:', '这次调用可能把数据发到外部，或毁掉已有内容，而这个会话读过外部内容。只有你自己想这样做时才同意。内容来自：'],
   'approval.changed': ['Its server has changed this tool since it was last used:', '上次使用之后，服务器改动了这个工具：'],
   'approval.all': ['Approve all {n}', '全部同意（{n}）'],
+  'approval.all.deny': ['Deny all {n}', '全部拒绝（{n}）'],
   'approval.sent': ['Your decision is recorded.', '已记录你的决定。'],
   'approval.approved': ['approved', '已同意'],
   'approval.denied': ['denied', '已拒绝'],

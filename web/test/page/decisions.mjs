@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { AXE, violations } from './everywhere.mjs'
 
 export const checks = [
   [
@@ -154,6 +155,47 @@ export const checks = [
         await card.locator('.value', { hasText: 'Buy nothing' }).waitFor()
         assert.equal(await change.count(), 0)
         assert.deepEqual(page.trouble, [])
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'the calls of one reply that wait together are decided together where one talks, all of them or one by one',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[[policy]]\ntool = "read_file"\nthen = "ask"\n' })
+      try {
+        const text = ['sales.csv', 'notes.md', 'polis.toml'].map((path) => `make read_file ${JSON.stringify({ path })}`).join('\n')
+        const { conversation } = await one.ask('/api/submit', { text })
+        const page = await open(one, { path: `/chat/${conversation}` })
+        const bar = page.locator('.approval-bar')
+        await bar.getByRole('button', { name: 'Approve all 3' }).waitFor()
+        const lines = bar.locator('.approval-choice li button')
+        assert.deepEqual(await lines.locator('.step-brief').allInnerTexts(), ['sales.csv', 'notes.md', 'polis.toml'], 'what would be approved is seen')
+        await lines.nth(2).focus()
+        await page.keyboard.press('Enter')
+        await bar.locator('.approval .value', { hasText: 'polis.toml' }).waitFor()
+        await bar.getByRole('button', { name: /^Edit/ }).click()
+        assert.ok(await bar.getByRole('button', { name: 'Approve all 3' }).isDisabled(), 'not past one that is being edited')
+        await bar.getByRole('button', { name: 'Leave as it was' }).click()
+        await bar.getByRole('button', { name: /^Deny …/ }).click()
+        await page.keyboard.type('not this one')
+        await page.keyboard.press('Enter')
+        await bar.getByRole('button', { name: 'Approve all 2' }).click()
+        const answer = page.locator('.message.bot', { hasText: 'Made:' })
+        await answer.filter({ hasText: 'city,product' }).filter({ hasText: 'Buy milk' }).filter({ hasText: 'not this one' }).waitFor()
+        assert.equal(await bar.count(), 0)
+        const later = await one.ask('/api/submit', { text: `Once more:\n${text}` })
+        const phone = await open(one, { path: `/chat/${later.conversation}`, language: 'zh', width: 390, height: 844 })
+        const none = phone.getByRole('button', { name: '全部拒绝（3）' })
+        await none.waitFor()
+        await phone.evaluate(AXE)
+        assert.deepEqual(await violations(phone), [])
+        assert.ok((await phone.evaluate(() => document.documentElement.scrollWidth)) <= 390)
+        await none.click()
+        await phone.locator('.message.bot', { hasText: 'Made:' }).waitFor()
+        assert.doesNotMatch(await phone.locator('.message.bot').last().innerText(), /city,product|Buy milk/)
+        for (const window of [page, phone]) assert.deepEqual(window.trouble, [])
       } finally {
         await one.end()
       }

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+export const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const VIEWS = ['chat', 'inbox', 'organisation', 'trace', 'gallery', 'settings/models', 'settings/tools', 'settings/memory', 'settings/policies', 'settings/budgets', 'settings/connect', 'settings/page', 'settings/nosuch', 'organisation/root', 'organisation?as=graph', 'organisation?at=5', 'chat/nosuch', 'nosuch']
 const MOST_KB = 150
 /** What must be there before a view is judged. */
@@ -20,7 +20,7 @@ async function visit(page, path) {
   }, path)
 }
 
-async function violations(page) {
+export async function violations(page) {
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }))
   return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.target.join(' ')).slice(0, 3).join(', ')}`)
 }
