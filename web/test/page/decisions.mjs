@@ -148,7 +148,7 @@ export const checks = [
         assert.equal(await change.locator('.hidden-character').count(), 1, 'a mark that turns the text around is seen')
         await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: '# Notes\n\nBuy milk. Milk is good.\n' })}`)
         await change.getByText('The file has this content already.').waitFor()
-        await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: `# Notes\n${'more\n'.repeat(3000)}` })}`)
+        await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: `${'m\n'.repeat(1100)}` })}`)
         await change.getByText('More lines change than are shown here').waitFor()
         await page.goto(`${one.address}/chat/${await make('edit_file', { path: 'notes.md', edits: [{ old_text: 'Buy bread', new_text: 'Buy nothing' }] })}`)
         await card.getByText('the old_text of edit 1 is not in it').waitFor()
