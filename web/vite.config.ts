@@ -8,6 +8,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // All that is needed at the start is one file: it packs better than several, and has one set of headers.
+        codeSplitting: { groups: [{ name: 'page', tags: ['$initial'] }] },
+      },
+    },
   },
   oxc: { jsx: { runtime: 'automatic' } },
 })

@@ -1,8 +1,12 @@
-//! Lists the built files of the page, so that the program holds them. It builds nothing itself: `web/dist` is committed, and `dist` is a
+//! Packs the built files of the page with gzip and lists them, so that the program holds them. It builds nothing itself: `web/dist` is committed, and `dist` is a
 //! link to it, so that a published crate has them too.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 fn main() {
     let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("dist");
@@ -20,9 +24,12 @@ fn main() {
     let mut table = String::from("&[\n");
     for (n, (name, path)) in files.iter().enumerate() {
         // A copy stays as it is while we are compiled, also if the page is built anew meanwhile.
-        let copy = out.join(format!("page-{n}"));
-        fs::copy(path, &copy).expect("a file of web/dist can be copied");
-        table += &format!("    ({name:?}, include_bytes!({copy:?})),\n");
+        let packed = out.join(format!("page-{n}.gz"));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&fs::read(path).expect("a file of web/dist can be read")).expect("memory can be written to");
+        fs::write(&packed, encoder.finish().expect("memory can be written to"))
+            .expect("the folder that cargo gave can be written");
+        table += &format!("    ({name:?}, include_bytes!({packed:?})),\n");
     }
     table += "]\n";
     fs::write(out.join("page_files.rs"), table).expect("the folder that cargo gave can be written");

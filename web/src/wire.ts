@@ -1223,6 +1223,25 @@ export type Failure = {
   message: string;
 };
 
+/** The change of a text file, compared with the file as it is now. */
+export type FileChange = {
+  /** The lines afterwards, at most 1,000 and 32 KiB. */
+  after: string;
+  /** The lines now, at most 1,000 and 32 KiB. */
+  before: string;
+  /** Whether there are more lines than these. */
+  isCut: boolean;
+  /** Whether there is no such file yet. */
+  isNew: boolean;
+  /** The number of the first of these lines. */
+  line: number;
+  /** The file, from the workspace's root. */
+  path: string;
+} | {
+  /** Why. */
+  reason: string;
+};
+
 /** Why a model stopped. */
 export type Finish = "stop" | "tool_calls" | "length" | "content_filter" | "refusal" | "paused" | {
   other: string;
@@ -1894,6 +1913,12 @@ export type Payload = {
   meta?: Record<string, unknown>;
   /** The text of the message. */
   text: string;
+};
+
+/** What a pending call would change, as far as it can be shown before the decision. */
+export type PendingChange = {
+  /** The change of a file; none if nothing waits under this id, or it is a call that changes no text file. */
+  file?: FileChange | null;
 };
 
 /** The terms on which a call may be made. */
@@ -2952,6 +2977,12 @@ export interface Routes {
       }> | null;
     };
     answer: Resolved;
+  };
+  /** What a pending call would change in a file. */
+  "GET /api/approvals/{id}/change": {
+    query: undefined;
+    body: undefined;
+    answer: PendingChange;
   };
   /** The artifacts. */
   "GET /api/artifacts": {

@@ -104,6 +104,40 @@ pub enum Pending {
     },
 }
 
+/// What a pending call would change, as far as it can be shown before the decision.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub struct PendingChange {
+    /// The change of a file; none if nothing waits under this id, or it is a call that changes no text file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileChange>,
+}
+
+/// The change of a text file, compared with the file as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+pub enum FileChange {
+    /// The lines that change, with three unchanged ones on either side.
+    Shown {
+        /// The file, from the workspace's root.
+        path: String,
+        /// Whether there is no such file yet.
+        is_new: bool,
+        /// The number of the first of these lines.
+        line: usize,
+        /// The lines now, at most 1,000 and 32 KiB.
+        before: String,
+        /// The lines afterwards, at most 1,000 and 32 KiB.
+        after: String,
+        /// Whether there are more lines than these.
+        is_cut: bool,
+    },
+    /// The change cannot be shown, and perhaps not be made.
+    Hidden {
+        /// Why.
+        reason: String,
+    },
+}
+
 /// What a person decides. Which variants fit depends on what is pending.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "DecisionRequest")]

@@ -39,7 +39,9 @@ pub use agents::{
     Agent, AgentActivity, AgentContext, AgentDetail, AgentOperation, AgentState, Agents, Compress, Compressing, DeadLetters,
     Operate,
 };
-pub use approvals::{Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, Pending, Resolved};
+pub use approvals::{
+    Approval, Approvals, Decision, DecisionOutcome, DecisionRequest, FileChange, Pending, PendingChange, Resolved,
+};
 pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
 pub use conversations::{
     ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, EraseConversation,

@@ -9,9 +9,9 @@ use crate::{
     BegunSociety, Cancel, Cancelled, ChangeConversation, ChangedMemory, ComponentAction, Compress, Compressing, Content,
     Conversation, ConversationPaging, Conversations, DeadLetters, DecisionRequest, Deleted, Deployment, Drain, Drained,
     EditMemory, Erased, Fork, Health, ImportRequest, Imported, KeepMemory, LogPage, LogPaging, MadeSociety, Memories,
-    MemoryFilter, MessagePaging, Messages, Models, NodeList, Operate, Paging, PlanFilter, Plans, Policy, Resolved, Rewind,
-    Roles, Send, SocietyList, StartConversation, Submit, SwitchMemory, TaskState, Tasks, Terminate, Terminated, ThreadPart,
-    Threads, Tools, UsageReport, Version,
+    MemoryFilter, MessagePaging, Messages, Models, NodeList, Operate, Paging, PendingChange, PlanFilter, Plans, Policy,
+    Resolved, Rewind, Roles, Send, SocietyList, StartConversation, Submit, SwitchMemory, TaskState, Tasks, Terminate,
+    Terminated, ThreadPart, Threads, Tools, UsageReport, Version,
 };
 
 /// The operations of a society.
@@ -64,6 +64,9 @@ pub trait Api: Sync {
 
     /// The pending approvals.
     async fn approvals(&self, paging: &Paging) -> Result<Approvals, ApiError>;
+
+    /// What the call that waits under this id would change in a file.
+    async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError>;
 
     /// Decides what waits under this id.
     async fn resolve(&self, id: &str, decision: DecisionRequest) -> Result<Resolved, ApiError>;

@@ -108,6 +108,10 @@ impl Api for Client {
         self.query("/api/approvals", paging).await
     }
 
+    async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError> {
+        self.get(&path("approvals", id, "/change")).await
+    }
+
     async fn resolve(&self, id: &str, decision: DecisionRequest) -> Result<Resolved, ApiError> {
         self.post(&path("approvals", id, ""), &decision).await
     }

@@ -48,7 +48,8 @@ pub use placement::{Claimed, Node, Placement, Taken};
 pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
 pub use toolbox::{
-    CallContext, Caller, Chosen, ServerState, ServerWait, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer, Toolbox,
+    CallContext, Caller, Chosen, ServerState, ServerWait, TextChange, Tool, ToolError, ToolIdentity, ToolOrigin, ToolServer,
+    Toolbox,
 };
 
 /// An error of an underlying library, kept for diagnosis.

@@ -53,6 +53,11 @@ pub trait Toolbox: Send + Sync {
         Ruling::Ask(String::new())
     }
 
+    /// What a call would do to a text file, if it is one that does; nothing is changed. Called while a person decides about it.
+    async fn change(&self, _tool: &str, _arguments: &str) -> Option<Result<TextChange, String>> {
+        None
+    }
+
     /// Runs one call. Dropping the future stops it as far as possible.
     ///
     /// A failure that the model should read is a result with `is_error`; an `Err` means that the call was not started.
@@ -173,8 +178,24 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// What a call would do to a text file, or why that cannot be shown; none for tools that change no text files.
+    async fn change(&self, _arguments: &str) -> Option<Result<TextChange, String>> {
+        None
+    }
+
     /// Runs one call.
     async fn call(&self, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError>;
+}
+
+/// What a call would do to a text file, compared with the file as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextChange {
+    /// The file, from the workspace's root.
+    pub path: String,
+    /// The whole text now; none if there is no such file.
+    pub before: Option<String>,
+    /// The whole text afterwards.
+    pub after: String,
 }
 
 /// Who wants to make a call, for the policy.

@@ -74,7 +74,8 @@ fn is_plain(response: &Response) -> bool {
     is_text && response.body().size_hint().exact().is_some() && !response.headers().contains_key(CONTENT_ENCODING)
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+/// Whether a client takes answers that are packed with gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let given = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|line| line.split(',')).any(|one| {
         let (coding, weight) = one.split_once(';').unwrap_or((one, ""));

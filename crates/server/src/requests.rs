@@ -3,7 +3,7 @@
 use axum::Json as Answer;
 use polis_api::{
     Accepted, Acted, Approvals, Cancel, Cancelled, ComponentAction, DecisionRequest, MessagePaging, Messages, Paging,
-    PlanFilter, Plans, Resolved, Retry, Send, Submit, TaskState, Tasks,
+    PendingChange, PlanFilter, Plans, Resolved, Retry, Send, Submit, TaskState, Tasks,
 };
 
 use crate::body::Json;
@@ -58,6 +58,10 @@ pub(crate) async fn plans(CallerApi(api): CallerApi, QueryParams(filter): QueryP
 
 pub(crate) async fn approvals(CallerApi(api): CallerApi, QueryParams(paging): QueryParams<Paging>) -> JsonResult<Approvals> {
     Ok(Answer(api.approvals(&paging).await?))
+}
+
+pub(crate) async fn pending_change(CallerApi(api): CallerApi, PathParam(id): PathParam) -> JsonResult<PendingChange> {
+    Ok(Answer(api.pending_change(&id).await?))
 }
 
 pub(crate) async fn resolve(

@@ -129,6 +129,7 @@ const ACT: Problems = &[
     (413, "text_too_long"),
     (429, "busy"),
 ];
+const CHANGE: Problems = &[(400, "bad_id")];
 const RESOLVE: Problems = &[
     (400, "bad_answer"),
     (400, "bad_id"),
@@ -256,6 +257,8 @@ const ROUTES: &[Route] = &[
             doc: RouteDoc::new("The plans of agents.").asks::<polis_api::PlanFilter>().gives::<polis_api::Plans>() },
     Route { method: Method::GET, path: "/api/approvals", gate: READ, handler: || get(requests::approvals),
             doc: RouteDoc::new("What waits for a person.").asks::<Paging>().gives::<polis_api::Approvals>() },
+    Route { method: Method::GET, path: "/api/approvals/{id}/change", gate: READ, handler: || get(requests::pending_change),
+            doc: RouteDoc::new("What a pending call would change in a file.").gives::<polis_api::PendingChange>().fails(CHANGE) },
     Route { method: Method::POST, path: "/api/approvals/{id}", gate: APPROVE, handler: || post(requests::resolve),
             doc: RouteDoc::new("Decides a pending item.").takes::<polis_api::DecisionRequest>().gives::<polis_api::Resolved>().once().fails(RESOLVE) },
     Route { method: Method::GET, path: "/api/artifacts", gate: READ, handler: || get(artifacts::list),

@@ -292,6 +292,7 @@ impl Anns {
                 .into_iter()
                 .chain(at(&self.turns, json!({ "outcome": "again" })))
                 .collect(),
+            ("GET", "/api/approvals/{id}/change") => at(&self.approvals, Value::Null),
             ("POST", "/api/artifacts") => bodies(vec![json!(BOBS)]),
             ("POST", "/api/societies") => bodies(vec![json!({ "name": "other" })]),
             ("POST", "/api/nodes/{name}/drain") => at(&["node".to_owned()], json!({})),
@@ -489,6 +490,10 @@ async fn decisions_are_made_by_whom_they_belong_to_and_the_log_says_who() {
     assert_eq!(bob.get("/api/approvals").await["approvals"], json!([]));
     let refused = bob.ask("POST", &format!("/api/approvals/{anns}"), json!({ "approved": true })).await;
     assert_eq!(refused.problem(), (409, "not_open".to_owned()));
+    let change = format!("/api/approvals/{anns}/change");
+    assert_eq!(bob.get(&change).await, json!({}), "what it would change is not his to see");
+    let file = json!({ "path": "note", "isNew": true, "line": 1, "before": "", "after": "a", "isCut": false });
+    assert_eq!(ann.get(&change).await, json!({ "file": file }));
     ann.post(&format!("/api/approvals/{anns}"), json!({ "approved": true, "always": "tool" })).await;
     assert_eq!(decided(&anns).await, Some("ann".into()));
     // A lasting approval of hers covers her agents and not his.
@@ -511,6 +516,8 @@ async fn named_approvers_decide_for_everybody_and_nobody_decides_for_themselves(
     let listed = bob.get("/api/approvals").await;
     assert_eq!((&listed["approvals"][0]["id"], &listed["approvals"][0]["call"]["arguments"]), (&json!(id), &json!("for bob")));
     assert_eq!((&listed["approvals"][0]["person"], &listed["approvals"][0]["approvers"]), (&json!("ann"), &Value::Null));
+    let change = bob.get(&format!("/api/approvals/{id}/change")).await;
+    assert_eq!(change["file"]["after"], json!("for bob"));
     // She is told beforehand who decides, and the page what it may offer.
     assert_eq!(ann.get("/api/approvals").await["approvals"][0]["approvers"], json!(["bob"]));
     let page = |of: &Value| ["person", "isApprover", "approvers"].map(|field| of[field].clone());

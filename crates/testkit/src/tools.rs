@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow, Ruling};
-use polis_ports::{CallContext, Caller, ToolError, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, TextChange, ToolError, ToolSpec, Toolbox};
 use serde_json::json;
 
 type Act = dyn Fn(&str, &CallContext) -> CallResult + Send + Sync;
@@ -89,6 +89,12 @@ impl Toolbox for ScriptedTools {
 
     fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
         self.flow.as_ref().map_or_else(Flow::default, |flow| flow(tool, arguments))
+    }
+
+    /// A write changes a new file with the name of the tool, into its arguments.
+    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+        let is_write = self.specs.iter().any(|spec| &*spec.name == tool && spec.class == EffectClass::Write);
+        is_write.then(|| Ok(TextChange { path: tool.to_owned(), before: None, after: arguments.to_owned() }))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

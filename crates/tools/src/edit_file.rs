@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Flow};
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use polis_ports::{CallContext, TextChange, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -80,19 +80,39 @@ impl Tool for EditFile {
         Flow { stores: true, file: path.map(|path| path.as_str().into()), ..Flow::default() }
     }
 
+    async fn change(&self, text: &str) -> Option<Result<TextChange, String>> {
+        let (path, edits) = read(text).ok()?;
+        let workspace = self.workspace.clone();
+        let compared = tokio::task::spawn_blocking(move || {
+            if let Some(why) = workspace.why_not_writable(&path) {
+                return Err(why.to_string());
+            }
+            let before = text_of(&workspace, &path).map_err(|error| error.to_string())?;
+            let after = edited(before.clone(), &edits)?;
+            Ok(TextChange { path: path.to_string(), before: Some(before), after })
+        });
+        compared.await.ok()
+    }
+
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {
-        let Arguments { path, edits } = arguments(text)?;
-        let path = RelativePath::new(&path)?;
-        if edits.is_empty() || edits.len() > MAX_EDITS {
-            return Err(ToolError::BadArguments(format!("edits are 1 to {MAX_EDITS}")));
-        }
-        if edits.iter().any(|edit| edit.old_text.is_empty()) {
-            return Err(ToolError::BadArguments("old_text is empty; write_file makes new files".to_owned()));
-        }
+        let (path, edits) = read(text)?;
         let workspace = self.workspace.clone();
         let edited = tokio::task::spawn_blocking(move || edit(&workspace, &path, &edits));
         Ok(edited.await.unwrap_or_else(failed))
     }
+}
+
+/// Reads the arguments, and refuses edits that cannot be made in any file.
+fn read(text: &str) -> Result<(RelativePath, Vec<Edit>), ToolError> {
+    let Arguments { path, edits } = arguments(text)?;
+    let path = RelativePath::new(&path)?;
+    if edits.is_empty() || edits.len() > MAX_EDITS {
+        return Err(ToolError::BadArguments(format!("edits are 1 to {MAX_EDITS}")));
+    }
+    if edits.iter().any(|edit| edit.old_text.is_empty()) {
+        return Err(ToolError::BadArguments("old_text is empty; write_file makes new files".to_owned()));
+    }
+    Ok((path, edits))
 }
 
 fn edit(workspace: &Workspace, path: &RelativePath, edits: &[Edit]) -> CallResult {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{CallResult, EffectClass, Failure, Flow, Ruling, fits as matches};
 use polis_ports::{
-    CallContext, Caller, ServerState, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
+    CallContext, Caller, ServerState, ServerWait, TextChange, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec,
+    Toolbox,
 };
 use serde_json::{Map, Value};
 
@@ -206,6 +207,10 @@ impl Toolbox for PolicyToolbox {
         let subject = Subject { tool: &name, server, own: SAMPLING, is_theirs: false, arguments: "" };
         let ruled = self.rules.iter().filter(means_it).find(|rule| rule.fits(&subject, who)).map(Rule::ruling);
         ruled.unwrap_or_else(|| self.toolbox.sampling_ruling(server, who))
+    }
+
+    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+        self.toolbox.change(tool, arguments).await
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Flow, Ruling};
-use polis_ports::{CallContext, Caller, Tool, ToolError, ToolSpec, Toolbox};
+use polis_ports::{CallContext, Caller, TextChange, Tool, ToolError, ToolSpec, Toolbox};
 
 /// A fixed set of tools.
 pub struct ToolRegistry {
@@ -51,6 +51,10 @@ impl Toolbox for ToolRegistry {
 
     fn flow(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Flow {
         self.tools.get(tool).map(|tool| tool.flow(arguments)).unwrap_or_default()
+    }
+
+    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+        self.tools.get(tool)?.change(arguments).await
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

@@ -112,6 +112,11 @@ impl Workspace {
         }
     }
 
+    /// Why tools may not write a path.
+    pub(crate) fn why_not_writable(&self, path: &RelativePath) -> Option<WorkspaceError> {
+        self.must_be_writable(path).err()
+    }
+
     /// Why tools may not write a path, by the names that lead to it. Links that lead there from elsewhere are not looked for.
     pub(crate) fn why_not_written(&self, path: &RelativePath) -> Option<ProtectionReason> {
         let lexical = self.protected.workspace().join(path.as_str());

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use cap_std::fs::{Dir, File, OpenOptions, Permissions};
 use polis_domain::{CallResult, EffectClass, Flow};
-use polis_ports::{CallContext, Tool, ToolError, ToolSpec};
+use polis_ports::{CallContext, TextChange, Tool, ToolError, ToolSpec};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::results::{arguments, failed, good};
+use crate::text::{TextError, text_of};
 use crate::workspace::{RelativePath, Workspace, WorkspaceError};
 
 /// Largest file that is written, in bytes.
@@ -66,6 +67,24 @@ impl Tool for WriteFile {
             && !matches!(self.workspace.size_of(&path), Err(WorkspaceError::Missing(_)));
         let file: Option<std::sync::Arc<str>> = Some(path.as_str().into());
         Flow { stores: true, destroys, target: file.clone(), file, ..Flow::default() }
+    }
+
+    async fn change(&self, text: &str) -> Option<Result<TextChange, String>> {
+        let Arguments { path, content } = arguments(text).ok()?;
+        let path = RelativePath::new(&path).ok()?;
+        let workspace = self.workspace.clone();
+        let compared = tokio::task::spawn_blocking(move || {
+            if let Some(why) = workspace.why_not_writable(&path) {
+                return Err(why.to_string());
+            }
+            let before = match text_of(&workspace, &path) {
+                Ok(before) => Some(before),
+                Err(TextError::Workspace(WorkspaceError::Missing(_))) => None,
+                Err(error) => return Err(error.to_string()),
+            };
+            Ok(TextChange { path: path.to_string(), before, after: content })
+        });
+        compared.await.ok()
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

@@ -13,6 +13,16 @@ const TAGS = [
 ]
 const ATTRIBUTES = ['href', 'title', 'colspan', 'rowspan', 'scope', 'open', 'value', 'max', 'min', 'datetime', 'dir', 'lang', 'slot', 'role']
 
+/** Links say where they lead, and open a window of their own. */
+DOMPurify.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName !== 'A') return
+  const target = node.getAttribute('href')
+  if (!target) return
+  node.setAttribute('rel', 'noopener noreferrer')
+  node.setAttribute('target', '_blank')
+  node.setAttribute('title', target)
+})
+
 /** HTML with nothing in it that acts, and with the custom elements that are registered. */
 export function clean(html: string, elements: string[]): DocumentFragment {
   const known = new Set(elements)

@@ -1,11 +1,13 @@
 // Shows what a tool or an agent gave, piece by piece.
 
-import { memo, useMemo } from 'react'
+import { Suspense, lazy, memo, useMemo } from 'react'
 import { Markdown } from '../ui/Markdown'
 import { ComponentRenderer } from './ComponentRenderer'
 import type { ToolResultContentItem } from './contract'
-import { Html } from './Html'
 import { parseToolResultContent } from './parse'
+
+/** With the sanitiser, which little else needs. */
+const Html = lazy(() => import('./Html').then((file) => ({ default: file.Html })))
 
 export const ToolResultDisplay = memo(function ToolResultDisplay({ content, isGrowing = false }: { content: string; isGrowing?: boolean }) {
   const items = useMemo(() => parseToolResultContent(content, isGrowing), [content, isGrowing])
@@ -24,7 +26,11 @@ function Item({ item, isGrowing }: { item: ToolResultContentItem; isGrowing: boo
     case 'component':
       return <ComponentRenderer component={item.component ?? ''} props={item.props ?? {}} isGrowing={isGrowing} />
     case 'webcomponent':
-      return <Html html={item.value ?? ''} />
+      return (
+        <Suspense fallback={null}>
+          <Html html={item.value ?? ''} />
+        </Suspense>
+      )
     case 'json':
       return <pre className="prompt" tabIndex={0}>{item.value}</pre>
     default:

@@ -5,20 +5,22 @@ import { useSyncExternalStore } from 'react'
 import { approvals } from './approvals'
 import { chat } from './chat'
 import { common } from './common'
+import { first } from './first'
 import { gallery } from './gallery'
 import type { organisation } from './organisation'
-import { settings } from './settings'
-import { tools } from './tools'
+import type { settings } from './settings'
+import type { tools } from './tools'
 import type { trace } from './trace'
 
 export type Language = 'en' | 'zh'
 
-const FIRST = { ...common, ...chat, ...approvals, ...settings, ...gallery, ...tools }
+const FIRST = { ...common, ...chat, ...approvals, ...first, ...gallery }
+type Later = typeof organisation & typeof settings & typeof tools & typeof trace
 /** The texts so far; those of some views come with the view. */
-const CATALOGUE = FIRST as typeof FIRST & typeof organisation & typeof trace
+const CATALOGUE = FIRST as typeof FIRST & Later
 
 /** Adds the texts of a view that is loaded when it is first shown. */
-export const addTexts = (texts: typeof organisation | typeof trace): void => void Object.assign(CATALOGUE, texts)
+export const addTexts = (texts: Partial<Later>): void => void Object.assign(CATALOGUE, texts)
 
 export type Key = keyof typeof CATALOGUE
 /** Keys that also have a form for exactly one, `KEY_one`. */

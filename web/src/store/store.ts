@@ -274,6 +274,8 @@ class Store {
   private apply(event: Recorded): void {
     fold(this.state, event)
     if (this.ahead.length > 0) this.settle()
+    // No window keeps what was erased.
+    if (typeof event.event === 'object' && 'erasureDone' in event.event) queueMicrotask(() => this.restart())
   }
 
   /** Follows the log until the line breaks. */

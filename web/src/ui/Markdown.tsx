@@ -1,70 +1,139 @@
-// Text that a model wrote, as Markdown and nothing more: no HTML of its own, no pictures, links only to where they say. Every
-// block is made safe by itself, so that a text that grows is not read anew from its beginning.
+// Text that a model wrote, as Markdown and nothing more: no HTML of its own, no pictures, links only to where they say. What the
+// parser found becomes elements one by one, so no text ever becomes markup, and what stands there already stays while a text grows.
 
-import DOMPurify from 'dompurify'
-import { Marked, type Tokens } from 'marked'
-import { memo, useMemo } from 'react'
-
-const escape = (text: string): string => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
-
-const marked = new Marked({
-  gfm: true,
-  renderer: {
-    // Models write line breaks into cells of tables.
-    html: ({ text }: Tokens.HTML | Tokens.Tag) => (/^<br\s*\/?>$/i.test(text.trim()) ? '<br>' : escape(text)),
-    // As text, so that it is copied and read aloud too.
-    checkbox: ({ checked }: Tokens.Checkbox) => (checked ? '☑ ' : '☐ '),
-    image: ({ href, text }: Tokens.Image) => `<a href="${escape(href)}">${escape(text || href)}</a>`,
-  },
-})
-
-const ALLOWED = {
-  ALLOWED_TAGS: ['p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'table', 'thead', 'tbody', 'tr', 'th', 'td'],
-  ALLOWED_ATTR: ['href', 'title', 'start', 'align', 'rel', 'target', 'tabindex'],
-  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  // What leads nowhere need not look like an address.
-  ADD_URI_SAFE_ATTR: ['start', 'align', 'tabindex'],
-  RETURN_TRUSTED_TYPE: true as const,
-}
-
-DOMPurify.addHook('afterSanitizeAttributes', (node) => {
-  if (node.tagName !== 'A') return
-  const target = node.getAttribute('href')
-  if (!target) return
-  node.setAttribute('rel', 'noopener noreferrer')
-  node.setAttribute('target', '_blank')
-  node.setAttribute('title', target)
-})
+import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import { type ReactNode, createElement, memo, useMemo } from 'react'
+import { Code } from './Code'
+import { decoded } from './entities'
 
 /** The level of each heading: below the page's own, and never more than one below the heading before it. */
-function levels(blocks: { type: string; depth?: number }[]): number[] {
-  const depths = [...new Set(blocks.flatMap((block) => (block.type === 'heading' ? [block.depth ?? 1] : [])))].sort()
+function levels(blocks: Token[]): number[] {
+  const depths = [...new Set(blocks.flatMap((block) => (block.type === 'heading' ? [block.depth as number] : [])))].sort()
   let before = 1
   return blocks.map((block) => {
     if (block.type !== 'heading') return 0
-    before = Math.min(before + 1, 2 + depths.indexOf(block.depth ?? 1))
+    before = Math.min(before + 1, 2 + depths.indexOf(block.depth as number))
     return before
   })
 }
 
-const Block = memo(function Block({ raw, level }: { raw: string; level: number }) {
-  const html = useMemo(() => {
-    const written = marked.parse(raw, { async: false })
-    // A heading inside a list or a quote is a strong line there.
-    const placed = level > 0 ? written.replace(/<(\/?)h[1-6]>/g, `<$1h${level}>`) : written.replace(/<(\/?)h[1-6]>/g, '<$1strong>')
-    // What scrolls sideways can be reached with the keyboard.
-    return DOMPurify.sanitize(placed.replace(/<(pre|table)>/g, '<$1 tabindex="0">'), ALLOWED)
-  }, [raw, level])
-  return <div dangerouslySetInnerHTML={{ __html: html as unknown as string }} />
-})
+/** The beginning of a fence that is about to close. */
+const HALF_FENCE = /(?:^|\n) {0,3}(?:`{1,2}|~{1,2})$/
+
+interface Place {
+  /** The level of a heading; one inside a list or a quote is a strong line. */
+  level: number
+  isGrowing: boolean
+}
+
+const INNER: Place = { level: 0, isGrowing: false }
+
+const all = (tokens: Token[] | undefined, place: Place = INNER): ReactNode[] => (tokens ?? []).map((token, key) => element(token as MarkedToken, key, place))
+
+/** What a token is on the page. */
+function element(token: MarkedToken, key: number, place: Place = INNER): ReactNode {
+  switch (token.type) {
+    case 'paragraph':
+      return <p key={key}>{all(token.tokens)}</p>
+    case 'text':
+      return 'tokens' in token && token.tokens ? all(token.tokens) : decoded(token.text)
+    case 'escape':
+      return decoded(token.text)
+    case 'heading':
+      return createElement(place.level > 0 ? `h${place.level}` : 'strong', { key }, ...all(token.tokens))
+    case 'code': {
+      // The name of the language is whole when its line is.
+      const language = token.raw.includes('\n') ? (/^[\w+#.-]{1,20}/.exec(token.lang?.trim() ?? '')?.[0] ?? '') : ''
+      return <Code key={key} text={place.isGrowing ? token.text.replace(HALF_FENCE, '') : token.text} language={language} />
+    }
+    case 'list':
+      return createElement(
+        token.ordered ? 'ol' : 'ul',
+        { key, start: typeof token.start === 'number' && token.start !== 1 ? token.start : undefined },
+        ...token.items.map((item, at) => <li key={at}>{all(item.tokens, { level: 0, isGrowing: place.isGrowing && at === token.items.length - 1 })}</li>),
+      )
+    case 'checkbox':
+      // As text, so that it is copied and read aloud too.
+      return token.checked ? '☑ ' : '☐ '
+    case 'blockquote':
+      return <blockquote key={key}>{all(token.tokens, { level: 0, isGrowing: place.isGrowing })}</blockquote>
+    case 'table':
+      return <Table key={key} token={token as Tokens.Table} />
+    case 'hr':
+      return <hr key={key} />
+    case 'br':
+      return <br key={key} />
+    case 'html':
+      // Models write line breaks into cells of tables.
+      return /^<br\s*\/?>$/i.test(token.text.trim()) ? <br key={key} /> : token.block ? <p key={key}>{token.text.trim()}</p> : token.text
+    case 'strong':
+      return <strong key={key}>{all(token.tokens)}</strong>
+    case 'em':
+      return <em key={key}>{all(token.tokens)}</em>
+    case 'del':
+      return <del key={key}>{all(token.tokens)}</del>
+    case 'codespan':
+      return <code key={key}>{token.text}</code>
+    case 'link':
+      return <To key={key} target={token.href}>{all(token.tokens)}</To>
+    case 'image':
+      return <To key={key} target={token.href}>{decoded(token.text) || token.href}</To>
+    default:
+      return null
+  }
+}
+
+/** A link that says where it leads. What leads nowhere, or somewhere unsafe, is text. */
+function To({ target, children }: { target: string; children: ReactNode }) {
+  const href = decoded(target)
+  if (!/^(?:https?|mailto):/i.test(href)) return children
+  return (
+    <a href={href} title={href} rel="noopener noreferrer" target="_blank">
+      {children}
+    </a>
+  )
+}
+
+/** What scrolls sideways can be reached with the keyboard. */
+function Table({ token }: { token: Tokens.Table }) {
+  const cell = (one: Tokens.TableCell, at: number) => createElement(one.header ? 'th' : 'td', { key: at, align: one.align ?? undefined }, ...all(one.tokens))
+  return (
+    <table tabIndex={0}>
+      <thead>
+        <tr>{token.header.map(cell)}</tr>
+      </thead>
+      <tbody>
+        {token.rows.map((row, at) => (
+          <tr key={at}>{row.map(cell)}</tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+interface BlockProps extends Place {
+  token: Token
+  /** How many targets of links the text defines. */
+  targets: number
+}
+
+/** A block is drawn again only if its text is another one, or a link in it may now lead somewhere. */
+const Block = memo(
+  function Block({ token, level, isGrowing }: BlockProps) {
+    return <div>{element(token as MarkedToken, 0, { level, isGrowing })}</div>
+  },
+  (one, other) => one.token.raw === other.token.raw && one.level === other.level && one.isGrowing === other.isGrowing && one.targets === other.targets,
+)
 
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
-  const blocks = useMemo(() => marked.lexer(text).filter((token) => token.type !== 'space'), [text])
-  const heights = levels(blocks as { type: string; depth?: number }[])
+  const tokens = useMemo(() => new Lexer({ gfm: true }).lex(text), [text])
+  const blocks = tokens.filter(({ type }) => type !== 'space' && type !== 'def')
+  const targets = tokens.filter(({ type }) => type === 'def').length
+  const heights = levels(blocks)
   return (
     <div className={isGrowing ? 'prose growing' : 'prose'}>
       {blocks.map((block, place) => (
-        <Block key={place} raw={block.raw} level={heights[place] ?? 0} />
+        <Block key={place} token={block} level={heights[place] ?? 0} isGrowing={isGrowing && place === blocks.length - 1} targets={targets} />
       ))}
     </div>
   )

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { RUST } from './model.mjs'
 
 const write = async (page, text) => {
   await page.fill('#composer', text)
@@ -71,6 +72,59 @@ export const checks = [
       assert.equal(await page.locator('.prose.growing').count(), 0, 'the cursor is gone')
       await page.locator('.turn-head').last().click()
       await page.locator('.reasoning').last().getByText('Thought').waitFor()
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
+    'code has colours while it is written, stays where it was scrolled to, and is copied as it is',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+      model.pace = 40
+      await write(page, 'Show me the code')
+      const rust = page.locator('.prose .code').first()
+      await page.locator('.prose.growing .code-word', { hasText: 'fn' }).waitFor()
+      await rust.getByText('part_20').waitFor()
+      assert.equal(await rust.locator('.code-language').innerText(), 'rust')
+      const box = rust.locator('pre')
+      await box.evaluate((node) => {
+        node.scrollLeft = 150
+        globalThis.firstBox = node
+        globalThis.firstWord = node.querySelector('.code-word')
+        globalThis.languages = new Set()
+        new MutationObserver(() => document.querySelectorAll('.code-language').forEach((one) => globalThis.languages.add(one.textContent))).observe(document.body, { subtree: true, childList: true, characterData: true })
+      })
+      await rust.getByText('println!').waitFor()
+      assert.ok(await box.evaluate((node) => node === globalThis.firstBox && node.querySelector('.code-word') === globalThis.firstWord && node.scrollLeft === 150), 'what is drawn is not drawn again')
+      model.pace = 2
+      const answer = lastAnswer(page)
+      await answer.filter({ hasText: 'That is all.' }).waitFor()
+      assert.deepEqual((await page.evaluate(() => [...globalThis.languages])).filter(Boolean).sort(), ['klingon', 'python', 'rust'], 'no half of a name is shown')
+      assert.deepEqual(await answer.locator('.code-language').allInnerTexts(), ['rust', 'python', 'klingon'])
+      assert.equal(await answer.locator('li .code-string').innerText(), '"round"', 'in a list too')
+      assert.equal(await answer.locator('.code b').count(), 0, 'markup in code is text')
+      assert.match(await answer.innerText(), /Tea & Co &unknown; by the ref, bad and worse\./)
+      assert.deepEqual(await answer.locator('a').evaluateAll((all) => all.map((one) => one.getAttribute('href'))), ['https://ref.example/ships'], 'what leads nowhere is no link')
+      const whole = answer.locator('.code pre').first()
+      await whole.focus()
+      await page.keyboard.press('ArrowRight')
+      await page.waitForFunction((node) => node.scrollLeft > 0, await whole.elementHandle())
+      const copies = answer.getByRole('button', { name: 'Copy the code' })
+      await copies.first().focus()
+      await page.keyboard.press('Enter')
+      await page.locator('[role=status]', { hasText: 'Copied' }).waitFor({ state: 'attached' })
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), RUST)
+      // A page over plain HTTP from another machine has no clipboard.
+      await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true }))
+      await copies.nth(1).click()
+      await page.evaluate(() => delete navigator.clipboard)
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'def area(radius):\n    return "round"  # about')
+      await page.evaluate(() => {
+        Object.defineProperty(navigator, 'clipboard', { value: { writeText: () => Promise.reject(new Error('no')) }, configurable: true })
+        document.execCommand = () => false
+      })
+      await copies.nth(2).click()
+      await page.locator('[role=alert]', { hasText: 'The clipboard cannot be written' }).waitFor({ state: 'attached' })
       assert.deepEqual(page.trouble, [])
     },
   ],

@@ -280,6 +280,43 @@ export const checks = [
     }),
   ],
   [
+    'a conversation is erased for good after a question that names what is lost, in every window and in the log',
+    alone(async ({ open }, one) => {
+      const { conversation, taskId } = await one.ask('/api/submit', { text: 'a secret about the harbour' })
+      await ended(one, taskId)
+      const { conversation: stays, taskId: next } = await one.ask('/api/submit', { text: 'the weather' })
+      await ended(one, next)
+      const page = await open(one, { path: `/chat/${conversation}` })
+      const other = await open(one, { path: `/chat/${conversation}`, language: 'zh' })
+      for (const window of [page, other]) await window.locator('.message.bot', { hasText: 'a secret about' }).waitFor()
+      // By keyboard alone; the first answer to the question is no.
+      await entry(page, 'a secret').locator('.more').focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('menuitem', { name: 'Erase for good' }).waitFor()
+      await page.keyboard.press('End')
+      await page.keyboard.press('Enter')
+      const question = page.getByRole('alertdialog', { name: 'Erase “a secret about the harbour” for good?' })
+      await question.getByText('This cannot be undone.').waitFor()
+      assert.equal(await question.locator('.losses li').count(), 4)
+      assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Cancel')
+      await page.keyboard.press('Enter')
+      await question.waitFor({ state: 'detached' })
+      assert.ok(JSON.stringify(await one.ask('/api/log?limit=10000')).includes('a secret about'), 'nothing was done')
+      await pick(page, 'a secret', 'Erase for good …')
+      await question.getByRole('button', { name: 'Erase for good' }).click()
+      await page.waitForURL(/\/chat$/)
+      for (const window of [page, other]) {
+        await entry(window, 'a secret').waitFor({ state: 'detached' })
+        await entry(window, 'the weather').waitFor()
+        await window.waitForFunction(() => !document.querySelector('#page').textContent.includes('a secret about'))
+      }
+      while (JSON.stringify(await one.ask('/api/log?limit=10000')).includes('a secret about')) await new Promise((resolve) => setTimeout(resolve, 50))
+      await page.goto(`${one.address}/chat/${stays}`)
+      await page.locator('.message.bot', { hasText: 'the weather' }).waitFor()
+      for (const window of [page, other]) assert.deepEqual(window.trouble, [])
+    }),
+  ],
+  [
     'a search finds conversations that the list does not have yet, and more of them follow at its end',
     alone(async ({ open }, one) => {
       const { id: needle } = await one.ask('/api/conversations', { title: 'The needle of Cleopatra' })

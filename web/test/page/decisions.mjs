@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { AXE, violations } from './everywhere.mjs'
 
 export const checks = [
   [
@@ -109,6 +110,92 @@ export const checks = [
         await first.getByRole('button', { name: 'Leave as it was' }).click()
         await all.click()
         await page.getByText('Nothing waits for you.').waitFor()
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'a call that changes a file is shown as a comparison with the file, with line numbers and nothing hidden',
+    async ({ open, society, program, model }) => {
+      const long = Array.from({ length: 40 }, (_, n) => `line ${n + 1}`)
+      const one = await society({ program, model, settings: '[[policy]]\ntool = "*_file"\nthen = "ask"\n', files: { 'long.txt': `${long.join('\n')}\n` } })
+      try {
+        const make = async (name, args) => (await one.ask('/api/submit', { text: `make ${name} ${JSON.stringify(args)}` })).conversation
+        const at = await make('edit_file', { path: 'long.txt', edits: [{ old_text: 'line 20', new_text: 'the twentieth\nline\nmore' }, { old_text: 'line 35\n', new_text: '' }] })
+        const page = await open(one, { path: `/chat/${at}` })
+        const card = page.locator('.approval-bar .approval')
+        const change = card.locator('.file-change')
+        await change.waitFor()
+        assert.equal(await change.locator('.change-head code').innerText(), 'long.txt')
+        assert.equal(await change.locator('.change-count').getAttribute('aria-label'), '3 lines added, 2 lines removed')
+        const rows = await change.locator('.change-line').evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent.trim()).join(',')))
+        const same = (n, shift) => `${n},${n + shift},,line ${n}`
+        assert.deepEqual(rows, [same(17, 0), same(18, 0), same(19, 0), '20,,−,line 20', ',20,+,the twentieth', ',21,+,line', ',22,+,more', same(21, 2), same(22, 2), same(23, 2), ',,,⋯', same(32, 2), same(33, 2), same(34, 2), '35,,−,line 35', same(36, 1), same(37, 1), same(38, 1)])
+        await card.getByRole('button', { name: 'Raw' }).click()
+        await card.locator('pre.long', { hasText: '"old_text": "line 20"' }).waitFor()
+        await card.getByRole('button', { name: 'Raw' }).click()
+        await card.getByRole('button', { name: /^Edit/ }).click()
+        assert.equal(await change.count(), 0, 'what was proposed is not what would be sent')
+        await card.getByRole('button', { name: 'Leave as it was' }).click()
+        await change.waitFor()
+        await card.getByRole('button', { name: /^Approve/ }).click()
+        await page.locator('.message.bot', { hasText: 'Made: wrote' }).waitFor()
+        assert.equal(readFileSync(join(one.folder, 'long.txt'), 'utf8'), `${[...long.slice(0, 19), 'the twentieth', 'line', 'more', ...long.slice(20, 34), ...long.slice(35)].join('\n')}\n`, 'what was shown is what was done')
+
+        await page.goto(`${one.address}/chat/${await make('write_file', { path: 'new/note.md', content: 'pay \u202enrut' })}`)
+        await change.getByText('new file').waitFor()
+        assert.equal(await change.locator('.hidden-character').count(), 1, 'a mark that turns the text around is seen')
+        await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: '# Notes\n\nBuy milk. Milk is good.\n' })}`)
+        await change.getByText('The file has this content already.').waitFor()
+        await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: `${'m\n'.repeat(1100)}` })}`)
+        await change.getByText('More lines change than are shown here').waitFor()
+        await page.goto(`${one.address}/chat/${await make('edit_file', { path: 'notes.md', edits: [{ old_text: 'Buy bread', new_text: 'Buy nothing' }] })}`)
+        await card.getByText('the old_text of edit 1 is not in it').waitFor()
+        await card.locator('.value', { hasText: 'Buy nothing' }).waitFor()
+        assert.equal(await change.count(), 0)
+        assert.deepEqual(page.trouble, [])
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'the calls of one reply that wait together are decided together where one talks, all of them or one by one',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: '[[policy]]\ntool = "read_file"\nthen = "ask"\n' })
+      try {
+        const text = ['sales.csv', 'notes.md', 'polis.toml'].map((path) => `make read_file ${JSON.stringify({ path })}`).join('\n')
+        const { conversation } = await one.ask('/api/submit', { text })
+        const page = await open(one, { path: `/chat/${conversation}` })
+        const bar = page.locator('.approval-bar')
+        await bar.getByRole('button', { name: 'Approve all 3' }).waitFor()
+        const lines = bar.locator('.approval-choice li button')
+        assert.deepEqual(await lines.locator('.step-brief').allInnerTexts(), ['sales.csv', 'notes.md', 'polis.toml'], 'what would be approved is seen')
+        await lines.nth(2).focus()
+        await page.keyboard.press('Enter')
+        await bar.locator('.approval .value', { hasText: 'polis.toml' }).waitFor()
+        await bar.getByRole('button', { name: /^Edit/ }).click()
+        assert.ok(await bar.getByRole('button', { name: 'Approve all 3' }).isDisabled(), 'not past one that is being edited')
+        await bar.getByRole('button', { name: 'Leave as it was' }).click()
+        await bar.getByRole('button', { name: /^Deny …/ }).click()
+        await page.keyboard.type('not this one')
+        await page.keyboard.press('Enter')
+        await bar.getByRole('button', { name: 'Approve all 2' }).click()
+        const answer = page.locator('.message.bot', { hasText: 'Made:' })
+        await answer.filter({ hasText: 'city,product' }).filter({ hasText: 'Buy milk' }).filter({ hasText: 'not this one' }).waitFor()
+        assert.equal(await bar.count(), 0)
+        const later = await one.ask('/api/submit', { text: `Once more:\n${text}` })
+        const phone = await open(one, { path: `/chat/${later.conversation}`, language: 'zh', width: 390, height: 844 })
+        const none = phone.getByRole('button', { name: '全部拒绝（3）' })
+        await none.waitFor()
+        await phone.evaluate(AXE)
+        assert.deepEqual(await violations(phone), [])
+        assert.ok((await phone.evaluate(() => document.documentElement.scrollWidth)) <= 390)
+        await none.click()
+        await phone.locator('.message.bot', { hasText: 'Made:' }).waitFor()
+        assert.doesNotMatch(await phone.locator('.message.bot').last().innerText(), /city,product|Buy milk/)
+        for (const window of [page, phone]) assert.deepEqual(window.trouble, [])
       } finally {
         await one.end()
       }

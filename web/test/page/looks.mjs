@@ -263,6 +263,7 @@ export const checks = [
       const page = await open(scripted, { path: `/chat/${conversation}` })
       const pieces = page.locator('.tool-result').last()
       await pieces.locator('.component-card').waitFor()
+      await page.waitForFunction(() => document.querySelector('.tool-result .html')?.shadowRoot?.querySelector('a'))
       const gaps = await pieces.evaluate((node) => {
         const boxes = [...node.children].map((child) => child.getBoundingClientRect())
         return boxes.slice(1).map((box, place) => box.top - boxes[place].bottom)

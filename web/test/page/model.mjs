@@ -8,6 +8,11 @@ const call = (name, args) => ({ call: { name, arguments: JSON.stringify(args) } 
 
 const STORY = `Here is what I found.\n\n## The harbour\n\nThe **old harbour** was closed in 1974. Three things followed:\n\n1. ships moved to the new quay,\n2. the customs house became a school,\n3. the crane was kept as a monument.\n\n| year | ships |\n|---|---|\n| 1960 | 412 |\n| 1974 | 38<br>or 39 |\n\n- [x] the quay is built\n- [ ] the crane is sold\n\n> Nobody missed the smell.\n\nSee [the archive](https://archive.example/harbour) and \`notes.md\`. <img src=x onerror="document.title='hacked'"> ![beacon](https://evil.example/x.png) [bad](javascript:alert(1))`
 
+const LONG_LINE = `    let sum: u64 = ${Array.from({ length: 40 }, (_, n) => `part_${n}`).join(' + ')};`
+export const RUST = `// Counts the ships.\nfn count(name: &str) -> u64 {\n${LONG_LINE}\n    println!("{name}: {sum}");\n    sum\n}`
+const WIDE = [['year', ...Array.from({ length: 16 }, (_, n) => `harbour ${n}`)], Array(17).fill('--:'), ['1974', ...Array.from({ length: 16 }, (_, n) => `${n}12,400`)]].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+const CODE = `Here it is, with \`count\`:\n\n\`\`\`rust\n${RUST}\n\`\`\`\n\n1. Then in Python:\n\n   \`\`\`python\n   def area(radius):\n       return "round"  # about\n   \`\`\`\n\n${WIDE}\n\n\`\`\`klingon\n<b onclick="alert(1)">Qapla</b>\n\`\`\`\n\nTea &amp; &#67;o &unknown; by [the ref][r], [bad](javascript:alert(1)) and [worse](javascript&colon;alert(1)).\n\n[r]: https://ref.example/ships\n\nThat is all.`
+
 const PIECES = [
   { type: 'text', value: 'As [the archive](https://archive.example/) has it:\n\n| year | ships |\n|---|--:|\n| 1960 | 412 |\n\n3. as in the third' },
   { type: 'component', component: 'task-info', props: { id: 't1', name: 'Count the ships', status: 'completed' } },
@@ -28,6 +33,9 @@ function next(request) {
   if (system.startsWith('# Verifier') || system.startsWith('# 验证者')) return verifier(wish)
   if (system.includes('RESEARCHER')) return researcher(done)
   if (system.includes('READER')) return done === 0 ? [call('list_files', { path: '.' })] : [{ text: 'There are two files: sales.csv and notes.md.' }]
+  const wanted = [...wish.matchAll(/^make (\w+) (\{.*\})$/gm)]
+  if (wanted.length > 0) return done === 0 ? wanted.map(([, name, args]) => ({ call: { name, arguments: args } })) : [{ text: `Made: ${messages.slice(asked + 1).filter((message) => message.role === 'tool').map(text).join(' | ')}` }]
+  if (/the code/i.test(wish)) return [{ text: CODE }]
   if (/story/i.test(wish)) return [{ reasoning: 'The person wants a story. I look at what I know of the harbour and put it in order.' }, { text: STORY }]
   if (/write/i.test(wish)) {
     if (done === 0) return [{ text: 'I will write that down.' }, call('write_file', { path: 'report.md', content: '# Report\n\nTea sells best in Paris.\n' })]

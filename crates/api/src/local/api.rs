@@ -72,6 +72,10 @@ impl Api for Local {
         Local::approvals(self, paging).await
     }
 
+    async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError> {
+        Local::pending_change(self, id).await
+    }
+
     async fn resolve(&self, id: &str, decision: DecisionRequest) -> Result<Resolved, ApiError> {
         Local::resolve(self, id, decision.decision()?).await
     }

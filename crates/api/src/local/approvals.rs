@@ -12,8 +12,9 @@ use polis_ports::ThreadRange;
 use serde_json::Value;
 
 use super::Local;
+use super::changes::shown;
 use crate::paging::numbered;
-use crate::{ApiError, Approval, Approvals, Decision, Paging, Pending, Resolved, Scope};
+use crate::{ApiError, Approval, Approvals, Decision, Paging, Pending, PendingChange, Resolved, Scope};
 
 /// What a model reads when a person states that a write in doubt was not done.
 const NOT_DONE: &str = "a person looked: this was not done";
@@ -30,6 +31,21 @@ impl Local {
         let (open, next) = paging.cut(open, |found| found.id.cursor());
         // An approver reads what they are asked, and no more of a conversation that is not theirs.
         Ok(Approvals { approvals: with_details(&self.society.unlimited(), open, self.society.other_approvers()).await?, next })
+    }
+
+    /// What the call that waits under this id would change in a file, for those who see the approval.
+    pub async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError> {
+        self.caller.needs(Scope::Read)?;
+        let Target::Effect(id) = Target::read(id)? else { return Ok(PendingChange::default()) };
+        let open = find(&self.society).await?;
+        let Some(found) = open.into_iter().find(|found| matches!(found.id, Target::Effect(other) if other == id)) else {
+            return Ok(PendingChange::default());
+        };
+        let Some(Pending::Approval { call: Some(call), .. }) = details(&self.society.unlimited(), id, &found.own).await? else {
+            return Ok(PendingChange::default());
+        };
+        let change = self.society.toolbox().change(&call.tool, &call.arguments).await;
+        Ok(PendingChange { file: change.map(shown) })
     }
 
     /// Decides what waits under this id.

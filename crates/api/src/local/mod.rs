@@ -5,6 +5,7 @@ mod agents;
 mod api;
 mod approvals;
 mod artifacts;
+mod changes;
 mod conversations;
 mod deployment;
 mod error;

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use polis_domain::{CallResult, Flow, Ruling};
-use polis_ports::{CallContext, Caller, ServerWait, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox};
+use polis_ports::{
+    CallContext, Caller, ServerWait, TextChange, ToolError, ToolIdentity, ToolOrigin, ToolServer, ToolSpec, Toolbox,
+};
 
 use super::servers::McpServers;
 
@@ -74,6 +76,10 @@ impl Toolbox for JoinedTools {
 
     fn sampling_ruling(&self, server: &str, who: &Caller<'_>) -> Ruling {
         self.servers.sampling_ruling(server, who)
+    }
+
+    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+        self.own.change(tool, arguments).await
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

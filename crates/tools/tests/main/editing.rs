@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use serde_json::json;
+use polis_ports::{TextChange, Toolbox};
+use polis_tools::{ProtectedPaths, Workspace};
+use serde_json::{Value, json};
 
-use crate::bench::bench;
+use crate::bench::{bench, laid_out};
 
 #[tokio::test]
 async fn chunks_are_replaced_and_the_file_keeps_its_permissions() {
@@ -41,4 +43,44 @@ async fn one_edit_that_cannot_be_made_leaves_all_undone() {
     for path in ["a.txt", "real"] {
         assert_eq!(std::fs::read_to_string(bench.path().join(path)).unwrap(), "x y y", "{path}");
     }
+}
+
+#[tokio::test]
+async fn what_a_call_would_change_is_shown_and_nothing_is_changed() {
+    let bench = bench();
+    bench.put("a.txt", "one\ntwo\n");
+    bench.put("bytes", [b'x', 0xff]);
+    bench.put("AGENTS.md", "be kind\n");
+    bench.put("secret.txt", "the key\n");
+    let secret = bench.path().join("secret.txt");
+    let protected = ProtectedPaths::new(bench.path()).with_hidden([secret]);
+    let tools = laid_out(&Workspace::open(bench.path()).unwrap().with_protected(protected));
+    let before = bench.names();
+    let changed = |path: &str, before: Option<&str>, after: &str| {
+        Ok(TextChange { path: path.to_owned(), before: before.map(str::to_owned), after: after.to_owned() })
+    };
+    let edit = |path: &str, old: &str| json!({ "path": path, "edits": [{ "old_text": old, "new_text": "2" }] });
+    let write = |path: &str| json!({ "path": path, "content": "new\n" });
+    let cases: [(&str, Value, Result<TextChange, &str>); 9] = [
+        ("edit_file", edit("a.txt", "two"), changed("a.txt", Some("one\ntwo\n"), "one\n2\n")),
+        ("edit_file", edit("a.txt", "ten"), Err("is not in it")),
+        ("edit_file", edit("none", "x"), Err("does not exist")),
+        ("edit_file", edit("secret.txt", "key"), Err("secret.txt")),
+        ("write_file", write("a.txt"), changed("a.txt", Some("one\ntwo\n"), "new\n")),
+        ("write_file", write("folder/b.txt"), changed("folder/b.txt", None, "new\n")),
+        ("write_file", write("bytes"), Err("is not a text file")),
+        ("write_file", write("secret.txt"), Err("secret.txt")),
+        ("write_file", write("AGENTS.md"), Err("was not written")),
+    ];
+    for (tool, arguments, want) in cases {
+        let got = tools.change(tool, &arguments.to_string()).await.unwrap();
+        match (&got, want) {
+            (Ok(got), Ok(want)) => assert_eq!(*got, want),
+            (Err(got), Err(want)) => assert!(got.contains(want) && !got.contains("the key"), "{arguments}: {got}"),
+            (got, want) => panic!("{arguments}: {got:?}, not {want:?}"),
+        }
+    }
+    assert_eq!(tools.change("read_file", &json!({ "path": "a.txt" }).to_string()).await, None);
+    assert_eq!(tools.change("write_file", "[]").await, None);
+    assert_eq!(bench.names(), before);
 }

@@ -74,7 +74,7 @@ function Popover({ anchor, role, label, className, onClose, onKeyDown, children 
 }
 
 function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
-  const [isAsking, setAsking] = useState(false)
+  const [asking, setAsking] = useState<'delete' | 'erase'>()
   const { id, pinned = false, archived = false } = chat
   const title = plainText(chat.title)
   const act = (what: Promise<unknown>) => {
@@ -82,24 +82,36 @@ function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
     anchor.focus()
     void what
   }
-  const remove = async () => {
+  const remove = async (how: 'delete' | 'erase') => {
     onClose()
     try {
-      await post(`/api/conversations/${encodeURIComponent(id)}/delete`)
-      announce(t('list.deleted', { title }))
+      await post(`/api/conversations/${encodeURIComponent(id)}/${how}`)
+      announce(how === 'erase' ? t('list.erased') : t('list.deleted', { title }))
       if (isHere) go(href('chat'))
     } catch (error) {
       complain(error)
     }
   }
-  if (isAsking) {
+  if (asking) {
+    const question = t(`list.${asking}.ask`, { title })
     return (
-      <Popover key="asking" anchor={anchor} role="alertdialog" label={t('list.delete.ask')} className="confirm" onClose={onClose}>
-        <p>{t('list.delete.ask')}</p>
-        <p className="faint">{t('list.delete.hint')}</p>
+      <Popover key={asking} anchor={anchor} role="alertdialog" label={question} className="confirm" onClose={onClose}>
+        <p>{question}</p>
+        <p className="faint">{t(`list.${asking}.hint`)}</p>
+        {asking === 'erase' && (
+          <>
+            <ul className="losses">
+              <li>{t('list.erase.words')}</li>
+              <li>{t('list.erase.work')}</li>
+              <li>{t('list.erase.files')}</li>
+              <li>{t('list.erase.copies')}</li>
+            </ul>
+            <p className="faint">{t('list.erase.stays')}</p>
+          </>
+        )}
         <div className="buttons">
           <button type="button" className="small" onClick={() => act(Promise.resolve())}>{t('cancel')}</button>
-          <button type="button" className="small danger" onClick={() => void remove()}>{t('list.delete')}</button>
+          <button type="button" className="small danger" onClick={() => void remove(asking)}>{t(`list.${asking}`)}</button>
         </div>
       </Popover>
     )
@@ -110,7 +122,10 @@ function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
     ['inbox', t(archived ? 'list.unarchive' : 'list.archive.do'), () => act(change(id, { archived: !archived }))],
   ]
   // Root stays.
-  if (id !== 'root') items.push(['trash', t('list.delete'), () => setAsking(true)])
+  if (id !== 'root') {
+    items.push(['trash', t('list.delete'), () => setAsking('delete')])
+    items.push(['cross', t('list.erase.do'), () => setAsking('erase')])
+  }
   const onKey = (event: React.KeyboardEvent) => {
     const all = [...event.currentTarget.querySelectorAll<HTMLElement>('[role=menuitem]')]
     const at = all.indexOf(document.activeElement as HTMLElement)
@@ -123,7 +138,7 @@ function Menu({ chat, isHere, anchor, onRename, onClose }: MenuProps) {
   return (
     <Popover key="menu" anchor={anchor} role="menu" label={t('list.menu', { title })} className="menu" onClose={onClose} onKeyDown={onKey}>
       {items.map(([icon, text, run]) => (
-        <button key={icon} type="button" role="menuitem" className={icon === 'trash' ? 'quiet danger' : 'quiet'} onClick={run}>
+        <button key={icon} type="button" role="menuitem" className={icon === 'trash' || icon === 'cross' ? 'quiet danger' : 'quiet'} onClick={run}>
           <Icon name={icon} size={16} />
           {text}
         </button>

@@ -4,9 +4,14 @@ import { Suspense, lazy, useEffect, useRef, useState } from 'react'
 import { count, t } from '../../i18n'
 import { href } from '../../router'
 import { isFor } from '../../store/derive'
+import type { Waiting } from '../../store/state'
 import { useLog } from '../../store/store'
 import { Icon } from '../../ui/Icon'
+import { readJson } from '../../ui/JsonView'
 import { Link } from '../../ui/Link'
+import { Visible } from '../../ui/Visible'
+import { brief } from '../chat/Steps'
+import { DecideAll } from './DecideAll'
 
 const ApprovalCard = lazy(() => import('./ApprovalCard').then((file) => ({ default: file.ApprovalCard })))
 
@@ -15,6 +20,7 @@ export function ApprovalBar({ agent }: { agent: string }) {
   const [isOpen, setOpen] = useState(true)
   const [place, setPlace] = useState(0)
   const all = [...state.waiting.values()].filter((waiting) => isFor(state, waiting, agent))
+  const [edited, setEdited] = useState<string>()
   const before = useRef(0)
   useEffect(() => {
     if (all.length > before.current) {
@@ -47,8 +53,36 @@ export function ApprovalBar({ agent }: { agent: string }) {
           )}
           <Link href={href('inbox')}>{t('nav.inbox')}</Link>
         </div>
-        {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys />}
+        {isOpen && all.length > 1 && (
+          <div className="approval-choice">
+            <ol>
+              {all.map((waiting, at) => (
+                <li key={waiting.id}>
+                  <button type="button" className="quiet small" aria-current={waiting === shown || undefined} onClick={() => setPlace(at)}>
+                    <Summary waiting={waiting} />
+                  </button>
+                </li>
+              ))}
+            </ol>
+            <DecideAll all={all} edited={new Set(edited === undefined ? [] : [edited])} />
+          </div>
+        )}
+        {isOpen && <ApprovalCard key={shown.id} waiting={shown} hasKeys onEdit={(isEdited) => setEdited(isEdited ? shown.id : undefined)} />}
       </section>
     </Suspense>
+  )
+}
+
+/** One line about what waits: the tool and its arguments, or the question. */
+function Summary({ waiting: { agent, what } }: { waiting: Waiting }) {
+  const call = 'call' in what ? what.call : undefined
+  const text = call ? brief(readJson(call.arguments)) : 'question' in what ? what.question : agent
+  return (
+    <>
+      {call && <code>{call.tool}</code>}
+      <span className="step-brief">
+        <Visible text={text} />
+      </span>
+    </>
   )
 }

@@ -1,9 +1,11 @@
 // One thing that waits for a person: who asks, for what, with everything that it is about, and the ways to answer.
 
+import '../../styles/inbox.css'
 import { useEffect, useRef, useState } from 'react'
 import { post } from '../../api'
 import { usePage } from '../../components/page'
-import { isKey, t } from '../../i18n'
+import { addTexts, isKey, t } from '../../i18n'
+import { tools as toolTexts } from '../../i18n/tools'
 import { href } from '../../router'
 import { addressOf, agentName } from '../../store/derive'
 import type { Waiting } from '../../store/state'
@@ -22,9 +24,12 @@ import { complain } from '../chat/actions'
 import { asked } from './asked'
 import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
+import { FileDiff, changesFile } from './FileDiff'
 import { look } from './others'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
+
+addTexts(toolTexts)
 
 interface CardProps {
   waiting: Waiting
@@ -154,7 +159,7 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
       {isEdited && isReady && before && <Difference before={before} after={edited} />}
       {before &&
         (edited === undefined ? (
-          isRaw ? <pre className="long" tabIndex={0}><Visible text={JSON.stringify(before, null, 2)} /></pre> : <JsonView value={before} />
+          isRaw ? <pre className="long" tabIndex={0}><Visible text={JSON.stringify(before, null, 2)} /></pre> : changesFile(what.call?.tool ?? '') ? <FileDiff id={waiting.id}><JsonView value={before} /></FileDiff> : <JsonView value={before} />
         ) : isRaw ? (
           <Raw value={edited} label={t('step.arguments')} isObject onChange={(next) => setEdited(next as JsonObject)} onTrouble={(trouble) => tellTrouble('', trouble)} />
         ) : (

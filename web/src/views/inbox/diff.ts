@@ -1,30 +1,52 @@
 // What differs between two texts, line by line.
 
-export type Line = { kind: 'same' | 'gone' | 'new'; text: string }
+/** A line, with its number in the text before and in the one after. */
+export type Line = { kind: 'same' | 'gone' | 'new'; text: string; before?: number; after?: number }
 
-const MOST = 400
+/** Lines of which more are compared than this are all gone and all new; it bounds the table of the comparison. */
+const MOST_PAIRS = 1_000_000
 
 export function diff(before: string, after: string): Line[] {
-  const a = before.split('\n').slice(0, MOST)
-  const b = after.split('\n').slice(0, MOST)
+  return diffLines(before.split('\n'), after.split('\n'))
+}
+
+/** The same for lines, of which the first has this number. */
+export function diffLines(before: readonly string[], after: readonly string[], first = 1): Line[] {
+  let start = 0
+  while (start < before.length && start < after.length && before[start] === after[start]) start += 1
+  let end = 0
+  while (end < before.length - start && end < after.length - start && before.at(-1 - end) === after.at(-1 - end)) end += 1
+  const same = (from: number, to: number, shift: number): Line[] => before.slice(from, to).map((text, place) => ({ kind: 'same', text, before: first + from + place, after: first + from + place + shift }))
+  return [
+    ...same(0, start, 0),
+    ...changed(before.slice(start, before.length - end), after.slice(start, after.length - end), first + start),
+    ...same(before.length - end, before.length, after.length - before.length),
+  ]
+}
+
+function changed(a: readonly string[], b: readonly string[], first: number): Line[] {
+  const lines: Line[] = []
+  let i = 0
+  let j = 0
+  const gone = () => lines.push({ kind: 'gone', text: a[i] as string, before: first + i++ })
+  const added = () => lines.push({ kind: 'new', text: b[j] as string, after: first + j++ })
+  if (a.length * b.length > MOST_PAIRS) {
+    while (i < a.length) gone()
+    while (j < b.length) added()
+    return lines
+  }
   const width = b.length + 1
-  const longest = new Uint16Array((a.length + 1) * width)
+  const longest = new Uint32Array((a.length + 1) * width)
   const at = (i: number, j: number) => longest[i * width + j] as number
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
       longest[i * width + j] = a[i] === b[j] ? at(i + 1, j + 1) + 1 : Math.max(at(i + 1, j), at(i, j + 1))
     }
   }
-  const lines: Line[] = []
-  let i = 0
-  let j = 0
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) {
-      lines.push({ kind: 'same', text: a[i] as string })
-      i += 1
-      j += 1
-    } else if (j >= b.length || (i < a.length && at(i + 1, j) >= at(i, j + 1))) lines.push({ kind: 'gone', text: a[i++] as string })
-    else lines.push({ kind: 'new', text: b[j++] as string })
+    if (i < a.length && j < b.length && a[i] === b[j]) lines.push({ kind: 'same', text: a[i] as string, before: first + i++, after: first + j++ })
+    else if (j >= b.length || (i < a.length && at(i + 1, j) >= at(i, j + 1))) gone()
+    else added()
   }
   return lines
 }
@@ -34,8 +56,8 @@ export function lines(value: unknown): string {
   return JSON.stringify(value, null, 2).replace(/^( *)(.*)$/gm, (_, indent: string, line: string) => indent + line.replace(/\\(n|.)/g, (mark, what: string) => (what === 'n' ? `${mark}\n${indent}  ` : mark)))
 }
 
-/** What changed, with two lines on either side; a dash of dots stands for the rest. */
-export function around(all: Line[]): Line[] {
-  const near = all.map((_, place) => all.slice(Math.max(0, place - 2), place + 3).some((line) => line.kind !== 'same'))
+/** What changed, with some lines on either side; a dash of dots stands for the rest. */
+export function around(all: Line[], sides = 2): Line[] {
+  const near = all.map((_, place) => all.slice(Math.max(0, place - sides), place + sides + 1).some((line) => line.kind !== 'same'))
   return all.flatMap((line, place) => (near[place] ? [line] : near[place - 1] || place === 0 ? [{ kind: 'same' as const, text: '⋯' }] : []))
 }

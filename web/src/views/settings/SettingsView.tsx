@@ -1,8 +1,11 @@
 // The view `settings`: which model answers, what can be called, what may be spent, how others connect, and how the page looks.
 
+import '../../styles/settings.css'
 import { useEffect, useRef, useState } from 'react'
 import { forgetToken, get, token } from '../../api'
-import { type Key, isKey, setLanguage, t, useLanguage } from '../../i18n'
+import { type Key, addTexts, isKey, setLanguage, t, useLanguage } from '../../i18n'
+import { settings as texts } from '../../i18n/settings'
+import { tools as toolTexts } from '../../i18n/tools'
 import { href, society } from '../../router'
 import type { State } from '../../store/state'
 import { store, useLog, useLine } from '../../store/store'
@@ -19,6 +22,9 @@ import { amount } from '../inbox/ApprovalCard'
 import { useTools } from '../inbox/tools'
 import { MemorySection } from './MemorySection'
 import { snippets } from './snippets'
+
+addTexts(texts)
+addTexts(toolTexts)
 
 const SECTIONS = ['models', 'tools', 'memory', 'policies', 'budgets', 'connect', 'page'] as const
 type Section = (typeof SECTIONS)[number]

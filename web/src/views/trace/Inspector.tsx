@@ -7,6 +7,7 @@ import { turnStatus } from '../../store/derive'
 import type { EffectState, State, Turn } from '../../store/state'
 import { Badge } from '../../ui/Badge'
 import { duration, money, moment, number } from '../../ui/format'
+import { copy } from '../../ui/Copy'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
 import type { Role } from '../../types'
@@ -51,9 +52,8 @@ function titleOf(effect: EffectState): string {
 
 function Copy({ text }: { text: string }) {
   const [isDone, setDone] = useState(false)
-  const copy = () => void navigator.clipboard.writeText(text).then(() => setDone(true))
   return (
-    <button type="button" className="small" onClick={copy}>
+    <button type="button" className="small" onClick={() => void copy(text).then(setDone)}>
       <Icon name="copy" size={14} />
       {t(isDone ? 'copied' : 'copy')}
     </button>

@@ -1,5 +1,6 @@
 // The view `trace`: what was done for a request, as a waterfall; what it cost, and what was asked and answered.
 
+import '../../styles/trace.css'
 import { useEffect, useMemo, useState } from 'react'
 import { addTexts, count, t } from '../../i18n'
 import { trace as texts } from '../../i18n/trace'

@@ -1,1 +1,0 @@
-import{f as e,u as t}from"./i18n-VTYLVJWu.js";import{s as n}from"./Link-CMIkRmt3.js";var r=e(t(),1),i;function a(){let[e,t]=(0,r.useState)();return(0,r.useEffect)(()=>{i??=n(`/api/tools`),i.then(t,()=>{i=void 0})},[]),e}export{a as t};
