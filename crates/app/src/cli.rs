@@ -73,8 +73,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
 
-    /// Where the log is: postgres://user@host,host/database; the data directory keeps artifacts, memories and tokens. The password
-    /// belongs into POLIS_STORE or POLIS_STORE_PASSWORD [default: the data directory]
+    /// Where the log, artifacts, memories and tokens are: postgres://user@host,host/database. The password belongs into POLIS_STORE
+    /// or POLIS_STORE_PASSWORD [default: the data directory]
     #[arg(long, value_name = "URL", env = "POLIS_STORE", hide_env_values = true, global = true)]
     pub(crate) store: Option<String>,
 
