@@ -29,6 +29,9 @@ pub struct ListedNode {
     pub draining: bool,
     /// How many societies it owns.
     pub societies: u64,
+    /// A digest of its settings, roles, SOPs, skills and prompts at its start. All nodes should have the same one.
+    #[serde(default)]
+    pub setup: String,
 }
 
 /// What a node is to do.

@@ -3,11 +3,14 @@
 use std::net::{SocketAddr, TcpListener};
 
 use polis_http::peer::PeerKey;
+use polis_ports::Hasher;
+use serde_json::Value;
 
 use crate::cli::NodeOptions;
 use crate::config::parse_listen;
 use crate::config_file::ClusterSection;
 use crate::error::CliError;
+use crate::trust::{Contents, Trust};
 
 /// How the other nodes reach this one.
 #[derive(Debug, Clone)]
@@ -65,11 +68,13 @@ pub(crate) struct OwnNode {
     /// Where the others reach it.
     pub(crate) address: String,
     pub(crate) name: Option<String>,
+    /// A digest of what all nodes should have the same.
+    pub(crate) setup: String,
 }
 
 impl OwnNode {
     /// Begins to listen for the other nodes.
-    pub(crate) fn bind(settings: &NodeSettings) -> Result<Self, CliError> {
+    pub(crate) fn bind(settings: &NodeSettings, trust: &Trust) -> Result<Self, CliError> {
         let NodeSettings { listen, address, name } = settings.clone();
         let failed = |error: std::io::Error| {
             CliError::new(
@@ -80,6 +85,31 @@ impl OwnNode {
         let socket = TcpListener::bind(listen).map_err(failed)?;
         let bound = socket.local_addr().map_err(failed)?;
         let key = PeerKey::generate().map_err(|error| CliError::new("no_randomness", error.to_string()))?;
-        Ok(Self { socket, key, address: address.unwrap_or_else(|| bound.to_string()), name })
+        let address = address.unwrap_or_else(|| bound.to_string());
+        Ok(Self { socket, key, address, name, setup: setup(trust) })
     }
+}
+
+/// Digits of the digest that are enough to see a difference.
+const DIGITS: usize = 12;
+
+/// A digest of the settings, roles, SOPs, skills and prompts of the folder and of the user, without what is of one node.
+fn setup(trust: &Trust) -> String {
+    let users = trust.user().map(|user| Contents::scan(user, None, true));
+    let mut hasher = Hasher::default();
+    for contents in users.iter().chain([trust.contents()]) {
+        let mut digests = contents.digests();
+        let settings = contents.settings().into_iter();
+        digests.extend(settings.filter_map(|(name, settings)| Some((name.to_owned(), without_node(settings)?))));
+        for (name, digest) in digests {
+            hasher.update(format!("{name} {digest}\0").as_bytes());
+        }
+    }
+    hasher.id().to_string().chars().take(DIGITS).collect()
+}
+
+/// Settings without `[cluster]`, as a text.
+fn without_node(mut settings: Value) -> Option<String> {
+    settings.as_object_mut()?.remove("cluster");
+    Some(settings.to_string())
 }

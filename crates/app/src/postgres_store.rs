@@ -196,7 +196,8 @@ async fn connect(address: &StoreAddress, node: Option<&OwnNode>) -> Result<Arc<P
         Some(node) => format!("{}-{:08x}", node.name.clone().unwrap_or_else(host), random as u32),
         None => format!("{}, process {} ({:08x})", host(), std::process::id(), random as u32),
     });
-    options.listing = node.map(|node| Listing { address: node.address.clone(), key: node.key.digest().to_vec() });
+    options.listing =
+        node.map(|node| Listing { address: node.address.clone(), key: node.key.digest().to_vec(), setup: node.setup.clone() });
     let log = Arc::new(PostgresLog::open(options).await.map_err(|error| with_advice(address, error))?);
     if node.is_some() {
         return Ok(log);

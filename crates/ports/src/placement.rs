@@ -27,6 +27,8 @@ pub struct Node {
     pub is_draining: bool,
     /// How many societies it owns.
     pub societies: u64,
+    /// A digest of what all nodes should have the same, such as roles.
+    pub setup: String,
 }
 
 impl Node {

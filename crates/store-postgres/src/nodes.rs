@@ -21,12 +21,15 @@ pub struct Listing {
     pub address: String,
     /// The SHA-256 of its public key.
     pub key: Vec<u8>,
+    /// A digest of what all nodes should have the same.
+    pub setup: String,
 }
 
 /// Enters this node into the table, or renews its lease.
 pub(crate) async fn keep(pool: &Pool, node: &str, listing: &Listing, lease: Duration) -> Result<(), LogError> {
     let (address, key) = (param(listing.address.clone(), Type::TEXT), param(listing.key.clone(), Type::BYTEA));
-    let params = [param(node.to_owned(), Type::TEXT), address, key, placement::microseconds(lease)];
+    let setup = param(listing.setup.clone(), Type::TEXT);
+    let params = [param(node.to_owned(), Type::TEXT), address, key, placement::microseconds(lease), setup];
     pool.query(sql::KEEP_NODE, &params).await.map(drop)
 }
 
@@ -51,6 +54,7 @@ impl PostgresLog {
                     lease: Duration::from_micros(column::<i64>(row, 4)? as u64),
                     is_draining: column(row, 5)?,
                     societies: column::<i64>(row, 6)? as u64,
+                    setup: column(row, 7)?,
                 })
             };
             pool.query(sql::NODES, &[]).await?.iter().map(read).collect()

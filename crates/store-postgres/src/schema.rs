@@ -128,7 +128,7 @@ const BESIDE_THE_LOG: &str = "
     );
 ";
 
-/// Rate limits that nodes share, of which the loss costs a burst, and how they learn of erased texts.
+/// Rate limits that nodes share, of which the loss costs a burst; how they see that they are set up differently, and learn of erased texts.
 const BETWEEN_NODES: &str = "
     CREATE UNLOGGED TABLE polis.rates (
         name text PRIMARY KEY,
@@ -137,6 +137,8 @@ const BETWEEN_NODES: &str = "
         burst double precision NOT NULL,
         at timestamptz NOT NULL -- when so many were left
     ) WITH (fillfactor = 50);
+
+    ALTER TABLE polis.nodes ADD COLUMN setup text NOT NULL DEFAULT ''; -- a digest of what should be the same everywhere
 
     CREATE SEQUENCE polis.erasures; -- changes when texts that societies share were erased
 ";

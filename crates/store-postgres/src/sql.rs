@@ -236,7 +236,8 @@ pub(crate) const UNOWNED: &str = "
 
 /// Keeps the node `$1` in the table of nodes.
 pub(crate) const KEEP_NODE: &str = "
-    INSERT INTO polis.nodes (name, address, key, lease_until) VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond')
+    INSERT INTO polis.nodes (name, address, key, lease_until, setup)
+    VALUES ($1, $2, $3, now() + $4 * interval '1 microsecond', $5)
     ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until";
 
 /// Removes the node `$1`, and those that have been gone for an hour.
@@ -245,7 +246,7 @@ pub(crate) const REMOVE_NODE: &str = "DELETE FROM polis.nodes WHERE name = $1 OR
 pub(crate) const NODES: &str = "
     SELECT n.name, n.address, n.key, (extract(epoch FROM n.since) * 1000)::bigint,
         greatest((extract(epoch FROM n.lease_until - now()) * 1000000)::bigint, 0), n.draining,
-        (SELECT count(*) FROM polis.societies s WHERE s.owner = n.name AND s.lease_until > now())
+        (SELECT count(*) FROM polis.societies s WHERE s.owner = n.name AND s.lease_until > now()), n.setup
     FROM polis.nodes n ORDER BY n.name";
 
 pub(crate) const SET_DRAINING: &str = "UPDATE polis.nodes SET draining = $2 WHERE name = $1 RETURNING name";

@@ -26,8 +26,8 @@ impl Local {
 
 impl From<Node> for ListedNode {
     fn from(node: Node) -> Self {
-        let Node { name, address, since, lease, is_draining, societies, .. } = node;
+        let Node { name, address, since, lease, is_draining, societies, setup, .. } = node;
         let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
-        Self { name, address, since, lease_ms, draining: is_draining, societies }
+        Self { name, address, since, lease_ms, draining: is_draining, societies, setup }
     }
 }

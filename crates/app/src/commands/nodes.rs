@@ -1,6 +1,8 @@
 //! `polis nodes` and `polis drain`: the nodes that share a log. They ask the database, so they work whatever nodes run; with `--url`
 //! they ask that node.
 
+use std::collections::BTreeSet;
+
 use polis_api::{Drained, ListedNode, NodeList};
 
 use crate::cli::Drain;
@@ -42,13 +44,20 @@ pub(crate) async fn nodes(config: &Config, json: bool) -> Result<Exit, CliError>
     if json {
         return out::json(&NodeList { nodes }).map(|()| Exit::Done);
     }
-    for ListedNode { name, address, lease_ms, draining, societies, .. } in nodes {
+    let setups: BTreeSet<_> = nodes.iter().filter(|node| node.lease_ms > 0).map(|node| node.setup.clone()).collect();
+    for ListedNode { name, address, lease_ms, draining, societies, setup, .. } in nodes {
         let state = match (lease_ms, draining) {
             (0, _) => "gone".to_owned(),
             (_, true) => "draining".to_owned(),
             (_, false) => format!("lease {} s", lease_ms.div_ceil(1_000)),
         };
-        out::line(&format!("{name:<32} {address:<24} societies {societies:<6} {state}"))?;
+        out::line(&format!("{name:<32} {address:<24} societies {societies:<6} setup {setup:<12} {state}"))?;
+    }
+    if setups.len() > 1 {
+        out::note(
+            "polis: nodes have different settings, roles, SOPs, skills or prompts (setup), so answers may differ with the node; give all the \
+             same files and start them again",
+        );
     }
     Ok(Exit::Done)
 }

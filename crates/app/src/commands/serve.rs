@@ -197,7 +197,7 @@ async fn serve_until_asked(
     start: &mut Start,
 ) -> Result<Served, CliError> {
     let stop = interrupts.stop.clone();
-    let node = config.node.as_ref().map(OwnNode::bind).transpose()?;
+    let node = config.node.as_ref().map(|node| OwnNode::bind(node, &config.trust)).transpose()?;
     let store = Store::open(config, open_when_free(config, node.as_ref(), start.is_waiting).await?)?;
     if let Err(error) = check_open::remove_leftover(&config.data) {
         out::note(&format!("polis: a copy of the log that a check has left in {} stays: {error}", config.data.display()));

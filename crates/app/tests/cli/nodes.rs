@@ -48,7 +48,10 @@ impl Cluster {
 
     /// Starts a node in a home of its own.
     fn node(&self, name: &str) -> Node {
-        let home = self.home();
+        self.node_in(self.home(), name)
+    }
+
+    fn node_in(&self, home: Home, name: &str) -> Node {
         let served = home.serve_with(&["--node-listen", "127.0.0.1:0", "--node-name", name], |command| {
             command.env("POLIS_STORE", self.server.url(&self.schema));
         });
@@ -229,8 +232,21 @@ fn any_node_serves_a_society_that_another_one_owns() {
     assert_eq!(status, 200, "{listed}");
     assert_eq!(listed["nodes"].as_array().unwrap().len(), 2, "{listed}");
     let home = cluster.home();
-    let shown = cluster.polis(&home, &["nodes"]).ok();
-    assert!(shown.lines().count() == 2 && shown.contains("societies 1      lease"), "{shown}");
+    let shown = cluster.polis(&home, &["nodes"]);
+    let (out, setup) = (&shown.stdout, listed["nodes"][0]["setup"].as_str().unwrap());
+    assert!(out.lines().count() == 2 && out.contains(&format!("societies 1      setup {setup} lease")), "{out}");
+    assert!(out.lines().all(|line| line.contains(setup)) && shown.stderr.is_empty(), "{out}{}", shown.stderr);
+    // Where a node listens is its own; a role is not.
+    let another = cluster.home();
+    another.write("polis.toml", "[store]\nlease = \"5s\"\n[cluster]\nname = \"third\"\n");
+    let third = cluster.node_in(another, "third");
+    assert_eq!(cluster.polis(&home, &["nodes"]).stderr, "");
+    third.served.stop();
+    let another = cluster.home();
+    another.write("roles/poet.md", "---\nname: Poet\n---\nYou write poems.\n");
+    let _fourth = cluster.node_in(another, "fourth");
+    let differs = cluster.polis(&home, &["nodes"]).stderr;
+    assert!(differs.contains("nodes have different settings, roles"), "{differs}");
     assert_eq!(other.get("/api/health").0, 200);
     cluster.polis(&home, &["drain", "nobody"]).fails(1, "unknown_node");
 }

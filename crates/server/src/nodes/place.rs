@@ -295,7 +295,7 @@ mod tests {
 
     fn node(name: String) -> Node {
         let (address, key, lease) = (String::new(), Vec::new(), Duration::from_secs(1));
-        Node { name, address, key, since: Timestamp(0), lease, is_draining: false, societies: 0 }
+        Node { name, address, key, since: Timestamp(0), lease, is_draining: false, societies: 0, setup: String::new() }
     }
 
     #[test]
