@@ -26,7 +26,11 @@ pub(crate) fn logins(config: &Config, shared: impl FnOnce() -> Arc<dyn Documents
 }
 
 /// The key that logins in a database are encrypted with.
-pub(crate) struct LoginsKey(LessSafeKey);
+pub(crate) struct LoginsKey {
+    key: LessSafeKey,
+    /// Where the documents of this key are. Those of another key are left alone, so that nodes can change theirs one after the other.
+    folder: String,
+}
 
 impl LoginsKey {
     pub(crate) fn from_environment() -> Result<Option<Self>, CliError> {
@@ -39,8 +43,15 @@ impl LoginsKey {
             let what = format!("{KEY} has fewer than {MIN_CHARS} characters; make one with `openssl rand -hex 32`");
             return Err(bad(what));
         }
-        let key = UnboundKey::new(&AES_256_GCM, digest(&SHA256, text.as_bytes()).as_ref());
-        key.map(|key| Self(LessSafeKey::new(key))).map_err(|_| bad(format!("{KEY} cannot be used")))
+        let bytes = digest(&SHA256, text.as_bytes());
+        let key = UnboundKey::new(&AES_256_GCM, bytes.as_ref()).map_err(|_| bad(format!("{KEY} cannot be used")))?;
+        let print: String = digest(&SHA256, bytes.as_ref()).as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { key: LessSafeKey::new(key), folder: format!("encrypted/{print}/") })
+    }
+
+    /// The name under which the document of a name is stored.
+    pub(crate) fn stored(&self, name: &str) -> String {
+        format!("{}{name}", self.folder)
     }
 
     /// Encrypts the document of a name: a random nonce, then the text with its tag.
@@ -49,19 +60,16 @@ impl LoginsKey {
         let (mut nonce, mut text) = ([0; NONCE_LEN], text.to_vec());
         getrandom::fill(&mut nonce).map_err(|_| failed())?;
         let unique = Nonce::assume_unique_for_key(nonce);
-        self.0.seal_in_place_append_tag(unique, Aad::from(name), &mut text).map_err(|_| failed())?;
+        self.key.seal_in_place_append_tag(unique, Aad::from(name), &mut text).map_err(|_| failed())?;
         Ok([&nonce[..], &text].concat())
     }
 
-    /// The text, or nothing if it was encrypted with another key: then a new login replaces it.
-    fn decrypt(&self, name: &str, encrypted: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, text) = encrypted.split_first_chunk()?;
+    fn decrypt(&self, name: &str, encrypted: &[u8]) -> Result<Vec<u8>, DocumentError> {
+        let failed = || DocumentError::Failed(format!("{name} is damaged: it cannot be decrypted with {KEY}"));
+        let (nonce, text) = encrypted.split_first_chunk().ok_or_else(failed)?;
         let mut text = text.to_vec();
-        let Ok(text) = self.0.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(name), &mut text) else {
-            tracing::warn!("{name} was encrypted with another {KEY}; nodes that share a store share the key");
-            return None;
-        };
-        Some(text.to_vec())
+        let opened = self.key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(name), &mut text);
+        opened.map(|text| text.to_vec()).map_err(|_| failed())
     }
 }
 
@@ -80,20 +88,27 @@ impl EncryptedDocuments {
 #[async_trait]
 impl Documents for EncryptedDocuments {
     async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, DocumentError> {
-        Ok(self.documents.read(name).await?.and_then(|encrypted| self.key.decrypt(name, &encrypted)))
+        let encrypted = self.documents.read(&self.key.stored(name)).await?;
+        encrypted.map(|encrypted| self.key.decrypt(name, &encrypted)).transpose()
     }
 
     async fn names(&self, folder: &str) -> Result<Vec<String>, DocumentError> {
-        self.documents.names(folder).await
+        let names = self.documents.names(&self.key.stored(folder)).await?;
+        Ok(names.iter().filter_map(|name| name.strip_prefix(&self.key.folder)).map(str::to_owned).collect())
     }
 
     async fn replace(&self, name: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> Result<(), DocumentError> {
-        let encrypted = self.documents.read(name).await?;
-        if encrypted.as_deref().and_then(|encrypted| self.key.decrypt(name, encrypted)).as_deref() != old {
+        let stored = self.key.stored(name);
+        let encrypted = self.documents.read(&stored).await?;
+        let found = encrypted.as_deref().map(|encrypted| self.key.decrypt(name, encrypted)).transpose()?;
+        if found.as_deref() != old {
             return Err(DocumentError::Changed(name.to_owned()));
         }
         let new = new.map(|new| self.key.encrypt(name, new)).transpose()?;
-        self.documents.replace(name, encrypted.as_deref(), new.as_deref()).await
+        self.documents.replace(&stored, encrypted.as_deref(), new.as_deref()).await.map_err(|error| match error {
+            DocumentError::Changed(_) => DocumentError::Changed(name.to_owned()),
+            failed => failed,
+        })
     }
 }
 
@@ -115,18 +130,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_document_is_read_with_its_key_and_under_its_name_only() {
+    async fn documents_of_different_keys_and_names_are_apart() {
         let stored = MemoryDocuments::default();
         let (one, other) = (with(&stored, ONE), with(&stored, &ONE.replace("key", "lock")));
         one.replace("logins/a", None, Some(b"a secret")).await.unwrap();
-        let encrypted = stored.read("logins/a").await.unwrap().unwrap();
+        let [name] = &*stored.names("encrypted/").await.unwrap() else { panic!("there is one") };
+        let encrypted = stored.read(name).await.unwrap().unwrap();
         assert!(!encrypted.windows(6).any(|six| six == b"secret"));
-        stored.replace("logins/b", None, Some(&encrypted)).await.unwrap();
-        assert_eq!((one.read("logins/a").await, one.read("logins/b").await), (Ok(Some(b"a secret".to_vec())), Ok(None)));
+        // A node with another key neither sees it nor replaces it.
         assert_eq!(other.read("logins/a").await, Ok(None));
-        // A new login replaces what cannot be read.
-        other.replace("logins/a", None, Some(b"new")).await.unwrap();
-        assert_eq!((other.read("logins/a").await, one.read("logins/a").await), (Ok(Some(b"new".to_vec())), Ok(None)));
+        other.replace("logins/a", None, Some(b"another")).await.unwrap();
+        assert_eq!(one.read("logins/a").await, Ok(Some(b"a secret".to_vec())));
+        assert_eq!(one.names("logins/").await, Ok(vec!["logins/a".to_owned()]));
+        // One that was put in the place of another is not taken for it.
+        stored.replace(&name.replace("logins/a", "logins/b"), None, Some(&encrypted)).await.unwrap();
+        assert!(one.read("logins/b").await.is_err_and(|error| error.to_string().contains("damaged")));
         assert!(LoginsKey::parse("short").is_err_and(|error| error.to_string().contains("fewer than 32 characters")));
     }
 }

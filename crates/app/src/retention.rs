@@ -124,5 +124,5 @@ fn ticks(every: Duration) -> Interval {
 /// The time that is so long ago.
 fn ago(age: Duration) -> Timestamp {
     let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-    Timestamp(SystemClock.now().0.saturating_sub(age))
+    Timestamp(SystemClock::earliest().0.saturating_sub(age))
 }

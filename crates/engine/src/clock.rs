@@ -39,13 +39,25 @@ impl Steady {
     }
 }
 
+impl SystemClock {
+    /// What the machine says now, or the steady time if that is earlier: for what must not be done too early, such as erasing what is old. A
+    /// machine whose clock was ahead for a moment makes nothing old.
+    pub fn earliest() -> Timestamp {
+        SystemClock.now().min(machine())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
+fn machine() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_millis() as u64)
+}
+
 #[async_trait]
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the machine")]
     fn now(&self) -> Timestamp {
         let mut steady = STEADY.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(steady.at(since.as_millis() as u64, Instant::now()))
+        Timestamp(steady.at(machine().0, Instant::now()))
     }
 
     async fn sleep_until(&self, until: Timestamp) {

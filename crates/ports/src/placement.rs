@@ -94,8 +94,8 @@ pub trait Placement: Send + Sync {
     /// many.
     async fn take(&self, taken: &[Taken]) -> Result<Vec<(String, f64)>, LogError>;
 
-    /// A number that changes when a node has erased texts that other societies share.
-    async fn erasures(&self) -> Result<u64, LogError>;
+    /// The societies of this node whose states have texts that another society has erased. They are to be released and claimed again.
+    async fn outdated(&self) -> Result<Vec<SocietyId>, LogError>;
 
     /// Waits for a society whose lease was lost; gives the reason too. It must be stopped here.
     async fn lost(&self) -> (SocietyId, String);

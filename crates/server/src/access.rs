@@ -256,8 +256,8 @@ impl Guard {
             Some(known) => (known.caller(), RateKey::Token(known.name.clone()), self.rates.token),
             None => (Caller::unknown(), RateKey::address(peer(request)), self.rates.unknown),
         };
-        // Whether the server is well may be looked at however often others ask.
-        if request.uri().path() != HEALTH {
+        // Whether the server is well may be looked at however often others ask. What another node passes on it has counted.
+        if request.uri().path() != HEALTH && request.extensions().get::<FromNode>().is_none() {
             self.count(who, rate)?;
         }
         Ok((caller, known))

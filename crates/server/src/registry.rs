@@ -340,20 +340,13 @@ impl Registry for Societies {
     }
 
     async fn forget_redacted(&self, but: &SocietyId) -> Result<(), ApiError> {
-        self.forget_redacted_but(Some(but)).await
-    }
-}
-
-impl Societies {
-    /// Has all societies but one forget what was redacted.
-    pub(crate) async fn forget_redacted_but(&self, but: Option<&SocietyId>) -> Result<(), ApiError> {
-        let is_other = |name: &SocietyId, entry: &Entry| entry.is_running && Some(name) != but;
+        let is_other = |name: &SocietyId, entry: &Entry| entry.is_running && name != but;
         let others: Vec<_> = self.entries(|entries| {
             entries.iter().filter(|(name, entry)| is_other(name, entry)).map(|(_, entry)| entry.state.clone()).collect()
         });
         // Those that are only looked at are opened again.
         self.0.entries.write().unwrap_or_else(PoisonError::into_inner).retain(|name, entry| {
-            let stays = entry.is_running || Some(name) == but;
+            let stays = entry.is_running || name == but;
             if !stays {
                 entry.state.close_because("let_go");
             }

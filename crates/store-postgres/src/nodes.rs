@@ -133,18 +133,24 @@ impl Placement for PostgresLog {
         ];
         self.run(move |pool| async move {
             let rows = pool.query(sql::TAKE, &params).await?;
-            pool.query(sql::FORGET_RATES, &[]).await?;
+            // What stays is removed another time.
+            let _ = pool.query(sql::FORGET_RATES, &[]).await;
             rows.iter().map(|row| Ok((column(row, 0)?, column(row, 1)?))).collect()
         })
         .await
     }
 
-    async fn erasures(&self) -> Result<u64, LogError> {
-        self.run(|pool| async move {
-            let rows = pool.query(sql::ERASURES, &[]).await?;
-            rows.first().map_or(Ok(0), |row| Ok(column::<i64>(row, 0)? as u64))
-        })
-        .await
+    async fn outdated(&self) -> Result<Vec<SocietyId>, LogError> {
+        let params = [param(Placement::this(self).to_owned(), Type::TEXT)];
+        let rows = self.run(move |pool| async move { pool.query(sql::ERASURES, &params).await }).await?;
+        let mut outdated = Vec::new();
+        for row in rows {
+            let (society, erasures) = (SocietyId::from(name(column(&row, 0)?)?), column::<i64>(&row, 1)?);
+            if self.claims().erasures(&society).is_some_and(|followed| followed < erasures) {
+                outdated.push(society);
+            }
+        }
+        Ok(outdated)
     }
 
     async fn lost(&self) -> (SocietyId, String) {

@@ -41,19 +41,38 @@ pub struct Owner {
     pub remaining: Duration,
 }
 
-/// The epochs of the societies that this log has claimed.
+/// The societies that this log has claimed.
 #[derive(Default)]
-pub(crate) struct Claims(Mutex<FxHashMap<SocietyId, i64>>);
+pub(crate) struct Claims(Mutex<FxHashMap<SocietyId, Held>>);
+
+/// A claim.
+#[derive(Clone, Copy)]
+struct Held {
+    epoch: i64,
+    /// How many erasures of other societies the state has followed: it was folded from the log after the claim.
+    erasures: i64,
+}
 
 impl Claims {
     pub(crate) fn epoch(&self, society: &SocietyId) -> Option<i64> {
-        self.lock().get(society).copied()
+        self.lock().get(society).map(|held| held.epoch)
+    }
+
+    pub(crate) fn erasures(&self, society: &SocietyId) -> Option<i64> {
+        self.lock().get(society).map(|held| held.erasures)
+    }
+
+    /// The state is made anew and follows so many erasures.
+    pub(crate) fn follow(&self, society: &SocietyId, erasures: i64) {
+        if let Some(held) = self.lock().get_mut(society) {
+            held.erasures = erasures.max(held.erasures);
+        }
     }
 
     /// Raises the epoch of a claim that stays.
     pub(crate) fn raise(&self, society: &SocietyId, epoch: i64) {
-        if let Some(old) = self.lock().get_mut(society) {
-            *old = epoch.max(*old);
+        if let Some(held) = self.lock().get_mut(society) {
+            held.epoch = epoch.max(held.epoch);
         }
     }
 
@@ -61,11 +80,11 @@ impl Claims {
         self.lock().remove(society);
     }
 
-    fn add(&self, society: &SocietyId, epoch: i64) {
-        self.lock().insert(society.clone(), epoch);
+    fn add(&self, society: &SocietyId, held: Held) {
+        self.lock().insert(society.clone(), held);
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, i64>> {
+    fn lock(&self) -> MutexGuard<'_, FxHashMap<SocietyId, Held>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,9 +102,9 @@ pub(crate) async fn claim(
         claim: [named(society), param(node.to_owned(), Type::TEXT), microseconds(lease)],
     };
     match pool.run(&try_claim).await? {
-        Ok(epoch) => {
-            claims.add(society, epoch);
-            Ok(Claim::Ours(epoch as u64))
+        Ok(held) => {
+            claims.add(society, held);
+            Ok(Claim::Ours(held.epoch as u64))
         }
         Err(Some(owner)) => Ok(Claim::Theirs(owner)),
         Err(None) => Err(LogError::Failed(format!("`{society}` has just changed hands; claim it again").into())),
@@ -100,14 +119,14 @@ struct TryClaim {
 }
 
 impl Work for TryClaim {
-    /// The epoch of the claim, or who else owns the society.
-    type Output = Result<i64, Option<Owner>>;
+    /// The claim, or who else owns the society.
+    type Output = Result<Held, Option<Owner>>;
 
     async fn run(&self, connection: &mut Connection) -> Result<Self::Output, LogError> {
         let mut owner = None;
         for _ in 0..TRIES {
             if let Some(row) = connection.query(sql::CLAIM, &self.claim).await?.first() {
-                return Ok(Ok(column(row, 0)?));
+                return Ok(Ok(Held { epoch: column(row, 0)?, erasures: column(row, 1)? }));
             }
             connection.query(sql::ENSURE, &self.names).await?;
             owner = owner_in(&connection.query(sql::OWNER, &self.society).await?)?;

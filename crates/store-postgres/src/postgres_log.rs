@@ -157,6 +157,10 @@ impl PostgresLog {
         &self.leases
     }
 
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
     /// The name of this node.
     pub(crate) fn name(&self) -> Option<&str> {
         self.node.as_deref()
@@ -328,10 +332,11 @@ impl Log for PostgresLog {
     async fn save_snapshot(&self, society: &SocietyId, snapshot: NewSnapshot) -> Result<(), LogError> {
         let society = society.clone();
         let NewSnapshot { seq, version, after, write } = snapshot;
+        let erasures = self.claims.erasures(&society);
         self.run(move |pool| async move {
             // Serialising a large state takes long, and would hold up what else this thread does.
             let (body, entries) = tokio::task::spawn_blocking(write).await.map_err(|_| stopped())?;
-            snapshot::save(&pool, &society, Serialised { seq, version, after, body, entries }).await
+            snapshot::save(&pool, &society, Serialised { seq, version, after, body, entries, erasures }).await
         })
         .await
     }
@@ -376,8 +381,8 @@ impl Log for PostgresLog {
     }
 
     async fn forget_redacted(&self, society: &SocietyId) -> Result<(), LogError> {
-        let (society, node) = (society.clone(), self.node.clone().unwrap_or_default());
-        self.run(move |pool| async move { redaction::forget(&pool, &node, &society).await }).await
+        let (society, claims, node) = (society.clone(), self.claims.clone(), self.node.clone().unwrap_or_default());
+        self.run(move |pool| async move { redaction::forget(&pool, &claims, &node, &society).await }).await
     }
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {

@@ -15,7 +15,7 @@ use crate::connection::{Connection, Param, param, values};
 use crate::error::from_postgres;
 use crate::placement::Claims;
 use crate::pool::{Pool, Work};
-use crate::reader::{Stored, column, named, seq};
+use crate::reader::{Stored, column, name, named, seq};
 use crate::sql;
 use crate::writer::names;
 
@@ -114,13 +114,18 @@ impl Work for Redact {
     }
 }
 
-/// Removes the snapshots of other societies that may have what was redacted, and the rows that nobody sees any more. Then the other nodes
-/// are told, so that they make the states of theirs anew.
-pub(crate) async fn forget(pool: &Pool, node: &str, society: &SocietyId) -> Result<(), LogError> {
-    for table in ["snapshots", "idle"] {
-        pool.query(&sql::forget(table), &[named(society), param(node.to_owned(), Type::TEXT)]).await?;
+/// Makes sure that no state of another society is used that may have what was redacted: snapshots from before do not count any more, and those
+/// that no other node uses are removed, with the rows that nobody sees. Societies of this log are to be folded anew next.
+pub(crate) async fn forget(pool: &Pool, claims: &Claims, node: &str, society: &SocietyId) -> Result<(), LogError> {
+    let of = [named(society), param(node.to_owned(), Type::TEXT)];
+    for row in pool.query(&sql::outdate(), &of).await? {
+        if column(&row, 2)? {
+            claims.follow(&SocietyId::from(name(column(&row, 0)?)?), column(&row, 1)?);
+        }
     }
-    pool.query(sql::ANNOUNCE_ERASURE, &[]).await?;
+    for table in ["snapshots", "idle"] {
+        pool.query(&sql::forget(table), &of).await?;
+    }
     pool.vacuum(sql::VACUUM).await;
     Ok(())
 }

@@ -140,7 +140,9 @@ const BETWEEN_NODES: &str = "
 
     ALTER TABLE polis.nodes ADD COLUMN setup text NOT NULL DEFAULT ''; -- a digest of what should be the same everywhere
 
-    CREATE SEQUENCE polis.erasures; -- changes when texts that societies share were erased
+    -- How often another society has erased texts that it shares. A snapshot of a state from before is not used.
+    ALTER TABLE polis.societies ADD COLUMN erasures bigint NOT NULL DEFAULT 0;
+    ALTER TABLE polis.snapshots ADD COLUMN erasures bigint NOT NULL DEFAULT 0;
 ";
 
 /// The version of the tables.

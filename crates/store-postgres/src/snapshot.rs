@@ -33,13 +33,16 @@ pub(crate) struct Serialised {
     pub(crate) after: Option<Seq>,
     pub(crate) body: Vec<u8>,
     pub(crate) entries: Vec<StoredEntry>,
+    /// How many erasures of other societies the state has followed.
+    pub(crate) erasures: Option<i64>,
 }
 
 /// Saves a snapshot unless there is a newer one.
 pub(crate) async fn save(pool: &Pool, society: &SocietyId, snapshot: Serialised) -> Result<(), LogError> {
-    let Serialised { seq, version, after, body, entries } = snapshot;
+    let Serialised { seq, version, after, body, entries, erasures } = snapshot;
     let crc = crc32fast::hash(&body) as i32;
-    let values = [position(seq), param(i64::from(version), Type::INT8), param(crc, Type::INT4), param(body, Type::BYTEA)];
+    let (version, crc) = (param(i64::from(version), Type::INT8), param(crc, Type::INT4));
+    let values = [position(seq), version, crc, param(body, Type::BYTEA), param(erasures, Type::INT8)];
     pool.run(&Save { society: named(society), seq, after, snapshot: values, entries: columns(entries) }).await
 }
 
@@ -48,7 +51,7 @@ struct Save {
     society: Param,
     seq: Seq,
     after: Option<Seq>,
-    snapshot: [Param; 4],
+    snapshot: [Param; 5],
     entries: [Param; 11],
 }
 

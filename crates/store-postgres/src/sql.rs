@@ -188,8 +188,20 @@ const RELATED: &str = "
         WHERE s.name = $1 AND other.of <> s.id
     )";
 
-/// Removes what is in the snapshots of the other societies that may share events with `$1`. What another node than `$2` owns it replaces itself,
-/// because it looks things up there.
+/// Notes of the other societies that may share events with `$1` that their states have erased texts. In the order of ids, so that no two nodes
+/// wait for each other.
+pub(crate) fn outdate() -> String {
+    format!(
+        "{RELATED}, outdated AS (
+            SELECT id FROM polis.societies WHERE id IN (SELECT id FROM related) ORDER BY id FOR UPDATE
+        )
+        UPDATE polis.societies s SET erasures = s.erasures + 1 FROM outdated WHERE s.id = outdated.id
+        RETURNING s.name, s.erasures, s.owner IS NOT DISTINCT FROM $2"
+    )
+}
+
+/// Removes what is in the snapshots of the other societies that may share events with `$1`, except of those that another node than `$2` owns: it
+/// reads its idle entries there until it has opened the society again.
 pub(crate) fn forget(table: &str) -> String {
     format!(
         "{RELATED} DELETE FROM polis.{table} WHERE society IN (
@@ -198,9 +210,8 @@ pub(crate) fn forget(table: &str) -> String {
     )
 }
 
-pub(crate) const ANNOUNCE_ERASURE: &str = "SELECT nextval('polis.erasures')";
-
-pub(crate) const ERASURES: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM polis.erasures";
+/// The societies of the node `$1` that share erased texts, with how often that happened.
+pub(crate) const ERASURES: &str = "SELECT name, erasures FROM polis.societies WHERE owner = $1 AND erasures > 0";
 
 /// Frees the space of dead rows.
 pub(crate) const VACUUM: &str = "VACUUM polis.events, polis.snapshots, polis.idle";
@@ -217,7 +228,7 @@ pub(crate) const ORIGIN: &str = "
 pub(crate) const CLAIM: &str = "
     UPDATE polis.societies SET epoch = epoch + 1, owner = $2, lease_until = now() + $3 * interval '1 microsecond'
     WHERE name = $1 AND (owner IS NULL OR owner = $2 OR lease_until <= now())
-    RETURNING epoch";
+    RETURNING epoch, erasures";
 
 /// Renews the leases of the node `$2` on those of the societies `$1` that it still has. One that has ended is renewed unless
 /// another node has claimed the society since.
@@ -257,15 +268,16 @@ pub(crate) const TAKE: &str = "
     INSERT INTO polis.rates AS r (name, left_over, per_second, burst, at)
     SELECT name, burst - requests, per_second, burst, now()
     FROM unnest($1::text[], $2::float8[], $3::float8[], $4::float8[]) AS t (name, requests, per_second, burst) ORDER BY name
-    ON CONFLICT (name) DO UPDATE SET per_second = excluded.per_second, burst = excluded.burst, at = excluded.at, left_over = greatest(
+    ON CONFLICT (name) DO UPDATE SET per_second = excluded.per_second, burst = excluded.burst, at = excluded.at, left_over =
         least(excluded.burst, r.left_over + greatest(extract(epoch FROM excluded.at - r.at), 0) * excluded.per_second)
-            - (excluded.burst - excluded.left_over),
-        -excluded.burst)
+            - (excluded.burst - excluded.left_over)
     RETURNING name, left_over";
 
 /// A limit from which nothing is missing needs no row.
 pub(crate) const FORGET_RATES: &str = "
-    DELETE FROM polis.rates WHERE left_over + extract(epoch FROM now() - at) * per_second >= burst";
+    DELETE FROM polis.rates WHERE name IN (
+        SELECT name FROM polis.rates WHERE left_over + extract(epoch FROM now() - at) * per_second >= burst FOR UPDATE SKIP LOCKED
+    )";
 
 pub(crate) const OWNER: &str = "
     SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint FROM polis.societies
@@ -273,17 +285,19 @@ pub(crate) const OWNER: &str = "
 
 pub(crate) const LOAD_SNAPSHOT: &str = "
     SELECT p.seq, p.version, p.crc, p.body FROM polis.societies s JOIN polis.snapshots p ON p.society = s.id
-    WHERE s.name = $1 AND p.seq <= s.head";
+    WHERE s.name = $1 AND p.seq <= s.head AND p.erasures >= s.erasures";
 
 /// The society of a snapshot.
 pub(crate) const OF_SNAPSHOT: &str = "SELECT id, head FROM polis.societies WHERE name = $1";
 
 pub(crate) const LOCK_SNAPSHOT: &str = "SELECT seq FROM polis.snapshots WHERE society = $1 FOR UPDATE";
 
-/// Saves a snapshot unless a newer one has been saved meanwhile.
+/// Saves a snapshot unless a newer one has been saved meanwhile. `$6` is how many erasures its state has followed; all, if nobody has claimed the
+/// society.
 pub(crate) const SAVE_SNAPSHOT: &str = "
-    INSERT INTO polis.snapshots AS p (society, seq, version, crc, body) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (society) DO UPDATE SET seq = $2, version = $3, crc = $4, body = $5 WHERE p.seq <= $2";
+    INSERT INTO polis.snapshots AS p (society, seq, version, crc, body, erasures)
+    SELECT $1, $2, $3, $4, $5, coalesce($6, s.erasures) FROM polis.societies s WHERE s.id = $1
+    ON CONFLICT (society) DO UPDATE SET seq = $2, version = $3, crc = $4, body = $5, erasures = excluded.erasures WHERE p.seq <= $2";
 
 pub(crate) const CLEAR_IDLE: &str = "DELETE FROM polis.idle WHERE society = $1";
 

@@ -120,11 +120,11 @@ async fn to_directory(from: &LeavingDatabase, dir: &Path, building: &Path) -> Re
     let Beside { artifacts, memory_texts, documents } =
         Beside { artifacts: from.artifacts(), memory_texts: from.memory_texts(), documents: from.documents() };
     let unlimited = ArtifactLimits { max_bytes: u64::MAX, max_total_bytes: u64::MAX, max_count: u64::MAX };
-    let count = Count {
+    let mut count = Count {
         artifacts: copy_artifacts(&*artifacts, &local_artifacts(dir, unlimited)?).await.map_err(artifacts_failed)?,
         memories: copy_texts(&*memory_texts, &LocalMemoryTexts::new(building)).await.map_err(memories_failed)?,
         tokens: tokens_of(&documents).await?,
-        logins: logins_to_move(&*documents).await?.len(),
+        logins: 0,
     };
     let to = LocalDocuments::new(dir);
     copy_document(TokenList::DOCUMENT, &*documents, &to).await.map_err(documents_failed)?;
@@ -132,6 +132,7 @@ async fn to_directory(from: &LeavingDatabase, dir: &Path, building: &Path) -> Re
         let documents = EncryptedDocuments::new(documents.clone(), key);
         for name in logins_to_move(&documents).await? {
             copy_document(&name, &documents, &to).await.map_err(documents_failed)?;
+            count.logins += 1;
         }
     }
     Ok(count)
@@ -208,7 +209,7 @@ async fn documents_to_move(documents: &dyn Documents) -> Result<Vec<(String, Vec
         for name in logins_to_move(documents).await? {
             let Some(login) = documents.read(&name).await.map_err(documents_failed)? else { continue };
             let encrypted = key.encrypt(&name, &login).map_err(documents_failed)?;
-            moved.push((name, encrypted));
+            moved.push((key.stored(&name), encrypted));
         }
     }
     Ok(moved)

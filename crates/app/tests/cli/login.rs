@@ -98,7 +98,7 @@ fn nodes_that_share_a_store_and_a_key_share_logins() {
     log_in(&alone, stores(""));
     assert!(tools(&alone, "").contains("server remote: connected"));
     assert!(alone.data().join("logins").exists() && !one.data().join("logins").exists());
-    let stored = server.psql(&format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name LIKE 'logins/%'"));
+    let stored = server.psql(&format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name LIKE 'encrypted/%'"));
     assert!(!stored.is_empty() && is_clean(&stored), "{stored}");
     let mut short = one.command(&["tools"]);
     stores("short")(&mut short);

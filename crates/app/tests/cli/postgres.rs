@@ -233,7 +233,7 @@ fn a_log_is_moved_to_the_database_and_back_with_all_that_is_in_it_or_not_at_all(
         ["artifacts", "memories", "tokens", "logins"].map(|what| found[what].as_u64().unwrap())
     };
     assert_eq!(counts(&moved), [2, 2, 1, 1]);
-    let login = format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name = '{LOGIN}'");
+    let login = format!("SELECT encode(body, 'escape') FROM {schema}.documents WHERE name LIKE 'encrypted/%/{LOGIN}'");
     assert!(!server.psql(&login).is_empty() && !server.psql(&login).contains("refresh"), "encrypted");
     assert_eq!(logs(&node, &names), before);
     for what in ["artifacts", "memory.db", "tokens.json"] {

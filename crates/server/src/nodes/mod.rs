@@ -14,7 +14,7 @@ mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,6 @@ pub(crate) struct Nodes {
     leaving: Mutex<BTreeSet<SocietyId>>,
     /// Nothing is claimed any more.
     draining: AtomicBool,
-    /// The erasures that the societies of this node have followed.
-    erasures: AtomicU64,
 }
 
 /// The table of nodes, and when it was read.
@@ -82,7 +80,6 @@ impl Nodes {
             owners: Mutex::default(),
             leaving: Mutex::default(),
             draining: AtomicBool::new(false),
-            erasures: AtomicU64::new(0),
         }
     }
 

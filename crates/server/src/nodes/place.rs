@@ -212,7 +212,6 @@ impl Societies {
         let is_drained = all.iter().any(|node| node.name == this && node.is_draining);
         let is_draining = is_drained || self.is_stopping();
         nodes.draining.store(is_draining, Ordering::Release);
-        self.follow_erasures(nodes).await?;
         if is_draining {
             self.let_all_go(nodes).await;
             return Ok(());
@@ -230,6 +229,9 @@ impl Societies {
                 Err(error) => tracing::error!(%society, code = error.code(), "the society cannot run: {}", error.detail()),
             }
         }
+        // They are opened again from the log, without the texts.
+        let outdated = nodes.placement.outdated().await?;
+        join_all(outdated.iter().map(|society| self.let_go(nodes, society, STOP_GRACE))).await;
         let others = self.working().into_iter().filter(|state| !is_ours(state.society().id()));
         let mut moves = 0;
         for state in others {
@@ -239,19 +241,6 @@ impl Societies {
                 moves += 1;
                 self.let_go(nodes, state.society().id(), STOP_GRACE).await;
             }
-        }
-        Ok(())
-    }
-
-    /// Has the societies of this node forget what a society of any node has erased.
-    async fn follow_erasures(&self, nodes: &Nodes) -> Result<(), LogError> {
-        let erasures = nodes.placement.erasures().await?;
-        if erasures == nodes.erasures.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        match self.forget_redacted_but(None).await {
-            Ok(()) => nodes.erasures.store(erasures, Ordering::Release),
-            Err(error) => tracing::warn!("erased texts are still in a society of this node; trying again: {}", error.detail()),
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 //! | each acknowledged command is there once, at the position that the client was told; others at most once, and nothing else | commands |
 //! | a command that was sent after something was known is later in the log than that (linearizability) | commands, observations |
 //! | each client has seen a stretch of the log as it is, without a gap or double | observations |
-//! | a write effect is done at most once, after its intent; one whose result is in the log was done once | effects |
+//! | a write effect is done at most once and has its intent in the log; one whose result is in the log was done once | effects |
 //! | each agent takes messages in their order, one turn at a time, and answers each request once | the log |
 //! | each append follows the one before, by the owner under its lease; epochs never fall, and each has one owner | writes |
 

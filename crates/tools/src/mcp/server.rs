@@ -219,9 +219,14 @@ impl Server {
     /// Waits before the next try: for a while, or until somebody has logged in.
     async fn rest(&self, pause: Duration) {
         let Some(login) = &self.login else { return tokio::time::sleep(pause).await };
-        let (content, until) = (login.content().await, Instant::now() + pause);
-        while login.content().await == content && Instant::now() < until {
+        let (before, until) = (login.tokens().await, Instant::now() + pause);
+        while Instant::now() < until {
             tokio::time::sleep(LOOK.min(until - Instant::now())).await;
+            if let (Ok(before), Ok(now)) = (&before, login.tokens().await)
+                && *before != now
+            {
+                return;
+            }
         }
     }
 

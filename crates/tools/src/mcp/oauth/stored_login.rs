@@ -15,8 +15,8 @@ use crate::mcp::names::fingerprint;
 /// How often a document that others change at the same time is written again.
 const TRIES: usize = 8;
 
-/// How long a node may take to refresh a token. After that, another one does it.
-const REFRESH_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a node may take to refresh a token, longer than a request for one may. After that, another node does it.
+const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at whether another node has refreshed a token.
 const LOOK: Duration = Duration::from_millis(200);
@@ -103,9 +103,10 @@ impl StoredLogin {
         }
     }
 
-    /// What is stored, to see whether it changes.
-    pub(in crate::mcp) async fn content(&self) -> Option<Vec<u8>> {
-        self.documents.read(&self.name).await.ok().flatten()
+    /// The tokens as a text, to see whether somebody has logged in; an error if they cannot be read now.
+    pub(in crate::mcp) async fn tokens(&self) -> Result<String, DocumentError> {
+        let credentials = self.read().await?.and_then(|record| record.credentials);
+        serde_json::to_string(&credentials).map_err(|error| DocumentError::Failed(error.to_string()))
     }
 
     pub(super) fn empty(&self) -> Record {
