@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_domain::{Seq, SocietyId};
-use polis_ports::{Fork, Log, LogError};
+use polis_ports::{Fork, Log, LogError, NewSnapshot, Placement, Snapshot};
 use polis_store_postgres::{Claim, Options, PostgresLog};
 use polis_testkit::conformance::event;
 use tokio::task::block_in_place;
@@ -136,4 +136,40 @@ async fn a_first_host_that_does_not_answer_costs_no_lease() {
         before = owner;
     }
     assert!(a.is_owned(&main));
+}
+
+/// The owner of a fork may be gone, or be opening it, when another node erases texts that both have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_from_before_an_erasure_by_another_node_never_counts_again() {
+    let test = "leases::a_snapshot_from_before_an_erasure_by_another_node_never_counts_again";
+    let Some(server) = Server::shared(test) else { return };
+    let (schema, main, other) = (server.fresh_schema(), SocietyId::from("main"), SocietyId::from("other"));
+    let [a, b] = [node(&server, &schema, "a", LONG).await, node(&server, &schema, "b", LONG).await];
+    assert!(matches!(a.hold(&main).await.unwrap(), Claim::Ours(_)));
+    for seq in 1..=3 {
+        a.append(&main, Seq(seq - 1), &[event(seq, Some("root"), "secret")]).await.unwrap();
+    }
+    let first = event(4, Some("root"), "theirs");
+    a.fork(&Fork { from: main.clone(), at: Seq(3), to: other.clone(), aside: None, first }).await.unwrap();
+    assert!(matches!(b.hold(&other).await.unwrap(), Claim::Ours(_)));
+    let save = async |body: &'static [u8]| {
+        let write = Box::new(|| (body.to_vec(), Vec::new()));
+        b.save_snapshot(&other, NewSnapshot { seq: Seq(4), version: 1, after: None, write }).await.unwrap();
+    };
+    let loaded = async || b.load_snapshot(&other).await.unwrap().map(|Snapshot { body, .. }| body);
+    save(b"secret").await;
+    assert_eq!(loaded().await, Some(b"secret".to_vec()));
+    let redacted: Vec<_> = (1..=2).map(|seq| (*event(seq, Some("root"), "")).clone()).collect();
+    a.redact(&main, &redacted).await.unwrap();
+    a.forget_redacted(&main).await.unwrap();
+    assert_eq!((loaded().await, b.outdated().await.unwrap()), (None, vec![other.clone()]));
+    assert_eq!(a.outdated().await.unwrap(), [], "its own state has followed");
+    // What the old state still saves does not count either.
+    save(b"secret").await;
+    assert_eq!(loaded().await, None);
+    b.release(&other).await.unwrap();
+    assert!(matches!(b.hold(&other).await.unwrap(), Claim::Ours(_)));
+    assert_eq!((loaded().await, b.outdated().await.unwrap()), (None, vec![]));
+    save(b"without").await;
+    assert_eq!(loaded().await, Some(b"without".to_vec()));
 }
