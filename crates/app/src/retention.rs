@@ -7,7 +7,7 @@ use polis_api::ApiError;
 use polis_api::local::Registry;
 use polis_domain::{Failure, FailureCode, Timestamp};
 use polis_engine::{Society, SystemClock};
-use polis_ports::{Clock, LogError};
+use polis_ports::LogError;
 use polis_server::Societies;
 use polis_store_local::LocalLog;
 use tokio::time::{Interval, MissedTickBehavior};
