@@ -98,7 +98,9 @@ impl OpenSociety {
     pub(crate) fn report_unused(&self) {
         let unused = self.replayer.as_ref().map(|replayer| replayer.unused()).unwrap_or_default();
         if !unused.is_empty() {
-            out::note(&format!("polis: {} recorded interactions were not used:\n  {}", unused.len(), unused.join("\n  ")));
+            let count = out::count(unused.len(), "recorded interaction");
+            let were = if unused.len() == 1 { "was" } else { "were" };
+            out::note(&format!("polis: {count} {were} not used:\n  {}", unused.join("\n  ")));
         }
     }
 }
