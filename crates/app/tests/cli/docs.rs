@@ -22,8 +22,9 @@ fn pages_are_listed_and_printed_in_the_language_that_is_asked_for() {
     // Comments are for tests, and a terminal shows no pictures.
     let page = home.polis(&["docs", "page"]).ok();
     assert!(page.contains("\nA conversation on a phone\n") && !page.contains("!["), "{page}");
-    let faq = home.polis(&["docs", "faq"]).ok();
-    assert!(include_str!("../../../../docs/faq.md").contains("<!--") && !faq.contains("<!--"), "{faq}");
+    let societies = home.polis(&["docs", "societies"]).ok();
+    let source = include_str!("../../../../docs/societies.md");
+    assert!(source.contains("<!--") && !societies.contains("<!--"), "{societies}");
     // What has no Chinese page is printed in English.
     assert!(home.polis(&["docs", "errors/access", "--language", "zh"]).ok().starts_with("# Access"));
     let done = home.polis(&["docs", "tutoral"]);
