@@ -337,6 +337,16 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_fits_into_a_sentence() {
+        for (content, want) in [
+            ("error: not made: ask what they want instead.", "not made: ask what they want instead"),
+            ("`a` leads out of the workspace", "`a` leads out of the workspace"),
+        ] {
+            assert_eq!(reason(content), want);
+        }
+    }
+
+    #[test]
     fn the_lines_of_a_list_are_understood() {
         let counts = Some(Counts { lines: 2, words: 3, chars: 4 });
         for (line, path, bytes, want) in [
