@@ -69,7 +69,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "NAME", env = "POLIS_SOCIETY", global = true)]
     pub(crate) society: Option<String>,
 
-    /// A running polis to connect to, for example http://127.0.0.1:3000
+    /// A running polis to connect to, for example http://127.0.0.1:3000; its token is in POLIS_TOKEN, or else in the data directory
     #[arg(long, value_name = "URL", env = "POLIS_URL", global = true)]
     pub(crate) url: Option<String>,
 

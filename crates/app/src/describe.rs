@@ -76,7 +76,7 @@ fn about(event: &Event) -> String {
         }
         Event::InboxCleared { agent, of } => match of {
             Cleared::Task(task) => format!("{agent}, of task {task}"),
-            Cleared::AskedBy(turns) => format!("{agent}, of {} turns", turns.len()),
+            Cleared::AskedBy(turns) => format!("{agent}, of {}", out::count(turns.len(), "turn")),
             Cleared::Everything => agent.to_string(),
         },
         Event::TurnStarted { agent, phase, task, .. } => format!("{agent} in {phase}: {}", short(&task.message, CHARS)),

@@ -8,7 +8,7 @@ use polis_domain::{
 };
 
 use crate::describe::{describe_failed_attempt, describe_inquiry};
-use crate::out::short;
+use crate::out::{self, short};
 use crate::workflow_progress::{LiveStep, WorkflowProgress, seconds, used};
 
 /// Longest chunk of a text that is shown on a line.
@@ -203,10 +203,13 @@ impl Progress {
             Outcome::Result(result) if result.is_error => {
                 Some(format!("{} failed: {}", self.tool(id), short(&result.content, CHARS)))
             }
-            Outcome::Result(result) => Some(format!("{} gave {} characters", self.tool(id), result.content.chars().count())),
+            Outcome::Result(result) => {
+                Some(format!("{} gave {}", self.tool(id), out::count(result.content.chars().count(), "character")))
+            }
             Outcome::Failed(failure) => Some(format!("{agent}: {failure}")),
             Outcome::Kept(artifact) => {
-                Some(format!("{agent} keeps {} ({} bytes)", short(&artifact.name, CHARS), artifact.bytes))
+                let bytes = out::count(artifact.bytes as usize, "byte");
+                Some(format!("{agent} keeps {} ({bytes})", short(&artifact.name, CHARS)))
             }
             Outcome::Answer(_) | Outcome::Verdict(_) | Outcome::Slept => None,
         }

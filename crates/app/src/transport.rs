@@ -82,8 +82,8 @@ impl Transport {
         if let Some(url) = &config.url {
             return connect_or_create(config, url, token_for(config)?, purpose).await;
         }
-        if !purpose.creates() && config.store.is_none() && !holds_society(&config.data) {
-            return Err(no_data(&config.data.display()));
+        if !purpose.creates() {
+            needs_data(config)?;
         }
         config.trust.check_data()?;
         if purpose.creates() {
@@ -285,6 +285,14 @@ async fn refuse_unknown(config: &Config, log: &dyn Log, purpose: Purpose) -> Res
     let known = log.societies().await?;
     let error = CliError::from(ForkError::Unknown(config.society.clone()));
     Err(error.meant(config.society.as_str(), known.iter().map(|society| society.as_str())))
+}
+
+/// Refuses a data directory without a society: opening it would create one.
+pub(crate) fn needs_data(config: &Config) -> Result<(), CliError> {
+    match config.store.is_none() && !holds_society(&config.data) {
+        true => Err(no_data(&config.data.display())),
+        false => Ok(()),
+    }
 }
 
 fn no_data(place: &dyn std::fmt::Display) -> CliError {

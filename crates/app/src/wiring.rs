@@ -98,7 +98,9 @@ impl OpenSociety {
     pub(crate) fn report_unused(&self) {
         let unused = self.replayer.as_ref().map(|replayer| replayer.unused()).unwrap_or_default();
         if !unused.is_empty() {
-            out::note(&format!("polis: {} recorded interactions were not used:\n  {}", unused.len(), unused.join("\n  ")));
+            let count = out::count(unused.len(), "recorded interaction");
+            let were = if unused.len() == 1 { "was" } else { "were" };
+            out::note(&format!("polis: {count} {were} not used:\n  {}", unused.join("\n  ")));
         }
     }
 }
@@ -115,7 +117,8 @@ pub(crate) async fn to_replay(config: &Config, store: &Store) -> Result<(Ports, 
     let ports = Ports {
         log: store.log.clone(),
         model: open_model(&alone).await?.model,
-        toolbox: tools(&alone, None).await?.toolbox,
+        // The servers are left out on purpose, so rules that name them are not reported.
+        toolbox: unannounced_tools(&alone, None).await?.toolbox,
         live: Arc::new(LocalLive::default()),
         clock: Arc::new(SystemClock),
         artifacts: store.artifacts.clone(),
@@ -155,9 +158,11 @@ pub(crate) async fn open_for(
         // Nobody is asked; but whether a model can be is known.
         Purpose::Import => {
             let known = models(config).await.ok().map(|models| ModelSetup { model: Arc::new(models), ..idle() });
-            (known.unwrap_or_else(idle), Tools { toolbox: workbench(Vec::new())?, servers: None })
+            (known.unwrap_or_else(idle), Tools { toolbox: workbench(Vec::new())?, servers: None, idle_rules: Vec::new() })
         }
-        Purpose::Read | Purpose::Enqueue => (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None }),
+        Purpose::Read | Purpose::Enqueue => {
+            (idle(), Tools { toolbox: workbench(Vec::new())?, servers: None, idle_rules: Vec::new() })
+        }
     };
     if purpose == Purpose::Run {
         announce(config, &setup.host);
@@ -367,6 +372,8 @@ async fn open_model(config: &Config) -> Result<ModelSetup, CliError> {
 pub(crate) struct Tools {
     pub(crate) toolbox: Arc<dyn Toolbox>,
     servers: Option<Arc<McpServers>>,
+    /// What is wrong with rules that can fit nothing.
+    idle_rules: Vec<String>,
 }
 
 /// How long servers may start before the caller is told that they are waited for.
@@ -392,8 +399,14 @@ impl Tools {
     }
 }
 
-/// The tools, with the servers where `logins` are stored.
+/// The tools, with the servers where `logins` are stored. Reports rules that can fit nothing.
 pub(crate) async fn tools(config: &Config, logins: Option<Arc<dyn Documents>>) -> Result<Tools, CliError> {
+    let tools = unannounced_tools(config, logins).await?;
+    tools.idle_rules.iter().for_each(|what| out::note(&format!("polis: {what}")));
+    Ok(tools)
+}
+
+async fn unannounced_tools(config: &Config, logins: Option<Arc<dyn Documents>>) -> Result<Tools, CliError> {
     let bad = |error: std::io::Error| {
         CliError::usage("bad_workspace", format!("the workspace {}: {error}", config.workspace.display()))
     };
@@ -410,19 +423,18 @@ pub(crate) async fn tools(config: &Config, logins: Option<Arc<dyn Documents>>) -
     tools.extend(remotes::tools(&config.remotes, &config.network()?)?);
     let own = workbench(tools)?;
     let done_by_turns: Vec<_> = cast(config).tools().iter().map(|tool| tool.name.clone()).collect();
-    let ruled = |toolbox| {
-        let ruled = PolicyToolbox::new(toolbox, config.rules.clone()).with_own(done_by_turns.clone());
-        ruled.idle().iter().for_each(|what| out::note(&format!("polis: {what}")));
-        Arc::new(ruled)
+    let ruled = |toolbox, servers| {
+        let ruled = PolicyToolbox::new(toolbox, config.rules.clone()).with_own(done_by_turns);
+        Tools { idle_rules: ruled.idle(), toolbox: Arc::new(ruled), servers }
     };
     if config.servers.is_empty() {
-        return Ok(Tools { toolbox: ruled(own), servers: None });
+        return Ok(ruled(own, None));
     }
     let closed = closed.into_iter().chain([config.data.clone()]).collect();
     let options = McpOptions { closed, logins, network: config.network()?, ..McpOptions::default() };
     let servers = McpServers::open(config.servers.iter().cloned(), options);
     let servers = Arc::new(servers);
-    Ok(Tools { toolbox: ruled(Arc::new(JoinedTools::new(own, servers.clone()))), servers: Some(servers) })
+    Ok(ruled(Arc::new(JoinedTools::new(own, servers.clone())), Some(servers)))
 }
 
 /// The folder in which trust is kept. Whoever could write there could trust anything, so it is made before anybody else can.

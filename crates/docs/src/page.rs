@@ -74,12 +74,56 @@ impl Page {
         self.text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(self.source)
     }
 
+    /// Its Markdown for a reader at a terminal: without comments, which are for tests, and with the words of pictures in their place.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        plain(self.text)
+    }
+
     /// Its path on the site.
     #[must_use]
     pub fn address(&self) -> String {
         match self.language() {
             Language::English => format!("{}.html", self.name()),
             Language::Chinese => format!("zh/{}.html", self.name()),
+        }
+    }
+}
+
+fn plain(text: &str) -> String {
+    let (mut shown, mut is_code, mut is_comment) = (String::with_capacity(text.len()), false, false);
+    for line in text.lines() {
+        let words = line.trim();
+        is_code ^= words.starts_with("```");
+        if !is_code && (is_comment || words.starts_with("<!--")) {
+            is_comment = !words.ends_with("-->");
+            continue;
+        }
+        // Where a comment stood alone, one empty line is left.
+        if words.is_empty() && (shown.is_empty() || shown.ends_with("\n\n")) && !is_code {
+            continue;
+        }
+        let picture = words.strip_prefix("![").and_then(|words| words.strip_suffix(')')?.split_once("]("));
+        shown.push_str(picture.filter(|_| !is_code).map_or(line, |(words, _)| words));
+        shown.push('\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_neither_comments_nor_marks_of_pictures() {
+        for (text, want) in [
+            ("# A\n\n<!-- not run: why -->\n```sh\nb\n```\n", "# A\n\n```sh\nb\n```\n"),
+            ("a\n\n<!-- one -->\n\n<!-- two\nlines -->\n\nb\n", "a\n\nb\n"),
+            ("![A cat: \"miau\"](page/cat.png)\n", "A cat: \"miau\"\n"),
+            ("```html\n<!-- kept -->\n\n\n![kept](x)\n```\n<!-- gone -->\n", "```html\n<!-- kept -->\n\n\n![kept](x)\n```\n"),
+            ("`vec![a](b)` stays\n", "`vec![a](b)` stays\n"),
+        ] {
+            assert_eq!(plain(text), want, "{text:?}");
         }
     }
 }

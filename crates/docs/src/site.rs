@@ -100,7 +100,7 @@ fn framed(page: &Page, rendered: &Rendered) -> String {
     };
     let translation = Page::find(&page.name(), other.0).filter(|it| it.language() == other.0);
     let translation = translation.or_else(|| Page::find("index", other.0)).map(|it| it.address()).unwrap_or_default();
-    let (title, content) = (escaped(page.title()), &rendered.html);
+    let (title, content) = (window_title(page.title()), &rendered.html);
     let (search, contents, on_page, copy) = (words.search, words.menu, words.here, words.copy);
     let (other_lang, other_name) = (html::tag(other.0), other.1);
     let home = Page::find("index", language).map(|it| it.address()).unwrap_or_default();
@@ -110,7 +110,7 @@ fn framed(page: &Page, rendered: &Rendered) -> String {
 <head>
 <meta charset=\"utf-8\">
 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">
-<title>{title} – Polis</title>
+<title>{title}</title>
 <link rel=\"stylesheet\" href=\"{up}style.css\">
 <script src=\"{up}site.js\" defer></script>
 </head>
@@ -132,6 +132,14 @@ fn framed(page: &Page, rendered: &Rendered) -> String {
 </html>
 "
     )
+}
+
+/// The title of a page's window. The first page is called like the whole.
+fn window_title(title: &str) -> String {
+    match title {
+        "Polis" => title.to_owned(),
+        title => format!("{} – Polis", escaped(title)),
+    }
 }
 
 fn escaped(text: &str) -> String {

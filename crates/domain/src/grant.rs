@@ -151,7 +151,7 @@ fn proposed(text: String) -> Pattern {
 impl fmt::Display for Matching {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("without arguments other than content");
+            return f.write_str("there are no arguments but content");
         }
         for (place, (name, pattern)) in self.0.iter().enumerate() {
             let and = if place == 0 { "" } else { " and " };

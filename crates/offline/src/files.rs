@@ -234,7 +234,11 @@ pub(super) fn find(conversation: &mut Conversation<'_>, requested: &str) -> Step
         Err(refusal) => refusal,
     };
     if !refusal.contains("does not exist") && !refusal.contains("no folder") {
-        return Err(Stop::Say(tell!(language, "I cannot use `{requested}`: {refusal}", "无法使用 `{requested}`：{refusal}")));
+        return Err(Stop::Say(tell!(
+            language,
+            "I cannot use `{requested}`: {refusal}.",
+            "无法使用 `{requested}`：{refusal}。"
+        )));
     }
     conversation.think(tell!(
         language,
@@ -314,7 +318,7 @@ pub(super) fn distance(a: &str, b: &str) -> usize {
 
 /// What a tool said of a failure, without the word that it begins with.
 pub(super) fn reason(content: &str) -> &str {
-    content.strip_prefix("error: ").unwrap_or(content)
+    content.strip_prefix("error: ").unwrap_or(content).trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -329,6 +333,16 @@ mod tests {
             ("[total: 3 files with 3 bytes, 1 folders; 2 entries cannot be read; 4 entries are left out by .gitignore]", 4),
         ] {
             assert_eq!(Listing { totals: totals.to_owned(), ..Listing::default() }.ignored(), want, "{totals}");
+        }
+    }
+
+    #[test]
+    fn a_reason_fits_into_a_sentence() {
+        for (content, want) in [
+            ("error: not made: ask what they want instead.", "not made: ask what they want instead"),
+            ("`a` leads out of the workspace", "`a` leads out of the workspace"),
+        ] {
+            assert_eq!(reason(content), want);
         }
     }
 

@@ -108,6 +108,7 @@ pub(crate) fn write(workspace: &Workspace, path: &RelativePath, content: &str) -
         Err(error) => return failed(format_args!("{error}; nothing was written")),
     }
     match workspace.sync_parents_of(path, is_new_folder) {
+        Ok(()) if content.len() == 1 => good(format!("wrote 1 byte to `{path}`")),
         Ok(()) => good(format!("wrote {} bytes to `{path}`", content.len())),
         Err(error) => failed(format_args!("`{path}` was written, but may be lost if the machine stops now: {error}")),
     }

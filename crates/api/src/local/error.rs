@@ -1,10 +1,16 @@
 //! How errors of the engine, the log and the artifacts appear to callers.
 
-use polis_domain::{Failure, FailureCode, Refusal};
+use polis_domain::{Failure, FailureCode, Refusal, TaskId};
 use polis_engine::{CommandError, ForkError};
 use polis_ports::{ArtifactError, LogError};
 
 use crate::ApiError;
+
+/// There is no request with this id, or none that the caller may see.
+pub(super) fn unknown_task(task: &TaskId) -> ApiError {
+    let detail = format!("there is no request `{task}`; GET /api/tasks or `polis tasks` lists those that are open");
+    ApiError::new(404, "unknown_task", detail)
+}
 
 impl From<CommandError> for ApiError {
     fn from(rejected: CommandError) -> Self {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use polis_domain::{Envelope, MessageKind, Recorded, Refusal, TaskId};
-use polis_engine::CommandError;
+use polis_domain::{Envelope, MessageKind, Recorded, TaskId};
 
 use super::Local;
+use super::error::unknown_task;
 use crate::paging::numbered;
 use crate::{ApiError, Direction, MessagePaging, Messages, Paging, Scope, UserMessage, UserMessageKind};
 
@@ -24,7 +24,7 @@ impl Local {
     pub(super) async fn envelopes(&self, task: &TaskId) -> Result<Vec<(Recorded, Arc<Envelope>)>, ApiError> {
         let envelopes = self.society.messages(task).await?;
         if envelopes.is_empty() {
-            return Err(CommandError::from(Refusal::UnknownTask(task.clone())).into());
+            return Err(unknown_task(task));
         }
         Ok(envelopes)
     }

@@ -19,7 +19,7 @@ pub(crate) async fn approvals(config: &Config, json: bool) -> Result<Exit, CliEr
         out::note("polis: there is nothing to approve or answer");
     }
     if matches!(transport, Transport::InProcess(_)) {
-        out::note("polis: if it was killed during a write, you are asked about it when the society runs again");
+        out::note("polis: no society is running; about a write that was cut off you are asked when it runs again");
     }
     for one in waiting {
         out::line(&one.describe())?;

@@ -160,7 +160,8 @@ async fn collect_garbage(config: &Config, hours: Option<u32>, json: bool) -> Res
     if json {
         return out::line(&json!({ "removed": removed, "bytes": bytes, "kept": kept }).to_string()).map(|()| Exit::Done);
     }
-    out::line(&format!("removed {removed} artifacts ({bytes} bytes), kept {kept}"))?;
+    let (removed, bytes) = (out::count(removed as usize, "artifact"), out::count(bytes as usize, "byte"));
+    out::line(&format!("removed {removed} ({bytes}), kept {kept}"))?;
     Ok(Exit::Done)
 }
 

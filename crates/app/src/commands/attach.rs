@@ -180,7 +180,9 @@ impl Messages {
                 None => break,
             }
         }
-        found.ok_or_else(|| CliError::new("unknown_task", format!("there is no request {task}")))
+        found.ok_or_else(|| {
+            CliError::new("unknown_task", format!("there is no request `{task}`; `polis tasks` lists those that are open"))
+        })
     }
 }
 

@@ -147,8 +147,6 @@ impl Console<'_> {
                 Some(Line::Text(text)) => match Input::of(&text) {
                     None => continue,
                     Some(Input::Quit) => return Ok(exit),
-                    // Elsewhere a file may be what is said.
-                    Some(Input::Unknown(_)) if !self.is_terminal => self.handle(Input::Say(text.trim())).await,
                     Some(input) => self.handle(input).await,
                 },
             };
@@ -187,7 +185,10 @@ impl Console<'_> {
             Input::Quit => {}
             Input::Unknown(name) => {
                 let hint = suggest::hint(name, COMMANDS.iter().copied());
-                out::note(&format!("polis: there is no command {name}{hint}; /help lists them"));
+                let end = if hint.is_empty() { "." } else { "" };
+                let commands = COMMANDS.join(", ");
+                out::note(&format!("polis: there is no command {name}{hint}{end} The commands are {commands} and /help."));
+                return Ok(Exit::Failed);
             }
         }
         Ok(Exit::Done)

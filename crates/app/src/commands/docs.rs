@@ -34,7 +34,7 @@ fn print(name: &str, language: Language) -> Result<Exit, CliError> {
         let message = format!("there is no page `{name}`; polis docs --list lists them");
         return Err(CliError::usage("unknown_page", message).meant(plain, names.iter().map(String::as_str)));
     };
-    out::text(page.text)?;
+    out::text(&page.plain())?;
     Ok(Exit::Done)
 }
 

@@ -176,7 +176,7 @@ async fn health(config: &Config, transport: &Transport) -> Result<String, String
             Some(address) => format!("in {address}, artifacts and memories in {}", config.data.display()),
         },
     };
-    Ok(format!("{place}, {} events", store.seq.unwrap_or_default()))
+    Ok(format!("{place}, {}", out::count(store.seq.unwrap_or_default().0 as usize, "event")))
 }
 
 fn workspace(config: &Config) -> Result<String, String> {
@@ -195,7 +195,8 @@ fn folder(config: &Config) -> Result<String, String> {
     match (trust.trusts_everything(), count, pending.len()) {
         (_, 0, _) => Ok("nothing to trust here: no polis.toml, .mcp.json, roles, SOPs or prompts".to_owned()),
         (true, ..) => Ok(format!("{} used without a check: POLIS_TRUST=all", out::count(count, "file"))),
-        (false, _, 0) => Ok(format!("{} trusted as they are now", out::count(count, "file"))),
+        (false, 1, 0) => Ok("1 file trusted as it is now".to_owned()),
+        (false, _, 0) => Ok(format!("{count} files trusted as they are now")),
         _ => Err(trust.explanation().replacen("polis: ", "", 1)),
     }
 }
@@ -242,7 +243,7 @@ async fn servers(config: &Config) -> Vec<Finding> {
     };
     let one = |ToolServer { name, state, detail, tools, .. }: &ToolServer| {
         finding(match state {
-            ToolServerState::Connected => Ok(format!("{name}: {detail}, {tools} tools")),
+            ToolServerState::Connected => Ok(format!("{name}: {detail}, {}", out::count(*tools, "tool"))),
             ToolServerState::Off => Ok(format!("{name}: not enabled")),
             ToolServerState::Starting => Err(format!("{name}: not ready yet; check `polis tools` again")),
             ToolServerState::Down => Err(format!("{name}: {detail}; POLIS_LOG=polis_tools=debug shows what it says")),

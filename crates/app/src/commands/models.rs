@@ -71,8 +71,7 @@ async fn state(models: &polis_providers::Models, vendor: &ModelVendor) -> String
         (false, _, _) => needs.clone().unwrap_or_default(),
         (true, Some(address), Some(false)) => format!("not running at {address}"),
         (true, Some(address), Some(true)) => match tokio::time::timeout(MAX_LISTING, models.list(name)).await {
-            Ok(Ok(listed)) if listed.len() == 1 => format!("running at {address}, 1 model"),
-            Ok(Ok(listed)) => format!("running at {address}, {} models", listed.len()),
+            Ok(Ok(listed)) => format!("running at {address}, {}", out::count(listed.len(), "model")),
             Ok(Err(error)) => format!("listens at {address}, but its models cannot be listed: {error}"),
             Err(_) => format!("listens at {address}, but lists no models within {} s", MAX_LISTING.as_secs()),
         },

@@ -29,7 +29,10 @@ pub(crate) fn new(cli: &Cli, options: &New) -> Result<Exit, CliError> {
         },
     };
     let section = match options {
-        New::Tool(NewTool { name }) => Some(SettingsFile::open(cli, false)?.with_section(name, &scaffold::tool_section(name))?),
+        New::Tool(NewTool { name }) => {
+            let section = scaffold::tool_section(name);
+            Some(SettingsFile::open(cli, false)?.with_section(name, &section, "choose another name")?)
+        }
         _ => None,
     };
     draft.write()?;

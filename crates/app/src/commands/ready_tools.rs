@@ -42,7 +42,7 @@ pub(crate) fn add(cli: &Cli, options: &AddTools) -> Result<Exit, CliError> {
     let found = server.program.as_ref().and_then(|program| find_program(&program.names));
     let args = server.args(argument.as_deref(), found.as_deref(), &options.more);
     let section = server.section(name, &args);
-    let (file, after) = file.with_section(name, &section)?;
+    let (file, after) = file.with_section(name, &section, "choose another name with --as")?;
     if options.dry_run {
         out::text(&section)?;
         out::note(&format!("polis: nothing is written; without --dry-run this goes to the end of {}", file.path.display()));
@@ -170,9 +170,9 @@ impl SettingsFile {
         }
     }
 
-    /// What the file is to be with one more server at its end.
-    pub(super) fn with_section(self, name: &str, section: &str) -> Result<(Self, String), CliError> {
-        self.check_free(name)?;
+    /// What the file is to be with one more server at its end. `otherwise` says what to do if the name is taken.
+    pub(super) fn with_section(self, name: &str, section: &str, otherwise: &str) -> Result<(Self, String), CliError> {
+        self.check_free(name, otherwise)?;
         let before = self.text.as_deref().unwrap_or_default();
         let gap = match before {
             "" => "",
@@ -185,16 +185,15 @@ impl SettingsFile {
     }
 
     /// Refuses a name that this file or the user's own has, which would count instead.
-    fn check_free(&self, name: &str) -> Result<(), CliError> {
+    fn check_free(&self, name: &str, otherwise: &str) -> Result<(), CliError> {
         let users = trust::user_folder().map(|folder| folder.join(FILE)).filter(|path| *path != self.path);
         let users = users.and_then(|path| Some((fs::read_to_string(&path).ok()?, path)));
         let own = self.text.clone().map(|text| (text, self.path.clone()));
         for (text, path) in own.into_iter().chain(users) {
             if config_file::parse(&text, &path)?.servers.iter().any(|server| server.name == name) {
-                let message = format!(
-                    "{} already has [mcp.{name}]; remove it with polis tools remove {name}, or choose another name with --as",
-                    path.display()
-                );
+                let path = path.display();
+                let message =
+                    format!("{path} already has [mcp.{name}]; remove it with polis tools remove {name}, or {otherwise}");
                 return Err(CliError::new("already_there", message));
             }
         }

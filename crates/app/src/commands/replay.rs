@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::error::{CliError, Exit};
 use crate::out;
 use crate::store::{OpenedLog, Store};
+use crate::transport::needs_data;
 use crate::wiring;
 
 pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError> {
@@ -16,6 +17,7 @@ pub(crate) async fn replay(config: &Config, json: bool) -> Result<Exit, CliError
         let message = "a replay runs the code of this program, so it needs the data directory; use --data, not --url";
         return Err(CliError::usage("bad_url", message));
     }
+    needs_data(config)?;
     let opened = OpenedLog::open(config).await.map_err(|error| match error {
         LogError::Locked(message) => CliError::new("data_locked", format!("{message}; a replay needs exclusive access")),
         error => error.into(),
@@ -54,17 +56,17 @@ fn print_result(json: bool, replayed: &Replayed) -> Result<(), CliError> {
     for it in divergences {
         out::line(&describe(it))?;
     }
-    let gone =
-        if *erased > 0 { format!(", {erased} turns were not run because their content is erased") } else { String::new() };
-    let open = if *open > 0 { format!(", {open} turns are open and were not run") } else { String::new() };
-    let retired = match retired {
+    let not_run = |number: usize, which: &str| match number {
         0 => String::new(),
-        _ => format!(", {retired} turns began with versions that are not registered and were not run"),
+        _ => format!(", not run: {} {which}", out::count(number, "turn")),
     };
-    out::line(&format!(
-        "{events} events folded, {turns} turns with {effects} effects run again, no call made, {} differences{gone}{open}{retired}",
-        divergences.len()
-    ))?;
+    let gone = not_run(*erased, "whose content is erased");
+    let open = not_run(*open, "still open");
+    let retired = not_run(*retired, "begun with versions that are not registered");
+    let (events, turns, effects) =
+        (out::count(*events as usize, "event"), out::count(*turns, "turn"), out::count(*effects, "effect"));
+    let differences = out::count(divergences.len(), "difference");
+    out::line(&format!("{events} folded, {turns} with {effects} run again, no call made, {differences}{gone}{open}{retired}"))?;
     if !divergences.is_empty() {
         out::note("polis: the code or the state differs from what wrote this log (diverged)");
     }

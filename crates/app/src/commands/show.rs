@@ -43,7 +43,8 @@ fn print(thread: &Thread, address: &str, depth: usize) -> Result<(), CliError> {
     let line = |text: &str| out::line(&format!("{margin}{text}"));
     let suggestion =
         thread.settings.phase_update_suggestion.as_ref().map(|next| format!(", next {}", next.phase)).unwrap_or_default();
-    line(&format!("{address}  (phase {}{suggestion}, {} messages)", thread.phase(), thread.messages.len()))?;
+    let messages = out::count(thread.messages.len(), "message");
+    line(&format!("{address}  (phase {}{suggestion}, {messages})", thread.phase()))?;
     for (index, message) in thread.messages.iter().enumerate() {
         let sender = match message.sender {
             Sender::Bot => "bot",

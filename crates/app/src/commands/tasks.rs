@@ -76,5 +76,6 @@ fn line(task: &OpenTask, is_served: bool) -> String {
     let place = conversation.as_ref().map(|conversation| format!("  in {conversation}")).unwrap_or_default();
     let work = if is_served { "" } else { "  nobody works on it" };
     let status = out::name_of(status);
-    format!("{id}  {status:<12}  {turns} turns, {open} open{by}{place}{work}  {}", out::short(text, WORDS))
+    let turns = out::count(*turns as usize, "turn");
+    format!("{id}  {status:<12}  {turns}, {open} open{by}{place}{work}  {}", out::short(text, WORDS))
 }

@@ -17,7 +17,8 @@ pub(crate) async fn threads(config: &Config, json: bool) -> Result<Exit, CliErro
     for ListedThread { id, path, agent_id, messages, phase, is_open } in &listed.threads {
         let place = if path.is_empty() { id.to_string() } else { format!("{agent_id}.{path}") };
         let open = if *is_open { "  open" } else { "" };
-        out::line(&format!("{place:<40}  {messages:>5} messages  {phase}{open}"))?;
+        let messages = out::count(*messages as usize, "message");
+        out::line(&format!("{place:<40}  {messages:>14}  {phase}{open}"))?;
     }
     if listed.threads.is_empty() {
         out::note("polis: there are no threads yet");

@@ -9,6 +9,10 @@ use crate::error::{CliError, Exit};
 use crate::{out, token};
 
 pub(crate) async fn tokens(config: &Config, args: &Tokens) -> Result<Exit, CliError> {
+    if config.url.is_some() {
+        let message = "no route of a server makes or revokes tokens; use --data or --store where the server runs, not --url";
+        return Err(CliError::usage("bad_url", message));
+    }
     if config.store.is_none() && !config.data.is_dir() {
         let message = format!("there is no data directory {}; create one with polis run or polis serve", config.data.display());
         return Err(CliError::new("no_data", message));

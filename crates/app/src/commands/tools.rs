@@ -27,7 +27,7 @@ pub(crate) async fn tools(config: &Config, json: bool) -> Result<Exit, CliError>
         out::line(&format!("{:<10} {name:<36} {first}", out::name_of(effect)))?;
     }
     for ToolServer { name, state, tools, detail, .. } in &listed.servers {
-        out::line(&format!("server {name}: {}, {tools} tools; {detail}", out::name_of(state)))?;
+        out::line(&format!("server {name}: {}, {}; {detail}", out::name_of(state), out::count(*tools, "tool")))?;
     }
     Ok(Exit::Done)
 }

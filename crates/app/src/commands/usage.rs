@@ -23,10 +23,8 @@ pub(crate) async fn usage(config: &Config, json: bool) -> Result<Exit, CliError>
         let cached = spent.cached_percent().map(|percent| format!("  {percent:>3} % of input cached")).unwrap_or_default();
         let dollars = cost_nanos as f64 / 1e9;
         let seconds = time_ms as f64 / 1e3;
-        let scope = scope.to_string();
-        out::line(&format!(
-            "{scope:<24} {tokens:>12} tokens  ${dollars:<10.4} {requests:>8} requests  {seconds:>9.1} s{cached}"
-        ))?;
+        let (scope, requests) = (scope.to_string(), out::count(requests as usize, "request"));
+        out::line(&format!("{scope:<24} {tokens:>12} tokens  ${dollars:<10.4} {requests:>17}  {seconds:>9.1} s{cached}"))?;
         for level in levels {
             out::line(&format!("{:<24} {level} ({} %)", "", level.percent()))?;
         }

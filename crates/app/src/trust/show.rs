@@ -80,8 +80,7 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
     }
     for (folder, files) in beside(contents) {
         let all: String = files.iter().map(|(name, digest)| format!("{digest} {name}\0")).collect();
-        let text =
-            format!("{} that a program may load from there (SHA-256 {}…)", counted(files.len()), &digest(all.as_bytes())[..12]);
+        let text = format!("{} {LOADED} (SHA-256 {}…)", counted(files.len()), &digest(all.as_bytes())[..12]);
         items.insert(format!("{folder}/"), text);
     }
     for (name, file) in contents.files.iter().filter(|(_, file)| !file.beside) {
@@ -90,7 +89,7 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
         }
         let short = &file.digest[..file.digest.len().min(12)];
         let text = match &file.bytes {
-            None => format!("is run or read by the settings (SHA-256 {short}…)"),
+            None => format!("{RUN} (SHA-256 {short}…)"),
             Some(bytes) if is_skill(name) && std::str::from_utf8(bytes).is_err() => {
                 format!("{}, {} bytes that are no text (SHA-256 {short}…)", kind(name), bytes.len())
             }
@@ -119,6 +118,16 @@ pub(crate) fn items(contents: &Contents) -> BTreeMap<String, String> {
     shown
 }
 
+/// What is said of a file of which only the digest is kept.
+const RUN: &str = "is run or read by the settings";
+
+/// The same of all files in a folder.
+const LOADED: &str = "that a program may load from there";
+
+/// Why no lines are shown of what has changed.
+const NO_COPY: &str =
+    "\n      its lines are not shown, because Polis keeps no copy: compare it with yours, for example with git diff";
+
 /// The code that programs of the settings may load, by the first folder of its path: name and digest.
 fn beside(contents: &Contents) -> BTreeMap<&str, Vec<(&str, &str)>> {
     let mut folders: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
@@ -138,7 +147,10 @@ pub(crate) fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, 
             Some(old) if old != text && text.contains('\n') => {
                 lines.push(format!("changed  {name}: {}", changed_lines(old, text)))
             }
-            Some(old) if old != text => lines.push(format!("changed  {name}: {old}\n      now: {text}")),
+            Some(old) if old != text => {
+                let compare = if text.starts_with(RUN) || text.contains(LOADED) { NO_COPY } else { "" };
+                lines.push(format!("changed  {name}: {old}\n      now: {text}{compare}"));
+            }
             Some(_) => {}
         }
     }
@@ -558,6 +570,17 @@ mod tests {
         assert!(changed[1].contains("sandbox: true\n      now: STARTS A PROGRAM, outside any sandbox: false"), "{changed:?}");
         assert!(changed[2].starts_with("removed  .mcp.json MCP server z"), "{changed:?}");
         assert_eq!(changes(&new, &new), [""; 0]);
+        for (beside, path) in [(false, "server.js"), (true, "lib/a.js")] {
+            let run = |text: &str| {
+                let governed = Governed { digest: digest(text.as_bytes()), bytes: None, beside };
+                items(&Contents { files: [(path.to_owned(), governed)].into_iter().collect() })
+            };
+            let changed = changes(&run("1"), &run("2")).concat();
+            assert!(
+                changed.contains("now: ") && changed.ends_with("compare it with yours, for example with git diff"),
+                "{changed}"
+            );
+        }
         let with =
             |more: &str| shown(&[(".mcp.json", &format!("{{\"mcpServers\": {{\"y\": {{\"url\": \"https://h\"{more}}}}}}}"))]);
         let plain = with(",\"headers\": {\"Authorization\": \"a\"}");

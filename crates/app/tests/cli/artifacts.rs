@@ -99,7 +99,7 @@ fn a_sweep_spares_what_the_log_names_and_what_is_new_and_needs_the_data_for_itse
     let [named, used, unused, new] =
         ["named by the log", "sent with a message", "never used", "sent just now"].map(|it| Hasher::id_of(it.as_bytes()));
     [named, used, unused].iter().for_each(|id| age(&home, id, 25));
-    assert_eq!(home.polis(&["artifacts", "gc"]).ok(), "removed 1 artifacts (10 bytes), kept 3\n");
+    assert_eq!(home.polis(&["artifacts", "gc"]).ok(), "removed 1 artifact (10 bytes), kept 3\n");
     let there = [named, used, unused, new].map(|id| file_of(&home, &id).exists());
     assert_eq!(there, [true, true, false, true]);
     age(&home, &new, 3);
@@ -129,7 +129,7 @@ fn what_a_kill_leaves_between_the_file_and_its_name_is_named_by_the_next_life_or
     std::fs::write(file_of(&home, &orphan), "orphan").unwrap();
     assert_eq!(home.polis(&["artifacts", "gc"]).ok(), "removed 0 artifacts (0 bytes), kept 2\n", "it is young");
     [id, orphan].iter().for_each(|id| age(&home, id, 48));
-    assert_eq!(home.polis(&["artifacts", "gc"]).ok(), "removed 1 artifacts (6 bytes), kept 1\n");
+    assert_eq!(home.polis(&["artifacts", "gc"]).ok(), "removed 1 artifact (6 bytes), kept 1\n");
     assert_eq!(home.polis(&["artifacts", "get", &id.to_string()]).ok(), "kept");
 }
 

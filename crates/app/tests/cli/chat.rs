@@ -93,11 +93,15 @@ fn a_chat_can_change_the_model_of_its_conversation() {
 }
 
 #[test]
-fn without_a_terminal_lines_are_sent_as_they_are() {
+fn without_a_terminal_lines_are_sent_as_they_are_unless_they_look_like_commands() {
     let home = Home::new();
     let model = ModelServer::scripted(|_| Some(Reply::Say(&["well"])));
-    chat(&home, &model, &[], "C:\\\n/nothing\n/approve\n/help\n").ok();
-    assert_eq!(last_asked(&model), ["C:\\", "/nothing"]);
+    let done = chat(&home, &model, &[], "C:\\\n/nwe\n/bogus\n/approve\n/help\n/etc/hosts\n");
+    assert_eq!(last_asked(&model), ["C:\\", "/etc/hosts"]);
+    for told in ["no command /nwe; did you mean `/new`? The", "no command /bogus. The commands are /new, /list, /switch"] {
+        assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
+    }
+    assert_eq!(done.code, 1, "a line was not sent");
 }
 
 #[test]

@@ -19,6 +19,12 @@ fn pages_are_listed_and_printed_in_the_language_that_is_asked_for() {
     // The paths by which pages name each other are understood.
     let chinese = home.polis(&["docs", "docs/tutorial.md", "--language", "zh"]).ok();
     assert_eq!(chinese, include_str!("../../../../docs/tutorial.zh.md"));
+    // Comments are for tests, and a terminal shows no pictures.
+    let page = home.polis(&["docs", "page"]).ok();
+    assert!(page.contains("\nA conversation on a phone\n") && !page.contains("!["), "{page}");
+    let societies = home.polis(&["docs", "societies"]).ok();
+    let source = include_str!("../../../../docs/societies.md");
+    assert!(source.contains("<!--") && !societies.contains("<!--"), "{societies}");
     // What has no Chinese page is printed in English.
     assert!(home.polis(&["docs", "errors/access", "--language", "zh"]).ok().starts_with("# Access"));
     let done = home.polis(&["docs", "tutoral"]);
@@ -33,6 +39,8 @@ fn the_site_is_written_into_a_folder_and_served_without_a_token() {
     let written = home.polis(&["docs", "--out", "site"]).ok();
     assert_eq!(written, "site/index.html\n");
     let tutorial = std::fs::read(home.path().join("site/zh/tutorial.html")).unwrap();
+    let index = std::fs::read_to_string(home.path().join("site/index.html")).unwrap();
+    assert!(index.contains("<title>Polis</title>"), "{}", &index[..400]);
     home.write("file", "");
     home.polis(&["docs", "--out", "file"]).fails(1, "not_written");
 

@@ -102,7 +102,7 @@ fn the_tools_and_their_servers_are_listed_and_looked_at() {
         "{told}"
     );
     for server in [
-        "server shell: connected, 1 tools; shell 1\n",
+        "server shell: connected, 1 tool; shell 1\n",
         "server broken: down, 0 tools; `/no/such/program` cannot be",
         "server off: off",
     ] {
@@ -111,7 +111,7 @@ fn the_tools_and_their_servers_are_listed_and_looked_at() {
     assert!(!home.data().exists(), "looking makes nothing");
     let ill = home.polis(&["doctor"]);
     assert_eq!(ill.code, 1);
-    for line in ["ok   mcp        shell: shell 1, 1 tools", "BAD  mcp        broken: ", "ok   mcp        off: not enabled"] {
+    for line in ["ok   mcp        shell: shell 1, 1 tool", "BAD  mcp        broken: ", "ok   mcp        off: not enabled"] {
         assert!(ill.stdout.contains(line), "{}", ill.stdout);
     }
     home.write("polis.toml", &format!("{SETTINGS}trusted = true\n"));

@@ -68,8 +68,14 @@ fn a_request_of_a_server_is_listed_attached_to_and_waited_for() {
     assert_eq!(all(), ["", "at last\n", "at last\n", ""]);
     served.stop();
     assert_eq!(all(), ["", "at last\n", "at last\n", ""]);
-    for command in ["wait", "attach", "result"] {
-        home.polis(&[command, "t-nothing"]).fails(1, "unknown_task");
+    for command in ["wait", "attach", "result", "tasks"] {
+        let done = home.polis(&[command, "t-nothing"]);
+        assert!(
+            done.stderr.contains("there is no request `t-nothing`") && done.stderr.contains("`polis tasks` lists"),
+            "{}",
+            done.stderr
+        );
+        done.fails(1, "unknown_task");
     }
 }
 

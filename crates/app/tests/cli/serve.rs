@@ -164,6 +164,9 @@ fn a_second_signal_ends_a_server_that_still_waits_for_its_turns() {
 fn a_token_for_others_does_what_it_may_until_it_is_revoked() {
     let home = Home::new();
     home.polis(&["token", "list"]).fails(1, "no_data");
+    for command in [&["token", "list"][..], &["token", "new", "--name", "x"], &["token", "revoke", "x"]] {
+        home.polis(&[&["--url", "http://127.0.0.1:9"], command].concat()).fails(2, "bad_url");
+    }
     let served = home.serve(&[]);
     let made = home.polis(&["token", "new", "--name", "bot", "--scope", "read,send"]).ok();
     let token = made.trim();

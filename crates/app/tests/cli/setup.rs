@@ -111,7 +111,9 @@ fn a_new_tool_can_be_called_at_once() {
     polis(&home, &["trust", "--yes"]).ok();
     polis(&home, &["new", "tool", "word_count"]).ok();
     assert!(fs::read_to_string(home.path().join("polis.toml")).unwrap().starts_with("# mine\n\n[mcp.word_count]\n"));
-    polis(&home, &["new", "tool", "word_count"]).fails(1, "already_there");
+    let twice = polis(&home, &["new", "tool", "word_count"]);
+    assert!(twice.stderr.contains("or choose another name (already_there)"), "{}", twice.stderr);
+    twice.fails(1, "already_there");
     polis(&home, &["new", "tool", "Word Count"]).fails(2, "bad_name");
     if Command::new("python3").arg("--version").output().is_err() {
         let _ = writeln!(std::io::stderr(), "skipped: a_new_tool_can_be_called_at_once: there is no python3");

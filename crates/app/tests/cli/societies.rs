@@ -80,14 +80,18 @@ fn a_rewound_society_goes_on_from_there_and_what_it_was_is_kept() {
 fn a_replay_asks_no_model_and_says_where_the_state_is_another() {
     let home = Home::new();
     home.write("a.txt", "hello\n");
-    home.polis(&["replay"]).fails(1, "unknown_society");
+    home.polis(&["replay"]).fails(1, "no_data");
+    assert!(!home.data().exists(), "a data directory without an owner would not be trusted");
     let model = ModelServer::start(vec![Reply::Call("read_file", json!({ "path": "a.txt" })), Reply::Repeat]);
     let mut command = home.command(&["run", "what is in a.txt?"]);
     model.set(&mut command);
     Done::from(command.output().unwrap()).ok();
+    home.write("polis.toml", "[mcp.slow]\ncommand = \"false\"\n\n[[policy]]\nserver = \"slow\"\nthen = \"ask\"\n");
     let mut command = home.command(&["replay", "--json"]);
     model.set(&mut command);
-    let told = said(Done::from(command.output().unwrap()));
+    let replayed = Done::from(command.output().unwrap());
+    assert!(!replayed.stderr.contains("not set up"), "servers are left out on purpose: {}", replayed.stderr);
+    let told = said(replayed);
     assert_eq!(
         (&told["turns"], &told["effects"], &told["calls"], &told["divergences"]),
         (&json!(1), &json!(4), &json!(0), &json!([]))

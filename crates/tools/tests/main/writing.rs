@@ -13,6 +13,7 @@ async fn a_file_is_written_with_its_folders_and_nothing_else() {
     let bench = bench();
     let said = bench.good("write_file", json!({ "path": "a/b/c.txt", "content": "你好" })).await;
     assert_eq!(said, "wrote 6 bytes to `a/b/c.txt`");
+    assert_eq!(bench.good("write_file", json!({ "path": "d", "content": "x" })).await, "wrote 1 byte to `d`");
     assert_eq!(std::fs::read_to_string(bench.path().join("a/b/c.txt")).unwrap(), "你好");
     assert_eq!(std::fs::read_dir(bench.path().join("a/b")).unwrap().count(), 1);
 }

@@ -18,6 +18,7 @@ use self::collector::EventCollector;
 use self::fold::Records;
 use self::frame::{Agents, ViewFrame};
 use super::Local;
+use super::error::unknown_task;
 use crate::{
     ApiError, ConversationPage, ConversationPaging, Conversations, Moment, OrganisationPage, RequestPage, Scope, ThreadItem,
     TurnPage, View,
@@ -243,10 +244,6 @@ impl Local {
         }
         Ok(())
     }
-}
-
-fn unknown_task(task: &TaskId) -> ApiError {
-    CommandError::from(Refusal::UnknownTask(task.clone())).into()
 }
 
 /// The kind of an event. It is written as its name, or as an object whose only key is its name.

@@ -109,7 +109,7 @@ fn folders_are_listed_and_revoked() {
     let listed: serde_json::Value = serde_json::from_str(&run_checked(&home, &["trust", "list", "--json"]).ok()).unwrap();
     assert_eq!(listed["folders"].as_array().unwrap().len(), 1);
     has(&run_checked(&home, &["trust"]).stderr, &["is already trusted as it is now"]);
-    has(&run_checked(&home, &["doctor"]).stdout, &["ok   folder     1 file trusted as they are now"]);
+    has(&run_checked(&home, &["doctor"]).stdout, &["ok   folder     1 file trusted as it is now"]);
     was_started(&home);
     let path = home.path().display().to_string();
     run_checked(&home, &["trust", "revoke", &path]).ok();
