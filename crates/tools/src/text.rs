@@ -2,6 +2,9 @@
 
 use std::io::Read;
 
+use polis_ports::TextChange;
+use tokio::sync::Semaphore;
+
 use crate::workspace::{RelativePath, Workspace, WorkspaceError};
 
 /// Largest file that is read, in bytes.
@@ -12,19 +15,49 @@ pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 pub(crate) enum TextError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    #[error("`{0}` is larger than {MAX_FILE_BYTES} bytes")]
-    TooLarge(RelativePath),
+    #[error("`{0}` is larger than {1} bytes")]
+    TooLarge(RelativePath, u64),
     #[error("`{0}` is not a text file (no UTF-8)")]
     Binary(RelativePath),
 }
 
+/// One comparison at a time: they hold whole texts and anybody who may read can ask for them.
+static COMPARING: Semaphore = Semaphore::const_new(1);
+
+/// Compares a file with what a call makes of it, unless either text is too large. The permit is held until that is done, even if
+/// nobody waits for the result any more.
+pub(crate) async fn compared(
+    compare: impl FnOnce() -> Result<TextChange, String> + Send + 'static,
+) -> Option<Result<TextChange, String>> {
+    let permit = COMPARING.acquire().await.ok()?;
+    let compared = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let change = compare()?;
+        let TextChange { path, after, .. } = &change;
+        match after.len() > TextChange::MAX_BYTES {
+            true => Err(format!("`{path}` would be larger than {} bytes", TextChange::MAX_BYTES)),
+            false => Ok(change),
+        }
+    });
+    compared.await.ok()
+}
+
+/// Reads a whole text file that is to be compared.
+pub(crate) fn text_to_compare(workspace: &Workspace, path: &RelativePath) -> Result<String, TextError> {
+    text_up_to(workspace, path, TextChange::MAX_BYTES as u64)
+}
+
 /// Reads a whole text file.
 pub(crate) fn text_of(workspace: &Workspace, path: &RelativePath) -> Result<String, TextError> {
+    text_up_to(workspace, path, MAX_FILE_BYTES)
+}
+
+fn text_up_to(workspace: &Workspace, path: &RelativePath, limit: u64) -> Result<String, TextError> {
     let file = workspace.read(path)?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| path.refused(error))?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(TextError::TooLarge(path.clone()));
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| path.refused(error))?;
+    if bytes.len() as u64 > limit {
+        return Err(TextError::TooLarge(path.clone(), limit));
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
