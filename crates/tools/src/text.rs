@@ -64,3 +64,37 @@ fn text_up_to(workspace: &Workspace, path: &RelativePath, limit: u64) -> Result<
         Ok(_) | Err(_) => Err(TextError::Binary(path.clone())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_comparison_keeps_the_next_one_waiting_even_if_nobody_waits_for_it_any_more() {
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(compared(move || {
+            begins.send(()).unwrap();
+            end.recv().unwrap();
+            Err("first".to_owned())
+        }));
+        tokio::select! {
+            _ = &mut first => panic!("it has not ended"),
+            begun = begun => begun.unwrap(),
+        }
+        drop(first);
+        assert_eq!(COMPARING.available_permits(), 0);
+        ends.send(()).unwrap();
+        assert_eq!(compared(|| Err("next".to_owned())).await, Some(Err("next".to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_text_that_would_become_too_large_is_not_shown() {
+        let becomes = async |bytes: usize| {
+            let after = "x".repeat(bytes);
+            compared(move || Ok(TextChange { path: "a".to_owned(), before: None, after })).await.unwrap()
+        };
+        assert!(becomes(TextChange::MAX_BYTES).await.is_ok());
+        assert_eq!(becomes(TextChange::MAX_BYTES + 1).await, Err("`a` would be larger than 1048576 bytes".to_owned()));
+    }
+}
