@@ -1229,7 +1229,7 @@ export type FileChange = {
   after: string;
   /** The lines now, at most 1,000 and 32 KiB. */
   before: string;
-  /** Whether there are more lines than these. */
+  /** Whether something is left out: the lines after these, or parts of a line that is too long, in whose place is `…`. */
   isCut: boolean;
   /** Whether there is no such file yet. */
   isNew: boolean;

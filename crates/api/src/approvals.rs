@@ -116,7 +116,7 @@ pub struct PendingChange {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum FileChange {
-    /// The lines that change, with three unchanged ones on either side.
+    /// The lines that change, with three unchanged ones on either side as far as there is room.
     Shown {
         /// The file, from the workspace's root.
         path: String,
@@ -128,7 +128,7 @@ pub enum FileChange {
         before: String,
         /// The lines afterwards, at most 1,000 and 32 KiB.
         after: String,
-        /// Whether there are more lines than these.
+        /// Whether something is left out: the lines after these, or parts of a line that is too long, in whose place is `…`.
         is_cut: bool,
     },
     /// The change cannot be shown, and perhaps not be made.

@@ -5,12 +5,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Message, MessageId,
+    AgentId, Answer, BadOrg, Behaviour, Call, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Message, MessageId,
     MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Sender, Seq,
     SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, TurnId, Verdict, Visibility, mix, place,
     unique, unique_id,
 };
-use polis_ports::{Artifacts, Frame, Listing, Log, LogError, ThreadRange, ToolSpec, Toolbox};
+use polis_ports::{Artifacts, Caller, Frame, Listing, Log, LogError, TextChange, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -24,6 +24,7 @@ use crate::memory::remove_erased;
 use crate::own_thread::run_on_own_thread;
 use crate::person_log::PersonLog;
 use crate::shared::{ActorMessage, Committed, Options, Ports, Shared, query};
+use crate::turn::chosen;
 use crate::{Cast, CommandError, DeployedVersion, OpenError, Operation, Watch};
 
 /// The mailbox capacity of a society that is open read-only.
@@ -220,6 +221,18 @@ impl Society {
     /// The tool port.
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.ports().toolbox
+    }
+
+    /// What a call of an open turn would do to a text file (see [`Toolbox::change`]).
+    pub async fn file_change(&self, turn: TurnId, call: &Call) -> Result<Option<Result<TextChange, String>>, CommandError> {
+        let asking = self.look(move |spine| {
+            let turn = spine.turns.get(&turn)?;
+            let role = spine.role_of(turn).map(|role| role.id.clone());
+            Some((turn.agent.clone(), role, turn.task.clone(), chosen(spine, &turn.agent)))
+        });
+        let Some((agent, role, task, chosen)) = asking.await? else { return Ok(None) };
+        let who = Caller { agent: &agent, role: role.as_ref(), task: &task, chosen };
+        Ok(self.toolbox().change(&call.tool, &call.arguments, &who).await)
     }
 
     /// The artifact port.

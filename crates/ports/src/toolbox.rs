@@ -53,8 +53,11 @@ pub trait Toolbox: Send + Sync {
         Ruling::Ask(String::new())
     }
 
-    /// What a call would do to a text file, if it is one that does; nothing is changed. Called while a person decides about it.
-    async fn change(&self, _tool: &str, _arguments: &str) -> Option<Result<TextChange, String>> {
+    /// What a call would do to a text file, or why that cannot be shown; none if it changes no text file. Nothing is changed.
+    ///
+    /// Called while a person decides about the call. The comparison shows what is in the file, so a policy allows it only where
+    /// the caller may read the file without a decision.
+    async fn change(&self, _tool: &str, _arguments: &str, _who: &Caller<'_>) -> Option<Result<TextChange, String>> {
         None
     }
 
@@ -196,6 +199,11 @@ pub struct TextChange {
     pub before: Option<String>,
     /// The whole text afterwards.
     pub after: String,
+}
+
+impl TextChange {
+    /// Most bytes of a text that is compared.
+    pub const MAX_BYTES: usize = 1 << 20;
 }
 
 /// Who wants to make a call, for the policy.

@@ -92,7 +92,7 @@ impl Toolbox for ScriptedTools {
     }
 
     /// A write changes a new file with the name of the tool, into its arguments.
-    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+    async fn change(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Option<Result<TextChange, String>> {
         let is_write = self.specs.iter().any(|spec| &*spec.name == tool && spec.class == EffectClass::Write);
         is_write.then(|| Ok(TextChange { path: tool.to_owned(), before: None, after: arguments.to_owned() }))
     }

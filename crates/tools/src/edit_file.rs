@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::results::{arguments, failed};
-use crate::text::{MAX_FILE_BYTES, text_of};
+use crate::text::{MAX_FILE_BYTES, compared, text_of, text_to_compare};
 use crate::workspace::{RelativePath, Workspace};
 use crate::write_file::write;
 
@@ -83,15 +83,15 @@ impl Tool for EditFile {
     async fn change(&self, text: &str) -> Option<Result<TextChange, String>> {
         let (path, edits) = read(text).ok()?;
         let workspace = self.workspace.clone();
-        let compared = tokio::task::spawn_blocking(move || {
+        let compare = move || {
             if let Some(why) = workspace.why_not_writable(&path) {
                 return Err(why.to_string());
             }
-            let before = text_of(&workspace, &path).map_err(|error| error.to_string())?;
+            let before = text_to_compare(&workspace, &path).map_err(|error| error.to_string())?;
             let after = edited(before.clone(), &edits)?;
             Ok(TextChange { path: path.to_string(), before: Some(before), after })
-        });
-        compared.await.ok()
+        };
+        compared(compare).await
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

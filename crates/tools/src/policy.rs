@@ -18,6 +18,9 @@ use crate::results::arguments as read;
 /// The tools that change only the workspace.
 const WITHIN: &[&str] = &["write_file", "edit_file"];
 
+/// The tool that reads files.
+const READ: &str = "read_file";
+
 /// The tools that reach the network although they change nothing.
 const BEYOND: &[&str] = &["fetch_url", "web_search"];
 
@@ -131,6 +134,16 @@ impl PolicyToolbox {
         self.rules.iter().find(|rule| rule.fits(&subject, who))
     }
 
+    /// Why an agent cannot read a file without a decision; none if no rule says so.
+    fn why_unread(&self, path: &str, who: &Caller<'_>) -> Option<String> {
+        let fields = Map::from_iter([("path".to_owned(), Value::from(path))]);
+        match self.rule_for(READ, fields, who)?.then {
+            RuleAction::Allow => None,
+            RuleAction::Ask => Some("a rule of polis.toml asks before this file is read".to_owned()),
+            RuleAction::Deny => Some("a rule of polis.toml denies reading this file".to_owned()),
+        }
+    }
+
     fn usual(&self, tool: &str) -> Ruling {
         let specs = self.toolbox.tools();
         let Some(spec) = specs.iter().find(|spec| &*spec.name == tool) else {
@@ -209,8 +222,15 @@ impl Toolbox for PolicyToolbox {
         ruled.unwrap_or_else(|| self.toolbox.sampling_ruling(server, who))
     }
 
-    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
-        self.toolbox.change(tool, arguments).await
+    async fn change(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Option<Result<TextChange, String>> {
+        // Before it is compared: why it cannot be compared says something about the file too.
+        let fields: Option<Map<String, Value>> = read(arguments).ok();
+        let path = fields.as_ref().and_then(|fields| fields.get("path")).and_then(Value::as_str);
+        if let Some(why) = path.filter(|_| WITHIN.contains(&tool)).and_then(|path| self.why_unread(path, who)) {
+            return Some(Err(why));
+        }
+        let change = self.toolbox.change(tool, arguments, who).await?;
+        Some(change.and_then(|change| self.why_unread(&change.path, who).map_or(Ok(change), Err)))
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {
@@ -363,6 +383,13 @@ mod tests {
             if server == "trusted" { Ruling::Allow } else { Ruling::Ask(String::new()) }
         }
 
+        async fn change(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Option<Result<TextChange, String>> {
+            let fields: Map<String, Value> = read(arguments).ok()?;
+            let path = fields.get("path")?.as_str()?.to_owned();
+            let change = TextChange { path, before: Some("the key".to_owned()), after: String::new() };
+            Some(if tool == "edit_file" { Err("the key is in line 7".to_owned()) } else { Ok(change) })
+        }
+
         async fn call(&self, tool: &str, _: &str, _: &CallContext) -> Result<CallResult, ToolError> {
             Err(ToolError::Unknown(tool.to_owned()))
         }
@@ -508,6 +535,46 @@ mod tests {
             assert_eq!(ruling(&[], "write_file", text), "refuse", "{text}");
         }
         assert_eq!(ruling(&[], "write_file", ""), "allow");
+    }
+
+    #[tokio::test]
+    async fn a_comparison_shows_nothing_of_a_file_that_the_agent_cannot_read_without_a_decision() {
+        let on = |path: &str, then| Rule {
+            tool: some("read_file"),
+            arguments: Some(format!(r#"*"path":"{path}"*"#)),
+            then,
+            ..Rule::default()
+        };
+        let rules = vec![
+            on("open", RuleAction::Allow),
+            on("secret", RuleAction::Deny),
+            on("asked", RuleAction::Ask),
+            Rule { role: some("editor"), ..on("theirs", RuleAction::Deny) },
+            Rule { tool: some("write_file"), ..Rule::default() },
+            Rule { role: some("scribe"), ..on("ours", RuleAction::Deny) },
+        ];
+        let ruled = PolicyToolbox::new(Arc::new(Tools), rules);
+        let (agent, role, task) = (AgentId::from("scribe1"), RoleId::from("scribe"), TaskId::from("t"));
+        let who = Caller { agent: &agent, role: Some(&role), task: &task, chosen: polis_ports::Chosen::default() };
+        for (tool, path, hidden) in [
+            ("write_file", "open", None),
+            ("write_file", "theirs", None),
+            ("write_file", "other", None),
+            ("write_file", "secret", Some("denies")),
+            ("write_file", ".//secret", Some("denies")),
+            ("write_file", "asked", Some("asks")),
+            ("write_file", "ours", Some("denies")),
+            ("edit_file", "secret", Some("denies")),
+            ("edit_file", "asked", Some("asks")),
+            ("git__push", "secret", Some("denies")),
+        ] {
+            let change = ruled.change(tool, &json!({ "path": path }).to_string(), &who).await.unwrap();
+            match (&change, hidden) {
+                (Ok(shown), None) => assert_eq!(shown.before.as_deref(), Some("the key"), "{tool} {path}"),
+                (Err(why), Some(want)) => assert!(why.contains(want) && !why.contains("key"), "{tool} {path}: {why}"),
+                (got, want) => panic!("{tool} {path}: {got:?}, not {want:?}"),
+            }
+        }
     }
 
     #[test]

@@ -196,7 +196,7 @@ fn search(workspace: &Workspace, walk: &Walk, line_pattern: &LinePattern) -> Res
                 binary += 1;
                 continue;
             }
-            Err(TextError::TooLarge(_) | TextError::Workspace(_)) => {
+            Err(TextError::TooLarge(..) | TextError::Workspace(_)) => {
                 unread += 1;
                 continue;
             }

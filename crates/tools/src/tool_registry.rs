@@ -53,7 +53,7 @@ impl Toolbox for ToolRegistry {
         self.tools.get(tool).map(|tool| tool.flow(arguments)).unwrap_or_default()
     }
 
-    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
+    async fn change(&self, tool: &str, arguments: &str, _: &Caller<'_>) -> Option<Result<TextChange, String>> {
         self.tools.get(tool)?.change(arguments).await
     }
 

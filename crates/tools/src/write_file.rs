@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::results::{arguments, failed, good};
-use crate::text::{TextError, text_of};
+use crate::text::{TextError, compared, text_to_compare};
 use crate::workspace::{RelativePath, Workspace, WorkspaceError};
 
 /// Largest file that is written, in bytes.
@@ -73,18 +73,18 @@ impl Tool for WriteFile {
         let Arguments { path, content } = arguments(text).ok()?;
         let path = RelativePath::new(&path).ok()?;
         let workspace = self.workspace.clone();
-        let compared = tokio::task::spawn_blocking(move || {
+        let compare = move || {
             if let Some(why) = workspace.why_not_writable(&path) {
                 return Err(why.to_string());
             }
-            let before = match text_of(&workspace, &path) {
+            let before = match text_to_compare(&workspace, &path) {
                 Ok(before) => Some(before),
                 Err(TextError::Workspace(WorkspaceError::Missing(_))) => None,
                 Err(error) => return Err(error.to_string()),
             };
             Ok(TextChange { path: path.to_string(), before, after: content })
-        });
-        compared.await.ok()
+        };
+        compared(compare).await
     }
 
     async fn call(&self, text: &str, _: &CallContext) -> Result<CallResult, ToolError> {

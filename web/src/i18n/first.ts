@@ -3,7 +3,7 @@
 export const first = {
   'first.title': ['A society of agents, at your word', '一个听你吩咐的智能体社会'],
   'first.text': [
-    'Ask for something. Root works on it, has others help where that pays, and shows you every step. Whatever happens is kept and survives a crash.',
+    'Ask for something. Root works on it, asks other agents for help where they are useful, and shows you every step. Whatever happens is kept and survives a crash.',
     '提出请求，root 会着手处理，必要时请其他智能体帮忙，每一步都看得见。发生的一切都会保存，崩溃也不会丢。',
   ],
   'first.offline': ['No model is set, so the offline model answers. These really work with it:', '没有设置模型，由离线模型回答。下面这些它真的能做：'],

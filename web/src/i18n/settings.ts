@@ -1,4 +1,4 @@
-// Texts of the view `settings`, and of the first minutes.
+// Texts of the view `settings`.
 
 export const settings = {
   'settings.sections': ['Parts of the settings', '设置分类'],

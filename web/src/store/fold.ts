@@ -227,6 +227,7 @@ const steps: Steps = {
     if (!effect) return
     effect.stage = 'ended'
     effect.outcome = outcome
+    if ('tool' in effect.effect && effect.effect.tool.class !== 'read') state.writes += 1
     effect.endedAt = at
     delete effect.live
     dropInquiries(state, effect)

@@ -219,6 +219,8 @@ export interface State {
   effects: Map<string, EffectState>
   requests: Map<string, Request>
   waiting: Map<string, Waiting>
+  /** How many calls that may change something have ended since this was read. */
+  writes: number
   artifacts: Map<string, Artifact & { at: number; agent?: string; task?: string }>
   spent: Spent
   /** Tools that need not be asked about any more. */
@@ -250,6 +252,7 @@ export function empty(): State {
     effects: new Map(),
     requests: new Map(),
     waiting: new Map(),
+    writes: 0,
     artifacts: new Map(),
     spent: nothing(),
     allowed: [],

@@ -7,6 +7,7 @@ import { useEffect, useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
 import type { Conversation, Conversations, Recorded, LiveDelta, StreamedStep, View } from '../types'
 import { type Place, place, prefix } from '../router'
+import { Batch } from './batch'
 import { fold } from './fold'
 import { catchUpLive, forget, hear, see, soFar } from './live'
 import { type Word, attend, canShare, nameOfLine } from './share'
@@ -34,6 +35,7 @@ class Store {
   private cursor = ''
   private listeners = new Set<() => void>()
   private isDue = false
+  private readonly erasures = new Batch(() => this.restart())
   private abort: AbortController | undefined
   private hiding: ReturnType<typeof setTimeout> | undefined
   /** What begins the address of the society that is shown. */
@@ -62,6 +64,7 @@ class Store {
   }
 
   private clear(): void {
+    this.erasures.drop()
     this.state = empty()
     this.views.clear()
     this.ahead = []
@@ -275,7 +278,7 @@ class Store {
     fold(this.state, event)
     if (this.ahead.length > 0) this.settle()
     // No window keeps what was erased.
-    if (typeof event.event === 'object' && 'erasureDone' in event.event) queueMicrotask(() => this.restart())
+    if (typeof event.event === 'object' && 'erasureDone' in event.event) this.erasures.add()
   }
 
   /** Follows the log until the line breaks. */

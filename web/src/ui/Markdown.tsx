@@ -1,30 +1,14 @@
 // Text that a model wrote, as Markdown and nothing more: no HTML of its own, no pictures, links only to where they say. What the
 // parser found becomes elements one by one, so no text ever becomes markup, and what stands there already stays while a text grows.
 
-import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import type { MarkedToken, Token, Tokens } from 'marked'
 import { type ReactNode, createElement, memo, useMemo } from 'react'
+import { type Block as BlockProps, type Place, blocksOf, isSame } from './blocks'
 import { Code } from './Code'
 import { decoded } from './entities'
 
-/** The level of each heading: below the page's own, and never more than one below the heading before it. */
-function levels(blocks: Token[]): number[] {
-  const depths = [...new Set(blocks.flatMap((block) => (block.type === 'heading' ? [block.depth as number] : [])))].sort()
-  let before = 1
-  return blocks.map((block) => {
-    if (block.type !== 'heading') return 0
-    before = Math.min(before + 1, 2 + depths.indexOf(block.depth as number))
-    return before
-  })
-}
-
 /** The beginning of a fence that is about to close. */
 const HALF_FENCE = /(?:^|\n) {0,3}(?:`{1,2}|~{1,2})$/
-
-interface Place {
-  /** The level of a heading; one inside a list or a quote is a strong line. */
-  level: number
-  isGrowing: boolean
-}
 
 const INNER: Place = { level: 0, isGrowing: false }
 
@@ -111,29 +95,16 @@ function Table({ token }: { token: Tokens.Table }) {
   )
 }
 
-interface BlockProps extends Place {
-  token: Token
-  /** How many targets of links the text defines. */
-  targets: number
-}
-
-/** A block is drawn again only if its text is another one, or a link in it may now lead somewhere. */
-const Block = memo(
-  function Block({ token, level, isGrowing }: BlockProps) {
-    return <div>{element(token as MarkedToken, 0, { level, isGrowing })}</div>
-  },
-  (one, other) => one.token.raw === other.token.raw && one.level === other.level && one.isGrowing === other.isGrowing && one.targets === other.targets,
-)
+const Block = memo(function Block({ token, level, isGrowing }: BlockProps) {
+  return <div>{element(token as MarkedToken, 0, { level, isGrowing })}</div>
+}, isSame)
 
 export const Markdown = memo(function Markdown({ text, isGrowing = false }: { text: string; isGrowing?: boolean }) {
-  const tokens = useMemo(() => new Lexer({ gfm: true }).lex(text), [text])
-  const blocks = tokens.filter(({ type }) => type !== 'space' && type !== 'def')
-  const targets = tokens.filter(({ type }) => type === 'def').length
-  const heights = levels(blocks)
+  const blocks = useMemo(() => blocksOf(text, isGrowing), [text, isGrowing])
   return (
     <div className={isGrowing ? 'prose growing' : 'prose'}>
       {blocks.map((block, place) => (
-        <Block key={place} token={block} level={heights[place] ?? 0} isGrowing={isGrowing && place === blocks.length - 1} targets={targets} />
+        <Block key={place} {...block} />
       ))}
     </div>
   )

@@ -5,6 +5,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AXE, violations } from './everywhere.mjs'
 
+const ASK_WRITES = ['write_file', 'edit_file'].map((tool) => `[[policy]]\ntool = "${tool}"\nthen = "ask"\n`).join('\n')
+
 export const checks = [
   [
     'a call that needs a word waits in reach, survives a reload, and is made as it was edited',
@@ -102,7 +104,7 @@ export const checks = [
         const page = await open(one, { path: '/inbox' })
         const all = page.getByRole('button', { name: 'Approve all 2' })
         await all.waitFor()
-        assert.ok(await all.isEnabled())
+        await page.getByRole('button', { name: 'Approve all 2', disabled: false }).waitFor()
         const first = page.locator('.inbox .approval').first()
         await first.getByRole('button', { name: /^Edit/ }).click()
         await first.getByLabel('path').fill('other.md')
@@ -119,7 +121,7 @@ export const checks = [
     'a call that changes a file is shown as a comparison with the file, with line numbers and nothing hidden',
     async ({ open, society, program, model }) => {
       const long = Array.from({ length: 40 }, (_, n) => `line ${n + 1}`)
-      const one = await society({ program, model, settings: '[[policy]]\ntool = "*_file"\nthen = "ask"\n', files: { 'long.txt': `${long.join('\n')}\n` } })
+      const one = await society({ program, model, settings: ASK_WRITES, files: { 'long.txt': `${long.join('\n')}\n` } })
       try {
         const make = async (name, args) => (await one.ask('/api/submit', { text: `make ${name} ${JSON.stringify(args)}` })).conversation
         const at = await make('edit_file', { path: 'long.txt', edits: [{ old_text: 'line 20', new_text: 'the twentieth\nline\nmore' }, { old_text: 'line 35\n', new_text: '' }] })
@@ -149,11 +151,30 @@ export const checks = [
         await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: '# Notes\n\nBuy milk. Milk is good.\n' })}`)
         await change.getByText('The file has this content already.').waitFor()
         await page.goto(`${one.address}/chat/${await make('write_file', { path: 'notes.md', content: `${'m\n'.repeat(1100)}` })}`)
-        await change.getByText('More lines change than are shown here').waitFor()
+        await change.getByText('Only the beginning of the change is shown here').waitFor()
         await page.goto(`${one.address}/chat/${await make('edit_file', { path: 'notes.md', edits: [{ old_text: 'Buy bread', new_text: 'Buy nothing' }] })}`)
         await card.getByText('the old_text of edit 1 is not in it').waitFor()
         await card.locator('.value', { hasText: 'Buy nothing' }).waitFor()
         assert.equal(await change.count(), 0)
+        assert.deepEqual(page.trouble, [])
+      } finally {
+        await one.end()
+      }
+    },
+  ],
+  [
+    'a comparison is made again when another call has changed the file',
+    async ({ open, society, program, model }) => {
+      const one = await society({ program, model, settings: ASK_WRITES, files: { 'list.txt': 'a\nb\nc\n' } })
+      try {
+        const edit = (old_text, new_text) => `make edit_file ${JSON.stringify({ path: 'list.txt', edits: [{ old_text, new_text }] })}`
+        await one.ask('/api/submit', { text: edit('a', 'first') })
+        await one.ask('/api/submit', { text: edit('c', 'last') })
+        const page = await open(one, { path: '/inbox' })
+        const other = page.locator('.approval', { hasText: '+last' })
+        await other.locator('.change-line.same', { hasText: 'a' }).waitFor()
+        await page.locator('.approval', { hasText: '+first' }).getByRole('button', { name: /^Approve/ }).click()
+        await other.locator('.change-line.same', { hasText: 'first' }).waitFor()
         assert.deepEqual(page.trouble, [])
       } finally {
         await one.end()
@@ -169,7 +190,7 @@ export const checks = [
         const { conversation } = await one.ask('/api/submit', { text })
         const page = await open(one, { path: `/chat/${conversation}` })
         const bar = page.locator('.approval-bar')
-        await bar.getByRole('button', { name: 'Approve all 3' }).waitFor()
+        await bar.getByRole('button', { name: 'Approve all 3', disabled: false }).waitFor()
         const lines = bar.locator('.approval-choice li button')
         assert.deepEqual(await lines.locator('.step-brief').allInnerTexts(), ['sales.csv', 'notes.md', 'polis.toml'], 'what would be approved is seen')
         await lines.nth(2).focus()

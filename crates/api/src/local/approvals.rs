@@ -12,7 +12,7 @@ use polis_ports::ThreadRange;
 use serde_json::Value;
 
 use super::Local;
-use super::changes::shown;
+use super::changes::{COMPARING, shown};
 use crate::paging::numbered;
 use crate::{ApiError, Approval, Approvals, Decision, Paging, Pending, PendingChange, Resolved, Scope};
 
@@ -37,6 +37,8 @@ impl Local {
     pub async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError> {
         self.caller.needs(Scope::Read)?;
         let Target::Effect(id) = Target::read(id)? else { return Ok(PendingChange::default()) };
+        // Whoever waits here holds no texts yet.
+        let Ok(permit) = COMPARING.acquire().await else { return Ok(PendingChange::default()) };
         let open = find(&self.society).await?;
         let Some(found) = open.into_iter().find(|found| matches!(found.id, Target::Effect(other) if other == id)) else {
             return Ok(PendingChange::default());
@@ -44,8 +46,12 @@ impl Local {
         let Some(Pending::Approval { call: Some(call), .. }) = details(&self.society.unlimited(), id, &found.own).await? else {
             return Ok(PendingChange::default());
         };
-        let change = self.society.toolbox().change(&call.tool, &call.arguments).await;
-        Ok(PendingChange { file: change.map(shown) })
+        let Some(change) = self.society.file_change(id.turn, &call).await? else { return Ok(PendingChange::default()) };
+        let compared = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            shown(change)
+        });
+        Ok(PendingChange { file: compared.await.ok() })
     }
 
     /// Decides what waits under this id.

@@ -78,8 +78,8 @@ impl Toolbox for JoinedTools {
         self.servers.sampling_ruling(server, who)
     }
 
-    async fn change(&self, tool: &str, arguments: &str) -> Option<Result<TextChange, String>> {
-        self.own.change(tool, arguments).await
+    async fn change(&self, tool: &str, arguments: &str, who: &Caller<'_>) -> Option<Result<TextChange, String>> {
+        self.own.change(tool, arguments, who).await
     }
 
     async fn call(&self, tool: &str, arguments: &str, context: &CallContext) -> Result<CallResult, ToolError> {

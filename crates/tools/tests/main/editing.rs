@@ -2,7 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use polis_ports::{TextChange, Toolbox};
+use polis_domain::{AgentId, TaskId};
+use polis_ports::{Caller, Chosen, TextChange, Toolbox};
 use polis_tools::{ProtectedPaths, Workspace};
 use serde_json::{Value, json};
 
@@ -55,13 +56,17 @@ async fn what_a_call_would_change_is_shown_and_nothing_is_changed() {
     let secret = bench.path().join("secret.txt");
     let protected = ProtectedPaths::new(bench.path()).with_hidden([secret]);
     let tools = laid_out(&Workspace::open(bench.path()).unwrap().with_protected(protected));
-    let before = bench.names();
+    let large = "x".repeat(TextChange::MAX_BYTES + 1);
+    let (agent, task) = (AgentId::root(), TaskId::from("task"));
+    let who = Caller { agent: &agent, role: None, task: &task, chosen: Chosen::default() };
     let changed = |path: &str, before: Option<&str>, after: &str| {
         Ok(TextChange { path: path.to_owned(), before: before.map(str::to_owned), after: after.to_owned() })
     };
     let edit = |path: &str, old: &str| json!({ "path": path, "edits": [{ "old_text": old, "new_text": "2" }] });
     let write = |path: &str| json!({ "path": path, "content": "new\n" });
-    let cases: [(&str, Value, Result<TextChange, &str>); 9] = [
+    bench.put("large.txt", "\n".repeat(TextChange::MAX_BYTES + 1));
+    let before = bench.names();
+    let cases: [(&str, Value, Result<TextChange, &str>); 13] = [
         ("edit_file", edit("a.txt", "two"), changed("a.txt", Some("one\ntwo\n"), "one\n2\n")),
         ("edit_file", edit("a.txt", "ten"), Err("is not in it")),
         ("edit_file", edit("none", "x"), Err("does not exist")),
@@ -71,16 +76,20 @@ async fn what_a_call_would_change_is_shown_and_nothing_is_changed() {
         ("write_file", write("bytes"), Err("is not a text file")),
         ("write_file", write("secret.txt"), Err("secret.txt")),
         ("write_file", write("AGENTS.md"), Err("was not written")),
+        ("write_file", write("large.txt"), Err("is larger than 1048576 bytes")),
+        ("edit_file", edit("large.txt", "x"), Err("is larger than 1048576 bytes")),
+        ("write_file", json!({ "path": "a.txt", "content": large }), Err("would be larger than 1048576 bytes")),
+        ("edit_file", json!({ "path": "a.txt", "edits": [{ "old_text": "two", "new_text": large }] }), Err("would be larger")),
     ];
     for (tool, arguments, want) in cases {
-        let got = tools.change(tool, &arguments.to_string()).await.unwrap();
+        let got = tools.change(tool, &arguments.to_string(), &who).await.unwrap();
         match (&got, want) {
             (Ok(got), Ok(want)) => assert_eq!(*got, want),
             (Err(got), Err(want)) => assert!(got.contains(want) && !got.contains("the key"), "{arguments}: {got}"),
             (got, want) => panic!("{arguments}: {got:?}, not {want:?}"),
         }
     }
-    assert_eq!(tools.change("read_file", &json!({ "path": "a.txt" }).to_string()).await, None);
-    assert_eq!(tools.change("write_file", "[]").await, None);
+    assert_eq!(tools.change("read_file", &json!({ "path": "a.txt" }).to_string(), &who).await, None);
+    assert_eq!(tools.change("write_file", "[]", &who).await, None);
     assert_eq!(bench.names(), before);
 }

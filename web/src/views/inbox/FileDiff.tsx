@@ -1,12 +1,17 @@
 // What a pending call would change in a file, as the file is now. The server compares; what cannot be compared is shown as the
 // arguments.
 
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, memo, useEffect, useState } from 'react'
 import { get } from '../../api'
 import { count, t } from '../../i18n'
+import { useLog } from '../../store/store'
 import type { FileChange, PendingChange } from '../../wire'
 import { Visible } from '../../ui/Visible'
-import { around, diffLines } from './diff'
+import { around, fileLines } from './diff'
+import { useOthers } from './others'
+
+/** What happens within this time is followed by one comparison. */
+const AGAIN_MS = 300
 
 const TOOLS: ReadonlySet<string> = new Set(['write_file', 'edit_file'])
 
@@ -15,16 +20,23 @@ export const changesFile = (tool: string): boolean => TOOLS.has(tool)
 
 export function FileDiff({ id, children }: { id: string; children: ReactNode }) {
   const [found, setFound] = useState<FileChange | null>()
+  const { waiting, writes } = useLog()
+  const others = useOthers()
+  // Another call may change the file while this one waits.
+  const since = [writes, ...waiting.keys(), ...others.map((other) => other.id)].join()
   useEffect(() => {
     let isHere = true
-    get<PendingChange>(`/api/approvals/${encodeURIComponent(id)}/change`).then(
-      ({ file }) => isHere && setFound(file ?? null),
-      () => isHere && setFound(null),
-    )
+    const compare = () =>
+      get<PendingChange>(`/api/approvals/${encodeURIComponent(id)}/change`).then(
+        ({ file }) => isHere && setFound(file ?? null),
+        () => isHere && setFound(null),
+      )
+    const timer = setTimeout(compare, found === undefined ? 0 : AGAIN_MS)
     return () => {
       isHere = false
+      clearTimeout(timer)
     }
-  }, [id])
+  }, [id, since])
   if (found === undefined) return <p className="faint">{t('change.loading')}</p>
   if (found === null) return children
   if ('reason' in found) {
@@ -40,12 +52,9 @@ export function FileDiff({ id, children }: { id: string; children: ReactNode }) 
   return <Change change={found} />
 }
 
-function Change({ change }: { change: Extract<FileChange, { path: string }> }) {
-  const { path, isNew, isCut, before, after, line } = change
-  const isEnded = (text: string) => text === '' || text.endsWith('\n')
-  // An end of the text that is no end of a line is a change too.
-  const linesOf = (text: string) => (text === '' ? [] : isEnded(before) && isEnded(after) ? text.slice(0, -1).split('\n') : text.split('\n'))
-  const all = diffLines(linesOf(before), linesOf(after), line)
+const Change = memo(function Change({ change }: { change: Extract<FileChange, { path: string }> }) {
+  const { path, isNew, isCut } = change
+  const all = fileLines(change)
   const added = all.filter(({ kind }) => kind === 'new').length
   const gone = all.filter(({ kind }) => kind === 'gone').length
   const marks = { same: ' ', gone: '−', new: '+' } as const
@@ -60,8 +69,8 @@ function Change({ change }: { change: Extract<FileChange, { path: string }> }) {
           <span className="code-new">{`+${added}`}</span> <span className="code-gone">{`−${gone}`}</span>
         </span>
       </p>
-      {all.length === 0 || added + gone === 0 ? (
-        <p className="faint">{t(isNew ? 'change.empty' : 'change.same')}</p>
+      {added + gone === 0 ? (
+        !isCut && <p className="faint">{t(isNew ? 'change.empty' : 'change.same')}</p>
       ) : (
         <pre tabIndex={0}>
           {around(all, 3).map((one, place) => (
@@ -80,4 +89,4 @@ function Change({ change }: { change: Extract<FileChange, { path: string }> }) {
       {isCut && <p className="notice">{t('change.cut')}</p>}
     </section>
   )
-}
+})

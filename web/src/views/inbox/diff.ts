@@ -24,6 +24,22 @@ export function diffLines(before: readonly string[], after: readonly string[], f
   ]
 }
 
+/** The lines of a file that a call changes, from two texts of which the first line has a number. */
+export function fileLines({ before, after, line, isCut }: { before: string; after: string; line: number; isCut: boolean }): Line[] {
+  const isEnded = (text: string) => text === '' || text.endsWith('\n')
+  // An end of the text that is no end of a line is a change too; where the text is cut, it says nothing about the file.
+  const isWhole = !isCut && !(isEnded(before) && isEnded(after))
+  const linesOf = (text: string) => (text === '' ? [] : (isWhole ? text : text.replace(/\n$/, '')).split('\n'))
+  const all = diffLines(linesOf(before), linesOf(after), line)
+  return isCut ? withoutEnd(all) : all
+}
+
+/** The lines without those at the end that are only on one side: both texts are cut, and not at the same place of the file. */
+function withoutEnd(all: Line[]): Line[] {
+  const end = all.findLastIndex(({ kind }) => kind === 'same') + 1
+  return all.slice(0, end).some(({ kind }) => kind !== 'same') ? all.slice(0, end) : all
+}
+
 function changed(a: readonly string[], b: readonly string[], first: number): Line[] {
   const lines: Line[] = []
   let i = 0
