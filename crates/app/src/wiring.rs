@@ -153,7 +153,7 @@ pub(crate) async fn open_for(
         host: HostSettings { model: vendors::OFFLINE.to_owned(), is_offline: true, ..HostSettings::default() },
         replayer: None,
     };
-    let (setup, Tools { toolbox, servers }) = match purpose {
+    let (setup, Tools { toolbox, servers, .. }) = match purpose {
         Purpose::Run => (open_model(config).await?, tools(config, Some(store.logins.clone())).await?),
         // Nobody is asked; but whether a model can be is known.
         Purpose::Import => {
