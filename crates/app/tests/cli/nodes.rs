@@ -243,6 +243,7 @@ fn any_node_serves_a_society_that_another_one_owns() {
     assert_eq!(cluster.polis(&home, &["nodes"]).stderr, "");
     third.served.stop();
     let another = cluster.home();
+    fs::create_dir(another.path().join("roles")).unwrap();
     another.write("roles/poet.md", "---\nname: Poet\n---\nYou write poems.\n");
     let _fourth = cluster.node_in(another, "fourth");
     let differs = cluster.polis(&home, &["nodes"]).stderr;
