@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use polis_domain::{
-    AgentId, Answer, BadOrg, Behaviour, Call, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Message, MessageId,
-    MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId, Sender, Seq,
-    SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, TurnId, Verdict, Visibility, mix, place,
-    unique, unique_id,
+    AgentId, Answer, BadOrg, Behaviour, Call, Children, Command, EffectId, Envelope, Event, Failure, InquiryId, Message,
+    MessageId, MessageKind, Org, OrgRole, Payload, PersonId, Recorded, Refusal, ReplyTo, Request, Resolution, Role, RoleId,
+    Sender, Seq, SocietyId, Spine, SubThreadPath, Target, TaskId, Thread, ThreadId, Timestamp, TurnId, Verdict, Visibility,
+    mix, place, unique, unique_id,
 };
 use polis_ports::{Artifacts, Caller, Frame, Listing, Log, LogError, TextChange, ThreadRange, ToolSpec, Toolbox};
 use serde_json::{Map, Value};
