@@ -181,6 +181,8 @@ mod tests {
             assert!(old.lines().count() <= MAX_LINES && new.lines().count() <= MAX_LINES);
             assert!([&old, &new].iter().all(|side| side.is_empty() || side.ends_with('\n')));
         }
+        let (_, _, old, new, is_cut) = of(Some("a\nb\n"), &format!("a\n{many}b\n"));
+        assert!(is_cut && old == "a\n" && new.ends_with("a line\n"), "what follows is not shown as if it stood next to it");
     }
 
     #[test]
