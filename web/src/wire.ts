@@ -1726,6 +1726,8 @@ export type Node = {
   leaseMs: number;
   /** Its name, another one at every start. */
   name: string;
+  /** A digest of its settings, roles, SOPs, skills and prompts at its start. All nodes should have the same one. */
+  setup: string;
   /** When it joined. */
   since: Timestamp;
   /** How many societies it owns. */
