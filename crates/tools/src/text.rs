@@ -21,7 +21,7 @@ pub(crate) enum TextError {
     Binary(RelativePath),
 }
 
-/// One comparison at a time: they hold whole texts and anybody who may read can ask for them.
+/// One file at a time is read and edited for a comparison: both texts are in memory. The comparison itself has a limit in `polis-api`.
 static COMPARING: Semaphore = Semaphore::const_new(1);
 
 /// Compares a file with what a call makes of it, unless either text is too large. The permit is held until that is done, even if

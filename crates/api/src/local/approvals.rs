@@ -37,7 +37,7 @@ impl Local {
     pub async fn pending_change(&self, id: &str) -> Result<PendingChange, ApiError> {
         self.caller.needs(Scope::Read)?;
         let Target::Effect(id) = Target::read(id)? else { return Ok(PendingChange::default()) };
-        // Whoever waits here holds no texts yet.
+        // A request that waits here holds no texts yet.
         let Ok(permit) = COMPARING.acquire().await else { return Ok(PendingChange::default()) };
         let open = find(&self.society).await?;
         let Some(found) = open.into_iter().find(|found| matches!(found.id, Target::Effect(other) if other == id)) else {

@@ -23,7 +23,7 @@ const MAX_MARGIN_BYTES: usize = 512;
 /// Stands for what is left out at an end of a line.
 const LEFT_OUT: &str = "…";
 
-/// One comparison at a time: each holds whole texts, and anybody who may read can ask for one.
+/// One comparison at a time: each holds whole texts, and every person with the right to read can ask for one.
 pub(super) static COMPARING: Semaphore = Semaphore::const_new(1);
 
 /// The change as it is shown, or why it is not. Blocks while it compares.

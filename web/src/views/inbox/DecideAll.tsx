@@ -17,7 +17,7 @@ const SEEN_MS = 1000
 
 interface Props {
   all: readonly Waiting[]
-  /** Those that somebody is changing: what is shown would not be what is sent. */
+  /** Those that a person is changing: what is shown would not be what is sent. */
   edited: ReadonlySet<string>
 }
 

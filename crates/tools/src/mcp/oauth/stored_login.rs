@@ -103,7 +103,7 @@ impl StoredLogin {
         }
     }
 
-    /// The tokens as a text, to see whether somebody has logged in; an error if they cannot be read now.
+    /// The tokens as a text, to see whether a person has logged in; an error if they cannot be read now.
     pub(in crate::mcp) async fn tokens(&self) -> Result<String, DocumentError> {
         let credentials = self.read().await?.and_then(|record| record.credentials);
         serde_json::to_string(&credentials).map_err(|error| DocumentError::Failed(error.to_string()))
