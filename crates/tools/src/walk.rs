@@ -54,11 +54,15 @@ impl Walk {
     /// Runs the walk. If it starts at a plain file, that file is the only entry.
     pub(crate) fn run(&self, workspace: &Workspace) -> Result<WalkResult, WorkspaceError> {
         let mut result = WalkResult::default();
-        if let Some(bytes) = workspace.size_of(&self.start)? {
-            result.entries.push(WalkEntry { path: self.start.clone(), kind: EntryKind::File { bytes } });
-            return Ok(result);
-        }
-        let folder = workspace.folder(&self.start)?;
+        let folder = match workspace.folder(&self.start) {
+            Ok(folder) => folder,
+            Err(WorkspaceError::NotAFolder(path)) => {
+                let bytes = workspace.size_of(&self.start)?.ok_or(WorkspaceError::NotAFolder(path))?;
+                result.entries.push(WalkEntry { path: self.start.clone(), kind: EntryKind::File { bytes } });
+                return Ok(result);
+            }
+            Err(error) => return Err(error),
+        };
         let ignored = (self.recursive && !self.ignored).then(|| IgnoreRules::above(workspace, &self.start));
         let mut walker = Walker { walk: self, workspace, ignored, result, visited: 0 };
         walker.enter(&folder, &self.start, "", 0);
@@ -94,9 +98,11 @@ impl Walker<'_> {
         }
         names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         self.ignored.iter_mut().for_each(|ignored| ignored.enter(path));
+        let place = self.workspace.place_of(folder);
         for (name, kind, bytes) in names {
             let below = path.join(&name);
-            if (name.starts_with('.') && !self.walk.hidden) || self.workspace.must_be_open(&below).is_err() {
+            let is_hidden = |below| self.workspace.hides_entry(place.as_deref(), below, kind.is_symlink());
+            if (name.starts_with('.') && !self.walk.hidden) || is_hidden(&below) {
                 continue;
             }
             if self.ignored.as_ref().is_some_and(|ignored| ignored.is_ignored(&below, kind.is_dir())) {

@@ -139,10 +139,11 @@ impl Workspace {
 
     /// Refuses what was opened where no tool may look, whatever its path says: a command may have put a link there meanwhile.
     fn must_lie_open(&self, opened: impl AsFd, path: &RelativePath) -> Result<(), WorkspaceError> {
-        match place(opened.as_fd()).and_then(|there| self.protected.why_hidden(&there)) {
-            Some(why) => Err(path.closed(why)),
-            None => Ok(()),
+        if !self.protected.hides_something() {
+            return Ok(());
         }
+        let Some(there) = place(opened.as_fd()) else { return self.must_be_open(path) };
+        self.protected.why_hidden(&there).map_or(Ok(()), |why| Err(path.closed(why)))
     }
 
     /// The same for a file that is about to be written into an open folder.
@@ -156,13 +157,33 @@ impl Workspace {
 
     /// Opens a folder to see what is in it.
     pub(crate) fn folder(&self, path: &RelativePath) -> Result<Dir, WorkspaceError> {
-        self.must_be_open(path)?;
-        let folder = self.root.open_dir(path.as_str()).map_err(|error| match error.kind() {
-            io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),
-            _ => path.refused(error),
-        })?;
-        self.must_lie_open(&folder, path)?;
-        Ok(folder)
+        match self.root.open_dir(path.as_str()) {
+            Ok(folder) => {
+                self.must_lie_open(&folder, path)?;
+                Ok(folder)
+            }
+            Err(error) => {
+                // Whether something is missing there is nobody's business either.
+                self.must_be_open(path)?;
+                Err(match error.kind() {
+                    io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),
+                    _ => path.refused(error),
+                })
+            }
+        }
+    }
+
+    /// Where an open folder lies, for [`Self::hides_entry`]; none where nothing is hidden.
+    pub(crate) fn place_of(&self, folder: &Dir) -> Option<PathBuf> {
+        self.protected.hides_something().then(|| place(folder.as_fd())).flatten()
+    }
+
+    /// Whether an entry of a folder that lies there is hidden from tools. Only a link has to be followed to know that.
+    pub(crate) fn hides_entry(&self, place: Option<&Path>, entry: &RelativePath, is_link: bool) -> bool {
+        match place {
+            Some(place) if !is_link => self.protected.why_hidden(&place.join(entry.name())).is_some(),
+            _ => self.must_be_open(entry).is_err(),
+        }
     }
 
     /// How large a plain file is; none for anything else that is there.
