@@ -94,7 +94,7 @@ function isShown(effect: EffectState, turn: Turn, effects: EffectState[]): boole
 
 function Step({ effect, turn, effects, isOpen, depth }: { effect: EffectState; turn: Turn; effects: EffectState[]; isOpen: boolean; depth: number }) {
   if (isDelegation(effect)) return <Delegation id={effect.id} depth={depth} />
-  if (!isOpen) return null
+  if (!isOpen || isEnvironment(effect.effect)) return null
   if ('tool' in effect.effect) return <ToolCard effect={effect} rev={effect.rev} />
   if ('approval' in effect.effect || 'grant' in effect.effect) return <AskedStep effect={effect} rev={effect.rev} />
   if ('model' in effect.effect) return <ModelStep effect={effect} isAnswered={isAnswer(effect, turn, effects)} isShownBelow={depth === 0 && isAnswering(effect)} />
