@@ -291,6 +291,20 @@ export const checks = [
     },
   ],
   [
+    'a model that refuses again and again has one line, with how often',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      const go = model.hold()
+      model.refuses = 2
+      await write(page, 'try until it works')
+      await page.locator('.retry-note', { hasText: 'did not answer 2 times' }).waitFor()
+      assert.equal(await page.locator('.retry-note').count(), 1)
+      go()
+      await lastAnswer(page).filter({ hasText: 'You said: try until it works' }).waitFor()
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
     'what joins a workflow is shown where it was heard',
     async ({ open, scripted, model }) => {
       const page = await open(scripted)
