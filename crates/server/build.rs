@@ -13,7 +13,7 @@ fn main() {
     println!("cargo::rerun-if-changed={}", folder.display());
     if !folder.join("index.html").is_file() {
         println!(
-            "cargo::error=web/dist/index.html is missing; it is part of the repository: run `npm install && npm run build` in web/"
+            "cargo::error=web/dist/index.html is missing; it is part of the repository: run `npm ci && npm run build` in web/"
         );
         return;
     }

@@ -30,6 +30,12 @@ export function setToken(token: string): void {
   sessionStorage.setItem(KEY, token)
 }
 
+/** Trades a token for the cookie that other tabs need none with; where there is no cookie to be had, the token stays in this tab. */
+export async function signIn(secret: string): Promise<void> {
+  setToken(secret)
+  await fetch(`/?token=${encodeURIComponent(secret)}`, { credentials: 'same-origin', cache: 'no-store' }).catch(() => undefined)
+}
+
 export function token(): string | null {
   return sessionStorage.getItem(KEY)
 }
@@ -59,7 +65,8 @@ export async function get<T>(path: string, at = prefix()): Promise<T> {
   return (await ask(path, {}, at)).json()
 }
 
-export async function post<T>(path: string, body: unknown = {}, at = prefix()): Promise<T> {
-  const headers = { 'content-type': 'application/json' }
+/** With a key, the same request happens once, however often it is sent. */
+export async function post<T>(path: string, body: unknown = {}, at = prefix(), key?: string): Promise<T> {
+  const headers = { 'content-type': 'application/json', ...(key && { 'idempotency-key': key }) }
   return (await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, at)).json()
 }

@@ -23,6 +23,7 @@ export type {
   Health,
   Inquiry,
   Envelope,
+  Excerpt,
   Level,
   LiveDelta,
   Message,

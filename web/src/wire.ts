@@ -554,7 +554,9 @@ export type ConversationSettings = {
 export type Conversations = {
   /** The conversations. */
   conversations: Array<Conversation>;
-  /** The `after` of the next page; none when there is no more. */
+  /** Where searched words are that are not in the title or the id. */
+  excerpts?: Array<Excerpt>;
+  /** The `after` of the next page; none when there is no more. A search reads a part of the messages for each page, so a page may have few conversations and a `next`. */
   next?: string | null;
 };
 
@@ -1213,6 +1215,16 @@ export type Event = {
     /** The turn that has ended. */
     turn: TurnId;
   };
+};
+
+/** A part of a message in which searched words are. */
+export type Excerpt = {
+  /** The conversation. */
+  conversation: AgentId;
+  /** The request that the message is of. */
+  taskId?: TaskId | null;
+  /** The words with what is around them. */
+  text: string;
 };
 
 /** Why something failed, for programs (`code`) and for people (`message`). */
@@ -3021,7 +3033,7 @@ export interface Routes {
       archived?: boolean | null;
       /** Most entries of a page. */
       limit?: number | null;
-      /** Only those whose title or id contains all of these words. */
+      /** Only those that contain all of these words in their title, id, messages or answers. Of long conversations the newest messages are searched. */
       search?: string | null;
     };
     body: undefined;

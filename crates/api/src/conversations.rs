@@ -53,9 +53,26 @@ pub struct Conversation {
 pub struct Conversations {
     /// The conversations.
     pub conversations: Vec<Conversation>,
-    /// The `after` of the next page; none when there is no more.
+    /// Where searched words are that are not in the title or the id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<Excerpt>,
+    /// The `after` of the next page; none when there is no more. A search reads a part of the messages for each page, so a page
+    /// may have few conversations and a `next`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// A part of a message in which searched words are.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Excerpt {
+    /// The conversation.
+    pub conversation: AgentId,
+    /// The request that the message is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The words with what is around them.
+    pub text: String,
 }
 
 /// Which conversations are wanted.
@@ -66,7 +83,8 @@ pub struct ConversationPaging {
     pub after: Option<String>,
     /// Most entries of a page.
     pub limit: Option<u32>,
-    /// Only those whose title or id contains all of these words.
+    /// Only those that contain all of these words in their title, id, messages or answers. Of long conversations the newest
+    /// messages are searched.
     pub search: Option<String>,
     /// Whether the archived ones are wanted instead of the others.
     pub archived: Option<bool>,

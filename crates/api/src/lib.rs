@@ -45,7 +45,7 @@ pub use approvals::{
 pub use artifacts::{ArtifactName, ArtifactPaging, Artifacts, Content, NumberedArtifact};
 pub use conversations::{
     ChangeConversation, Conversation, ConversationPaging, Conversations, DeleteConversation, Deleted, EraseConversation,
-    Erased, StartConversation,
+    Erased, Excerpt, StartConversation,
 };
 pub use deployment::{BehaviourVersion, Deployment, OpenTurn};
 pub use error::{ApiError, ProblemDetails};

@@ -1,6 +1,6 @@
 //! Which conversation a request belongs to: a new one, the newest, or one that is named.
 
-use polis_api::{Api, Conversation, ConversationPaging};
+use polis_api::{Api, Conversation, ConversationPaging, Conversations};
 use polis_domain::{AgentId, PersonId};
 
 use crate::cli::ConversationFlags;
@@ -41,16 +41,29 @@ impl ConversationChoice {
 
 /// All conversations, those with the newest messages first.
 pub(crate) async fn list(api: &dyn Api, search: Option<&str>, archived: bool) -> Result<Vec<Conversation>, CliError> {
-    let (mut all, mut after) = (Vec::new(), None);
+    Ok(found(api, search, archived).await?.conversations)
+}
+
+/// All pages of a search as one.
+async fn found(api: &dyn Api, search: Option<&str>, archived: bool) -> Result<Conversations, CliError> {
+    let mut all = Conversations { conversations: Vec::new(), excerpts: Vec::new(), next: None };
     loop {
         let (search, archived) = (search.map(str::to_owned), Some(archived));
-        let page = api.conversations(ConversationPaging { after, limit: None, search, archived }).await?;
-        all.extend(page.conversations);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return Ok(all),
+        let page = api.conversations(ConversationPaging { after: all.next, limit: None, search, archived }).await?;
+        all.conversations.extend(page.conversations);
+        all.excerpts.extend(page.excerpts);
+        all.next = page.next;
+        if all.next.is_none() {
+            return Ok(all);
         }
     }
+}
+
+/// Those with these words in their titles or ids: what was said in a conversation does not name it.
+async fn titled(api: &dyn Api, words: &str, archived: bool) -> Result<Vec<Conversation>, CliError> {
+    let Conversations { mut conversations, excerpts, .. } = found(api, Some(words), archived).await?;
+    conversations.retain(|one| excerpts.iter().all(|excerpt| excerpt.conversation != one.id));
+    Ok(conversations)
 }
 
 /// Pinned ones are listed first, so the newest is one of them or the first of the others.
@@ -85,8 +98,8 @@ async fn named(api: &dyn Api, name: &str) -> Result<Conversation, CliError> {
     if name.trim().is_empty() {
         return Err(unknown.into());
     }
-    let mut found = list(api, Some(name), false).await?;
-    found.extend(list(api, Some(name), true).await?);
+    let mut found = titled(api, name, false).await?;
+    found.extend(titled(api, name, true).await?);
     // The owner sees the conversations of all persons, and means one of their own.
     if found.iter().any(|one| one.person == PersonId::owner()) {
         found.retain(|one| one.person == PersonId::owner());

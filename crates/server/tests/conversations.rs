@@ -128,6 +128,34 @@ async fn conversations_are_renamed_pinned_archived_searched_and_deleted() {
     assert_eq!(taken, (409, "name_taken".to_owned()));
 }
 
+#[tokio::test]
+async fn a_search_finds_words_of_requests_and_answers_and_shows_where_they_are() {
+    let rig = Rig::start().await;
+    let (first, _) = submit(&rig, json!({ "text": say("heron") })).await;
+    let (_, task) = submit(&rig, json!({ "text": say("the  old LIGHTHOUSE"), "conversation": first })).await;
+    let (second, _) = submit(&rig, json!({ "text": say("another heron") })).await;
+    for n in 0..3 {
+        rig.post("/api/conversations", json!({ "title": format!("Hay {n}") })).await.ok();
+    }
+    let found = async |words: &str| rig.get(&format!("/api/conversations?search={words}")).await.ok();
+    let list = found("said:the%20Lighthouse").await;
+    assert_eq!(list["conversations"].as_array().unwrap().len(), 1, "{list}");
+    let excerpt = json!({ "conversation": first, "taskId": task, "text": "said:the  old LIGHTHOUSE" });
+    assert_eq!(list["excerpts"], json!([excerpt]), "only the answer says it like this");
+    assert_eq!(listed(&rig, "?search=heron%20lighthouse").await, std::slice::from_ref(&first), "each word is somewhere in it");
+    assert_eq!(listed(&rig, "?search=heron").await, [second, first.clone()]);
+    assert_eq!(found("hay%202").await.get("excerpts"), None, "a title needs no excerpt");
+    assert_eq!(listed(&rig, "?search=ostrich").await, Vec::<String>::new());
+    let page = rig.get("/api/conversations?search=heron&limit=1").await.ok();
+    assert_eq!(
+        listed(&rig, &format!("?search=heron&after={}", page["next"].as_str().unwrap())).await,
+        std::slice::from_ref(&first)
+    );
+
+    rig.post(&format!("/api/conversations/{first}/erase"), json!({})).await.ok();
+    assert_eq!(listed(&rig, "?search=lighthouse").await, Vec::<String>::new());
+}
+
 /// Answers nobody before all have asked.
 struct Together {
     inner: ScriptedModel,

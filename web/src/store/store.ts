@@ -5,7 +5,7 @@
 
 import { useEffect, useSyncExternalStore } from 'react'
 import { Problem, ask } from '../api'
-import type { Conversation, Conversations, Recorded, LiveDelta, StreamedStep, View } from '../types'
+import type { Conversation, Conversations, Excerpt, Recorded, LiveDelta, StreamedStep, View } from '../types'
 import { type Place, place, prefix } from '../router'
 import { Batch } from './batch'
 import { fold } from './fold'
@@ -101,12 +101,13 @@ class Store {
     }
   }
 
-  /** Asks for conversations, and takes them in. Gives the cursor of the next ones. */
-  async find(query: string): Promise<string | undefined> {
+  /** Asks for conversations, and takes them in. Gives what was found, and the cursor of the next ones. */
+  async find(query: string): Promise<{ ids: string[]; excerpts: Excerpt[]; next: string | undefined }> {
     const { state } = this
     const { seq } = state
-    const { conversations, next } = (await (await ask(`/api/conversations${query}`)).json()) as Conversations
-    return this.learn(state, conversations, seq), next ?? undefined
+    const { conversations, excerpts, next } = (await (await ask(`/api/conversations${query}`)).json()) as Conversations
+    this.learn(state, conversations, seq)
+    return { ids: conversations.map(({ id }) => id), excerpts: excerpts ?? [], next: next ?? undefined }
   }
 
   /** Asks for one conversation; there need not be one of that id. */
@@ -345,13 +346,16 @@ class Store {
 function firstView({ view, rest }: Place): [string, Part, string?] {
   const [first] = rest.map(encodeURIComponent)
   if (view === 'chat') return rest[0] ? [conversationPath(rest[0], rest[1]), 'conversation', rest[0]] : [LIST, 'list']
-  if (view === 'organisation') return ['organisation', 'organisation']
+  if (view === 'organisation') return [ORGANISATION, 'organisation']
   if (view === 'trace') return first ? [`task/${first}`, 'tree'] : ['trace', 'trace']
   return ['inbox', 'frame']
 }
 
 /** The view that has the list of conversations and hardly more. */
 export const LIST = 'conversation/root?limit=1'
+
+/** The view that has the agents. */
+export const ORGANISATION = 'organisation?limit=2000'
 
 /** The view of a conversation, at one of its requests. */
 export function conversationPath(agent: string, task?: string): string {
@@ -366,6 +370,13 @@ export function useView(path: string | undefined, part: Part): void {
   useEffect(() => {
     if (path && line === 'live') store.load(path, part).catch(() => undefined)
   }, [path, part, line])
+}
+
+/** Has all agents read, page by page, while that is wanted. */
+export function useAllAgents(isWanted: boolean): void {
+  const next = useStore((state) => state.nextAgents)
+  useView(isWanted ? ORGANISATION : undefined, 'organisation')
+  useView(isWanted && next ? `${ORGANISATION}&after=${encodeURIComponent(next)}` : undefined, 'organisation')
 }
 
 /** A value of the state; it must be plain, or the same as long as it has not changed. */

@@ -1,7 +1,7 @@
 // What is shown to whoever has no token yet, or a wrong one.
 
 import { useState } from 'react'
-import { setToken, token } from '../api'
+import { signIn, token } from '../api'
 import { t } from '../i18n'
 import { store } from '../store/store'
 
@@ -12,8 +12,7 @@ export function Door() {
     event.preventDefault()
     const secret = value.trim().replace(/^.*token=/, '')
     if (!secret) return
-    setToken(secret)
-    store.restart()
+    void signIn(secret).then(() => store.restart())
   }
   return (
     <main className="door">

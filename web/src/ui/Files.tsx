@@ -1,7 +1,7 @@
 // Files that a message or a result brings along. Pictures are shown small; any file is fetched when it is wanted, and given to the
 // browser as a download.
 
-import { useEffect, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { ask } from '../api'
 import { Frame } from '../components/Frame'
 import { t } from '../i18n'
@@ -42,10 +42,12 @@ const PICTURES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 const isPicture = ({ mediaType, bytes }: Artifact): boolean => PICTURES.includes(mediaType ?? '') && bytes <= THUMBNAIL_BYTES
 
-/** A picture, small; a click on its name gives the file. */
-function Thumbnail({ artifact }: { artifact: Artifact }) {
+/** A picture, small; what is none, or is not here yet, otherwise. */
+export function Thumbnail({ artifact, otherwise = null }: { artifact: Artifact; otherwise?: ReactNode }) {
   const [url, setUrl] = useState<string>()
+  const isShown = isPicture(artifact)
   useEffect(() => {
+    if (!isShown) return
     const left = new AbortController()
     let made: string | undefined
     ask(`/api/artifacts/${encodeURIComponent(artifact.id)}`, { signal: left.signal }).then(
@@ -61,8 +63,8 @@ function Thumbnail({ artifact }: { artifact: Artifact }) {
       left.abort()
       if (made) URL.revokeObjectURL(made)
     }
-  }, [artifact.id])
-  return url === undefined ? null : <img className="thumbnail" src={url} alt={artifact.name} />
+  }, [artifact.id, isShown])
+  return url === undefined ? otherwise : <img className="thumbnail" src={url} alt={artifact.name} />
 }
 
 export function Files({ artifacts }: { artifacts: Artifact[] }) {
@@ -71,7 +73,7 @@ export function Files({ artifacts }: { artifacts: Artifact[] }) {
     <ul className="files">
       {artifacts.map((artifact) => (
         <li key={artifact.id + artifact.name}>
-          {isPicture(artifact) && <Thumbnail artifact={artifact} />}
+          <Thumbnail artifact={artifact} />
           <button type="button" className="file" onClick={() => void download(artifact)} aria-label={t('files.download', { name: artifact.name })}>
             <Icon name="file" size={16} />
             <span className="file-name">{artifact.name}</span>

@@ -17,7 +17,7 @@ export function KeySheet({ onClose }: { onClose: () => void }) {
     ['Enter', t('keys.send')],
     ['Shift Enter', t('keys.line')],
     ['Esc', t('keys.stop')],
-    ['A · D · E', t('keys.decide')],
+    ['(Alt) A · D · E', t('keys.decide')],
     ['Shift + click', t('delegation.beside')],
   ]
   return (

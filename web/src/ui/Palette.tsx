@@ -1,24 +1,17 @@
-// One field to go anywhere and do anything, opened with Ctrl or ⌘ and K.
+// One field to go anywhere and do anything, opened with Ctrl or ⌘ and K. The server finds what was said in conversations.
 
-import { useEffect, useId, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { setLanguage, t, useLanguage } from '../i18n'
 import { VIEWS, go, href } from '../router'
 import { knownSocieties, refreshSocieties, useSocieties } from '../store/societies'
 import { sortedConversations } from '../store/derive'
+import { useSearch } from '../store/search'
 import { store } from '../store/store'
 import { nextTheme } from '../theme'
 import { complain, stop, visit } from '../views/chat/actions'
-import { Icon, type IconName } from './Icon'
+import { type Choice, Chooser } from './Chooser'
+import { plainText } from './format'
 import { write } from './write'
-
-interface Choice {
-  icon: IconName
-  text: string
-  hint?: string
-  run: () => unknown
-}
-
-const MOST = 12
 
 function choices(language: 'en' | 'zh', showKeys: () => void): Choice[] {
   const { state } = store
@@ -33,61 +26,21 @@ function choices(language: 'en' | 'zh', showKeys: () => void): Choice[] {
   ]
   const agents = [...state.agents.values()].filter((agent) => !agent.terminatedAt && agent.parent)
   const people: Choice[] = agents.map((agent) => ({ icon: 'agent', text: t('palette.talk', { name: agent.id }), run: () => go(href('chat', [agent.id])) }))
-  const past: Choice[] = sortedConversations(state).map((chat) => ({ icon: 'chat', text: chat.title, run: () => go(href('chat', [chat.id])) }))
+  const past: Choice[] = sortedConversations(state).map((chat) => conversation(chat.id, chat.title))
   const others: Choice[] = knownSocieties().length < 2 ? [] : knownSocieties().map((one) => ({ icon: 'branch', text: t('palette.society', { name: one.name }), run: () => visit(one.name) }))
   return [...views, ...acts, ...others, ...people, ...past]
 }
 
+const conversation = (id: string, title: string): Choice => ({ icon: 'chat', text: plainText(title), run: () => go(href('chat', [id])) })
+
 export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
   const language = useLanguage()
-  const dialog = useRef<HTMLDialogElement>(null)
-  const id = useId()
   const [text, setText] = useState('')
-  const [place, setPlace] = useState(0)
-  useEffect(() => dialog.current?.showModal(), [])
   useSocieties()
   useEffect(() => void refreshSocieties(), [])
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = choices(language, onKeys).filter((choice) => words.every((word) => choice.text.toLowerCase().includes(word))).slice(0, MOST)
-  const at = Math.min(place, Math.max(0, found.length - 1))
-  const pick = (choice: Choice | undefined) => {
-    onClose()
-    choice?.run()
-  }
-  const onKey = (event: React.KeyboardEvent) => {
-    if (event.key === 'ArrowDown') setPlace((at + 1) % found.length)
-    else if (event.key === 'ArrowUp') setPlace((at + found.length - 1) % found.length)
-    else if (event.key === 'Enter' && !event.nativeEvent.isComposing) pick(found[at])
-    else return
-    event.preventDefault()
-  }
-  return (
-    <dialog ref={dialog} className="palette" aria-label={t('nav.palette')} onClose={onClose} onClick={(event) => event.target === dialog.current && onClose()}>
-      <input
-        type="text"
-        role="combobox"
-        aria-expanded="true"
-        aria-controls={id}
-        aria-activedescendant={found[at] ? `${id}-${at}` : undefined}
-        aria-label={t('nav.palette')}
-        placeholder={t('nav.palette')}
-        value={text}
-        autoFocus
-        onChange={(event) => {
-          setText(event.target.value)
-          setPlace(0)
-        }}
-        onKeyDown={onKey}
-      />
-      <ul role="listbox" id={id} aria-label={t('nav.palette')}>
-        {found.map((choice, n) => (
-          <li key={`${choice.icon}${choice.text}${n}`} id={`${id}-${n}`} role="option" aria-selected={n === at} onClick={() => pick(choice)} onMouseMove={() => setPlace(n)}>
-            <Icon name={choice.icon} size={17} />
-            <span className="choice">{choice.text}</span>
-            {choice.hint && <kbd>{choice.hint}</kbd>}
-          </li>
-        ))}
-      </ul>
-    </dialog>
-  )
+  const { excerpts } = useSearch(text.trim().length > 1 ? text : '', false)
+  const said = [...excerpts.values()].map(({ conversation: id, taskId, text }): Choice => {
+    return { icon: 'search', text: plainText(text), also: plainText(store.state.conversations.get(id)?.title ?? id), run: () => go(href('chat', [id, taskId ?? undefined])) }
+  })
+  return <Chooser label={t('nav.palette')} choices={choices(language, onKeys)} found={said} onText={setText} onClose={onClose} />
 }

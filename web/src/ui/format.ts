@@ -4,8 +4,19 @@ import { locale, t } from '../i18n'
 
 export { plainText } from './plain'
 
+/** Formatters are slow to make: one of each kind and language is kept. */
+const made = new Map<string, unknown>()
+
+function kept<T>(name: string, make: (locale: string) => T): T {
+  const key = `${name} ${locale()}`
+  const known = made.get(key) ?? make(locale())
+  made.set(key, known)
+  return known as T
+}
+
 export function number(value: number): string {
-  return new Intl.NumberFormat(locale(), { notation: value >= 10_000 ? 'compact' : 'standard', maximumFractionDigits: 1 }).format(value)
+  const notation = value >= 10_000 ? 'compact' : 'standard'
+  return kept(notation, (locale) => new Intl.NumberFormat(locale, { notation, maximumFractionDigits: 1 })).format(value)
 }
 
 /** Money in billionths of a US dollar. */
@@ -27,17 +38,17 @@ export function duration(ms: number): string {
 }
 
 export function clock(at: number): string {
-  return new Intl.DateTimeFormat(locale(), { hour: '2-digit', minute: '2-digit', hour12: false }).format(at)
+  return kept('clock', (locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hour12: false })).format(at)
 }
 
 export function moment(at: number): string {
-  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'medium', hour12: false }).format(at)
+  return kept('moment', (locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium', hour12: false })).format(at)
 }
 
 export function day(at: number): string {
   const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000)
-  if (days < 2) return new Intl.RelativeTimeFormat(locale(), { numeric: 'auto' }).format(-days, 'day')
-  return new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(at)
+  if (days < 2) return kept('days', (locale) => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })).format(-days, 'day')
+  return kept('day', (locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium' })).format(at)
 }
 
 export function bytes(size: number): string {

@@ -174,7 +174,9 @@ export const checks = [
       await ada.click()
       await page.locator('.below .delegation-line', { hasText: 'ben' }).click()
       await page.locator('.below .below').getByText('There are two files').waitFor()
-      await page.locator('.composer select').first().selectOption('ben')
+      await page.locator('.pick-agent').click()
+      await page.keyboard.type('ben')
+      await page.keyboard.press('Enter')
       await page.waitForURL(/\/chat\/ben/)
       await write(page, 'hello ben')
       await lastAnswer(page).filter({ hasText: /file/ }).waitFor()
@@ -208,6 +210,98 @@ export const checks = [
       await page.locator('.message.bot', { hasText: 'You said: and then say hello' }).waitFor()
       await page.locator('.conversations li', { hasText: 'Another story' }).first().locator('.status-icon.idle').waitFor()
       assert.ok(written, 'what waits has the time at which it was written')
+    },
+  ],
+  [
+    'what was said until a stop stays, on the screen and in the log',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      model.pace = 40
+      await write(page, 'A story that is cut short')
+      await page.locator('.said', { hasText: 'old harbour' }).waitFor()
+      await page.getByRole('button', { name: 'Stop' }).click()
+      await page.locator('.ending', { hasText: 'Stopped' }).waitFor()
+      await lastAnswer(page).filter({ hasText: 'old harbour' }).waitFor()
+      assert.doesNotMatch(await lastAnswer(page).innerText(), /Nobody missed/)
+      await page.reload()
+      await lastAnswer(page).filter({ hasText: 'old harbour' }).waitFor()
+      const { last } = await scripted.ask('/api/log?after=0&limit=1')
+      const { events } = await scripted.ask(`/api/log?after=${Math.max(0, last - 20)}&limit=20`)
+      const settled = events.findLast(({ event }) => event.turnSettled)?.event.turnSettled
+      assert.ok(settled.message.text.includes('old harbour') && settled.message.meta.stopped && settled.settlement.cancelled)
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
+    'a picture is shown small where it is attached and sent, goes without words, and the model sees it',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      const picture = { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64') }
+      await page.locator('.composer input[type=file]').setInputFiles(picture)
+      const drawn = (where) => page.waitForFunction((where) => document.querySelector(`${where} img.thumbnail`)?.naturalWidth === 1, where)
+      await drawn('.composer')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await lastAnswer(page).filter({ hasText: 'You said: dot.png' }).waitFor()
+      await drawn('.bubble')
+      const sent = model.last.messages.findLast((message) => message.role === 'user')
+      const shown = model.last.messages.flatMap((message) => (Array.isArray(message.content) ? message.content : [])).find((part) => part.type === 'image_url')
+      assert.equal(shown?.image_url.url, `data:image/png;base64,${picture.buffer.toString('base64')}`, JSON.stringify(sent))
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
+    'what is sent three times in one moment, or again because no answer came, happens once',
+    async ({ open, scripted }) => {
+      const page = await open(scripted, { path: '/chat' })
+      const count = async () => (await scripted.ask('/api/conversations?search=only%20once')).conversations.length
+      await page.fill('#composer', 'say this only once')
+      await page.evaluate(() => {
+        const form = document.querySelector('.composer')
+        for (let n = 0; n < 3; n += 1) form.requestSubmit()
+      })
+      await lastAnswer(page).filter({ hasText: 'only once' }).waitFor()
+      assert.equal(await count(), 1)
+      // The server takes the message, and its answer is lost on the way.
+      await page.goto(`${scripted.address}/chat`)
+      let lost = 0
+      await page.route('**/api/submit', async (route) => {
+        await route.fetch()
+        lost += 1
+        await (lost > 1 ? route.fallback() : route.abort())
+      })
+      await page.fill('#composer', 'and this only once too')
+      await page.press('#composer', 'Enter')
+      await page.locator('.composer-trouble').waitFor()
+      await page.press('#composer', 'Enter')
+      await lastAnswer(page).filter({ hasText: 'only once too' }).waitFor()
+      assert.equal(await count(), 2)
+    },
+  ],
+  [
+    'a model that does not begin to answer is waited for by the second',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      const go = model.hold()
+      await write(page, 'take your time')
+      await page.locator('.starting', { hasText: /Waiting for the model, [3-9] s/ }).waitFor()
+      assert.ok(!(await page.locator('.column').innerText()).includes('_environment'), 'what the model is told about its environment is no step')
+      go()
+      await lastAnswer(page).filter({ hasText: 'You said: take your time' }).waitFor()
+      assert.equal(await page.locator('.starting').count(), 0)
+    },
+  ],
+  [
+    'a model that refuses again and again has one line, with how often',
+    async ({ open, scripted, model }) => {
+      const page = await open(scripted)
+      const go = model.hold()
+      model.refuses = 2
+      await write(page, 'try until it works')
+      await page.locator('.retry-note', { hasText: 'did not answer 2 times' }).waitFor()
+      assert.equal(await page.locator('.retry-note').count(), 1)
+      go()
+      await lastAnswer(page).filter({ hasText: 'You said: try until it works' }).waitFor()
+      assert.deepEqual(page.trouble, [])
     },
   ],
   [

@@ -103,7 +103,7 @@ export const checks = [
       await page.getByRole('button', { name: 'Model and strategy' }).click()
       const box = page.getByRole('dialog', { name: 'Model and strategy' })
       await box.getByLabel('Strategy').selectOption('simple')
-      await page.locator('.picked-text', { hasText: 'at once' }).waitFor()
+      await page.locator('.picked-text', { hasText: 'directly' }).waitFor()
       await box.getByLabel('Model').fill('')
       await page.keyboard.press('Enter')
       await page.locator('.picked-text', { hasText: 'another' }).waitFor({ state: 'detached' })
@@ -341,6 +341,35 @@ export const checks = [
       await entry(page, 'Hay 0').first().waitFor()
       assert.equal((await titles(page)).length, 57)
       assert.equal(await page.getByRole('button', { name: 'More conversations' }).count(), 0)
+      assert.deepEqual(page.trouble, [])
+    }),
+  ],
+  [
+    'a search finds words of messages and of answers, shows where, and goes there; so does the palette',
+    alone(async ({ open }, one) => {
+      const { conversation, taskId } = await one.ask('/api/submit', { text: 'How many files are there?' })
+      await ended(one, taskId)
+      const { taskId: later } = await one.ask('/api/submit', { text: 'And the story of Odessa', conversation })
+      await ended(one, later)
+      for (let n = 0; n < 55; n += 1) await one.ask('/api/conversations', { title: `Hay ${n}` })
+      const page = await open(one, { path: '/chat' })
+      await entry(page, 'Hay 54').waitFor()
+      const search = page.getByRole('searchbox', { name: 'Search conversations' })
+      await search.fill('SMELL odessa')
+      const found = entry(page, 'How many files')
+      await found.locator('.entry-excerpt', { hasText: 'Nobody missed the smell' }).waitFor()
+      assert.equal((await titles(page)).length, 1)
+      await found.locator('a').click()
+      await page.waitForURL(`**/chat/${conversation}/${later}`)
+      await search.fill('nobody said this')
+      await page.getByText('No conversation matches.').waitFor()
+      await page.goto(`${one.address}/chat`)
+      await entry(page, 'Hay 54').waitFor()
+      await page.keyboard.press('Control+k')
+      await page.keyboard.type('SMELL odessa')
+      await page.getByRole('option', { name: 'Nobody missed the smell' }).waitFor()
+      await page.keyboard.press('Enter')
+      await page.waitForURL(`**/chat/${conversation}/${later}`)
       assert.deepEqual(page.trouble, [])
     }),
   ],

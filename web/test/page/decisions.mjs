@@ -54,6 +54,24 @@ export const checks = [
     },
   ],
   [
+    'a decision is made with Alt while somebody writes, and the card says so',
+    async ({ open, scripted }) => {
+      const { conversation } = await scripted.ask('/api/submit', { text: 'Please write while I write' })
+      const page = await open(scripted, { path: `/chat/${conversation}` })
+      const bar = page.locator('.approval-bar')
+      await bar.locator('kbd', { hasText: /^A$/ }).waitFor()
+      await page.focus('#composer')
+      await bar.locator('kbd', { hasText: 'Alt A' }).waitFor()
+      await page.keyboard.type('a')
+      assert.equal(await page.inputValue('#composer'), 'a')
+      await page.keyboard.press('Alt+a')
+      await page.locator('.message.bot', { hasText: 'It is written.' }).last().waitFor()
+      assert.equal(await page.inputValue('#composer'), 'a')
+      await page.fill('#composer', '')
+      assert.deepEqual(page.trouble, [])
+    },
+  ],
+  [
     'a call is denied with a reason, by keyboard alone, and the reason is kept',
     async ({ open, scripted }) => {
       const { taskId, conversation } = await scripted.ask('/api/submit', { text: 'Please write a second report' })

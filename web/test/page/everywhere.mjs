@@ -271,6 +271,10 @@ export const checks = [
       }
       assert.ok((await drawn()) < 400)
       assert.ok(asked.length > 2 && asked.length < 30, `${asked.length} pages were read`)
+      assert.ok((await drawn()) > 100)
+      await page.getByRole('button', { name: 'Latest' }).click()
+      await page.waitForFunction(() => document.querySelectorAll('.message').length < 60)
+      assert.ok(await page.locator('.message.bot', { hasText: 'answer 4999' }).isVisible(), 'the end stays in sight')
     },
   ],
   [

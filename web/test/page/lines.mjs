@@ -152,6 +152,9 @@ export const checks = [
       await page.click('.door button')
       await page.waitForSelector('.light.live', { state: 'attached' })
       assert.ok(!page.url().includes('token'))
+      const tab = await page.context().newPage()
+      await tab.goto(`${scripted.address}/settings/look`)
+      await tab.waitForSelector('.light.live', { state: 'attached' })
     },
   ],
   [

@@ -94,7 +94,16 @@ function verifier(wish) {
 
 /** Starts the model; `pace` is milliseconds between pieces and can be changed at any time, `last` the newest request. */
 export function scriptedModel() {
-  const model = { pace: 2, requests: 0, pieces: 0, last: undefined }
+  const model = { pace: 2, requests: 0, pieces: 0, last: undefined, held: undefined, refuses: 0 }
+  /** Answers nobody until what this gives is called. */
+  model.hold = () => {
+    let go
+    model.held = new Promise((resolve) => (go = resolve))
+    return () => {
+      model.held = undefined
+      go()
+    }
+  }
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
@@ -104,6 +113,12 @@ export function scriptedModel() {
     }
     model.requests += 1
     model.last = JSON.parse(body)
+    if (model.refuses > 0) {
+      model.refuses -= 1
+      response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '0' }).end(JSON.stringify({ error: { message: 'slow down, please' } }))
+      return
+    }
+    await model.held
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     const send = (delta, finish = null) => response.write(`data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'scripted', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
     const rest = () => new Promise((resolve) => setTimeout(resolve, model.pace))

@@ -9,12 +9,21 @@ use std::time::{Duration, Instant};
 /// The longest that one install may take.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Installs these packages from npm into the folder, or what its `package.json` names if there are none.
+/// Installs these packages from npm into the folder.
 pub(super) fn npm(folder: &Path, packages: &[impl AsRef<str>]) -> Result<(), String> {
+    ran(asked("install", folder).args(packages.iter().map(AsRef::as_ref)))
+}
+
+/// Installs exactly what the lock file of the folder names.
+pub(super) fn npm_locked(folder: &Path) -> Result<(), String> {
+    ran(&mut asked("ci", folder))
+}
+
+fn asked(verb: &str, folder: &Path) -> Command {
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--fetch-retries", "1"]);
-    npm.arg("--prefix").arg(folder).args(packages.iter().map(AsRef::as_ref)).current_dir(folder);
-    ran(&mut npm)
+    npm.args([verb, "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--fetch-retries", "1"]);
+    npm.arg("--prefix").arg(folder).current_dir(folder);
+    npm
 }
 
 /// Installs these packages from PyPI into the folder, with these further options and without building anything.

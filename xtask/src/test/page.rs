@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::packages::npm;
+use super::packages::npm_locked;
 use super::tools::{apt_install, is_on_path};
 use super::{Done, page_checks};
 use crate::workspace::Workspace;
@@ -51,7 +51,7 @@ fn checked(workspace: &Workspace, folder: &Path) -> Result<Done> {
     let (built, committed) = (files(&folder.join("dist"))?, files(&web.join("dist"))?);
     if let Some(differing) = built.keys().chain(committed.keys()).find(|name| built.get(*name) != committed.get(*name)) {
         anyhow::bail!(
-            "web/dist/{differing} is not what its sources give; run `npm install && npm run build` in web/ and commit web/dist"
+            "web/dist/{differing} is not what its sources give; run `npm ci && npm run build` in web/ and commit web/dist"
         );
     }
     if !is_on_path("chromium") {
@@ -80,7 +80,7 @@ fn install(web: &Path, folder: &Path) -> Result<(), String> {
         copy(&web.join(name), &folder.join(name)).map_err(|error| format!("cannot copy web/{name}: {error}"))?;
     }
     println!("installing the page's packages into a temporary folder");
-    npm(folder, &[""; 0])
+    npm_locked(folder)
 }
 
 fn is_new_enough(version: &str) -> bool {

@@ -11,6 +11,7 @@ use polis_engine::{CommandError, ConversationStart};
 
 use super::Local;
 use super::agents::status_of;
+use super::search::{Match, Search};
 use crate::{
     AgentActivity, ApiError, ChangeConversation, Conversation, ConversationPaging, Conversations, Deleted, Erased, Scope,
     StartConversation, Strategy,
@@ -19,8 +20,12 @@ use crate::{
 /// How many are listed where nobody says.
 const USUAL: usize = 100;
 
-/// How many a search looks through at a time, so that it never holds the society up for long.
+/// How many are looked at together, so that a list never holds the society up for long.
 const STRIDE: usize = 2_000;
+
+/// How many conversations a search reads for a page, and how many events of them.
+const SEARCHED: usize = 1_000;
+const SEARCHED_EVENTS: usize = 20_000;
 
 impl Local {
     /// The conversations, those with the newest messages first. Root's is listed once it has a message.
@@ -35,27 +40,41 @@ impl Local {
             Some(after) => read_cursor(after)
                 .ok_or_else(|| ApiError::bad_request("bad_cursor", "`after` must be the `next` of the page before"))?,
         };
-        let mut conversations = Vec::new();
+        let mut search = Search { words, events_left: SEARCHED_EVENTS };
+        let mut page = Conversations { conversations: Vec::new(), excerpts: Vec::new(), next: None };
+        let mut looked_at = 0;
         loop {
-            let wanted = Wanted { words: words.clone(), archived, visibility: self.society.visibility().clone() };
-            let missing = limit - conversations.len();
-            let found = self.stride(place, wanted, missing).await?;
-            conversations.extend(found.matches);
+            let wanted = Wanted { archived, visibility: self.society.visibility().clone() };
+            let missing = limit - page.conversations.len();
+            let is_search = !search.words.is_empty();
+            let found = self.stride(place, wanted, if is_search { SEARCHED } else { missing }).await?;
+            for (at, conversation) in found.matches {
+                if page.conversations.len() >= limit || search.events_left == 0 || looked_at == SEARCHED {
+                    return Ok(Conversations { next: Some(cursor(place)), ..page });
+                }
+                place = at;
+                looked_at += usize::from(is_search);
+                match search.find(self, &conversation).await? {
+                    Match::No => continue,
+                    Match::Title => {}
+                    Match::Text(excerpt) => page.excerpts.push(excerpt),
+                }
+                page.conversations.push(conversation);
+            }
             match found.rest {
                 Some(rest) => place = rest,
-                None => return Ok(Conversations { conversations, next: None }),
+                None => return Ok(page),
             }
-            if conversations.len() >= limit {
-                return Ok(Conversations { conversations, next: Some(cursor(place)) });
+            if page.conversations.len() >= limit {
+                return Ok(Conversations { next: Some(cursor(place)), ..page });
             }
         }
     }
 
-    /// The next part of a search: what is in memory and what is idle, in the order of the list. What is in memory is read first: if
+    /// The next part of the list: what is in memory and what is idle, in the order of the list. What is in memory is read first: if
     /// it is idle a moment later, it is in both and counts as it was.
     async fn stride(&self, after: ConversationPlace, wanted: Wanted, missing: usize) -> Result<Found, ApiError> {
-        // A list without a search shows nearly all that it reads.
-        let stride = if wanted.words.is_empty() { STRIDE.min(missing + 1) } else { STRIDE };
+        let stride = STRIDE.min(missing + 1);
         let wanted = Arc::new(wanted);
         let look = wanted.clone();
         let (loaded, ids) =
@@ -79,7 +98,7 @@ impl Local {
                 return Ok(found);
             }
             found.rest = Some(place);
-            found.matches.extend(conversation);
+            found.matches.extend(conversation.map(|conversation| (place, conversation)));
         }
         found.rest = end;
         Ok(found)
@@ -197,29 +216,26 @@ fn read_cursor(text: &str) -> Option<ConversationPlace> {
     Some(ConversationPlace { pinned, active: Seq(active.parse().ok()?) })
 }
 
-/// A part of a search.
+/// A part of the list.
 struct Found {
-    matches: Vec<Conversation>,
+    matches: Vec<(ConversationPlace, Conversation)>,
     /// Where to go on; none at the end.
     rest: Option<ConversationPlace>,
 }
 
-/// Which conversations a search is for.
+/// Which conversations are listed.
 struct Wanted {
-    words: Vec<String>,
     archived: bool,
     visibility: Visibility,
 }
 
 impl Wanted {
     fn takes(&self, conversation: &Conversation) -> bool {
-        let text = || format!("{} {}", conversation.title, conversation.id).to_lowercase();
         conversation.archived == self.archived
-            && (self.words.is_empty() || self.words.iter().all(|word| text().contains(word.as_str())))
     }
 }
 
-/// The next conversations in memory after a place: the place of each, and what the search is for.
+/// The next conversations in memory after a place: the place of each, and those that are listed.
 fn scan(
     spine: &Spine,
     after: ConversationPlace,

@@ -17,6 +17,7 @@ mod messages;
 mod nodes;
 mod org;
 mod plans;
+mod search;
 mod societies;
 mod submit;
 mod tasks;

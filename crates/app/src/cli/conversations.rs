@@ -35,7 +35,7 @@ pub(crate) struct Conversations {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConversationCommand {
-    /// List those whose title or id contains all of these words
+    /// List those that contain all of these words, in their title, messages or answers
     Search {
         /// The words
         #[arg(required = true)]

@@ -117,6 +117,16 @@ fn conversations_are_listed_searched_renamed_archived_pinned_and_deleted() {
 }
 
 #[test]
+fn a_search_finds_words_of_answers_and_only_a_title_names_a_conversation() {
+    let home = Home::new();
+    let id = start(&home, "What is 15% of 240?");
+    assert_eq!(ids(&home, &["search", "36"]), [id.as_str()]);
+    home.polis(&["conversations", "delete", "36", "--yes"]).fails(1, "unknown_conversation");
+    home.polis(&["conversations", "rename", "15%", "Percent"]).ok();
+    assert_eq!(listed(&home, &["search", "36"])[0]["title"], json!("Percent"));
+}
+
+#[test]
 fn a_person_at_a_terminal_is_asked_before_a_conversation_is_deleted() {
     let home = Home::new();
     let id = start(&home, "plan a trip");

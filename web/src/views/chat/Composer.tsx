@@ -7,10 +7,12 @@ import { agentName } from '../../store/derive'
 import type { Request } from '../../store/state'
 import { useLog } from '../../store/store'
 import type { Artifact } from '../../types'
+import { AgentChooser } from '../../ui/AgentChooser'
+import { Thumbnail } from '../../ui/Files'
 import { Icon } from '../../ui/Icon'
 import { bytes } from '../../ui/format'
 import { ModelPick, StrategyPick } from './Picks'
-import { type Strategy, change, complain, say, stop, upload } from './actions'
+import { type Strategy, change, complain, newKey, say, stop, upload } from './actions'
 
 /** What was written and not sent, by conversation. */
 const draftOf = (agent: string | undefined): string => `polis.draft:${prefix()}:${agent ?? ''}`
@@ -34,6 +36,10 @@ export function Composer({ agent, running, hearsAlong }: Props) {
   const [joins, setJoins] = useState(true)
   const [trouble, setTrouble] = useState('')
   const [isBusy, setBusy] = useState(false)
+  const [isChoosing, setChoosing] = useState(false)
+  const isSending = useRef(false)
+  /** What is sent again because no answer came has the key that it had before, so that it happens once. */
+  const sent = useRef({ what: '', key: '' })
   const box = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
   useEffect(() => sessionStorage.setItem(draft, text), [draft, text])
@@ -43,7 +49,7 @@ export function Composer({ agent, running, hearsAlong }: Props) {
     area.style.height = 'auto'
     area.style.height = `${Math.min(area.scrollHeight, 260)}px`
   }, [text])
-  const others = [...state.agents.values()].filter((one) => !one.terminatedAt && one.parent)
+  const hasOthers = state.agentCount > 1 || [...state.agents.values()].some((one) => !one.terminatedAt && one.parent)
   const name = agentName(state, agent ?? 'root')
   const isJoining = running !== undefined && joins
 
@@ -60,23 +66,30 @@ export function Composer({ agent, running, hearsAlong }: Props) {
   }
 
   const send = async () => {
-    const words = text.trim()
-    if (!words || isBusy) return
+    // A file may go without words: then it is its name that is said.
+    const words = text.trim() || files.map((file) => file.name).join(', ')
+    if (!words || isSending.current) return
+    isSending.current = true
     setBusy(true)
     setTrouble('')
     try {
       const how = agent === undefined ? { strategy, model: model.trim() } : {}
-      const sent = await say(agent, words, { ...how, artifacts: files, ...(isJoining && { task: running.id }) })
+      const options = { ...how, artifacts: files, ...(isJoining && { task: running.id }) }
+      const what = JSON.stringify([agent, words, options])
+      if (sent.current.what !== what) sent.current = { what, key: newKey() }
+      const accepted = await say(agent, words, { ...options, key: sent.current.key })
+      sent.current = { what: '', key: '' }
       // The strategy of its first request is that of the conversation.
-      if (agent === undefined && strategy !== 'auto') void change(sent.conversation, { strategy })
+      if (agent === undefined && strategy !== 'auto') void change(accepted.conversation, { strategy })
       sessionStorage.removeItem(draft)
       setText('')
       setFiles([])
       setJoins(true)
-      if (!isJoining) go(href('chat', [sent.conversation, sent.taskId]))
+      if (!isJoining) go(href('chat', [accepted.conversation, accepted.taskId]))
     } catch (error) {
       setTrouble(complain(error))
     } finally {
+      isSending.current = false
       setBusy(false)
       // A conversation that has started has a composer of its own.
       requestAnimationFrame(() => document.getElementById('composer')?.focus())
@@ -113,7 +126,7 @@ export function Composer({ agent, running, hearsAlong }: Props) {
           {files.map((file) => (
             <li key={file.id}>
               <span className="file">
-                <Icon name="file" size={15} />
+                <Thumbnail artifact={file} otherwise={<Icon name="file" size={15} />} />
                 <span className="file-name">{file.name}</span>
                 <span className="faint numbers">{bytes(file.bytes)}</span>
                 <button type="button" className="quiet small" onClick={() => setFiles(files.filter((one) => one !== file))} aria-label={t('composer.drop', { name: file.name })}>
@@ -146,16 +159,11 @@ export function Composer({ agent, running, hearsAlong }: Props) {
             <StrategyPick value={strategy} onChange={setStrategy} />
           </>
         ) : (
-          others.length > 0 && (
-            <label className="pick">
-              <span>{t('composer.to')}</span>
-              <select value={agent} onChange={(event) => go(href('chat', [event.target.value]))}>
-                {!others.some((one) => one.id === agent) && <option value={agent}>{name}</option>}
-                {others.map((one) => (
-                  <option key={one.id} value={one.id}>{one.id}</option>
-                ))}
-              </select>
-            </label>
+          hasOthers && (
+            <button type="button" className="quiet pick-agent" aria-haspopup="dialog" onClick={() => setChoosing(true)}>
+              <span className="faint">{t('composer.to')}</span> {name}
+              <Icon name="down" size={12} />
+            </button>
           )
         )}
         {running && (
@@ -174,10 +182,13 @@ export function Composer({ agent, running, hearsAlong }: Props) {
             <span className="stop-text">{t('composer.stop')}</span>
           </button>
         )}
-        <button type="submit" className="primary send" disabled={!text.trim() || isBusy} aria-label={t('composer.send')} title={t('composer.send')}>
+        <button type="submit" className="primary send" disabled={(!text.trim() && files.length === 0) || isBusy} aria-label={t('composer.send')} title={t('composer.send')}>
           <Icon name="send" size={17} />
         </button>
       </div>
+      {isChoosing && (
+        <AgentChooser label={t('org.find')} onPick={(id) => go(href('chat', [id]))} onClose={() => setChoosing(false)} />
+      )}
     </form>
   )
 }

@@ -7,7 +7,9 @@ import { t } from '../../i18n'
 import { href } from '../../router'
 import { conversationStatus, sortedConversations } from '../../store/derive'
 import type { Chat } from '../../store/state'
+import { useSearch } from '../../store/search'
 import { LIST, store, useLine, useLog, useView } from '../../store/store'
+import type { Excerpt } from '../../types'
 import { Badge, type Status, StatusIcon } from '../../ui/Badge'
 import { Icon } from '../../ui/Icon'
 import { Link } from '../../ui/Link'
@@ -17,9 +19,6 @@ import { complain } from './actions'
 
 export const Tools = lazy(() => import('./ConversationTools').then((file) => ({ default: file.Tools })))
 
-/** How long somebody must have stopped typing before the server searches. */
-const REST_MS = 250
-
 export function ConversationList({ id, onPick }: { id: string | undefined; onPick: () => void }) {
   const state = useLog()
   const line = useLine()
@@ -27,33 +26,21 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
   const [isArchive, setArchive] = useState(false)
   const [renamed, setRenamed] = useState<string>()
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
-  const search = words.join(' ')
-  const [more, setMore] = useState<string>()
-  const isHere = !search && !isArchive
+  const isHere = words.length === 0 && !isArchive
   useView(state.nextConversations === undefined ? LIST : undefined, 'list')
-  const query = `?${new URLSearchParams({ ...(search && { search }), ...(isArchive && { archived: 'true' }) })}`
-  useEffect(() => {
-    setMore(undefined)
-    if (isHere || line !== 'live') return
-    let isWanted = true
-    const later = setTimeout(() => store.find(query).then((next) => isWanted && setMore(next), complain), search ? REST_MS : 0)
-    return () => {
-      isWanted = false
-      clearTimeout(later)
-    }
-  }, [query, isHere, line])
+  const search = useSearch(wanted, isArchive)
   const strangers = [...state.strangers]
   useEffect(() => {
     for (const one of strangers) void store.meet(one)
   }, [strangers.join()])
-  const isFound = ({ id, title }: Chat) => words.every((word) => `${title} ${id}`.toLowerCase().includes(word))
+  const isFound = ({ id, title }: Chat) => search.ids.has(id) || words.every((word) => `${title} ${id}`.toLowerCase().includes(word))
   const all = sortedConversations(state).filter((chat) => (chat.archived ?? false) === isArchive && isFound(chat))
   const groups = Map.groupBy(all, (chat) => (chat.pinned ? t('list.pinned') : day(chat.activeAt)))
-  const next = isHere ? state.nextConversations : more
+  const next = isHere ? state.nextConversations : search.next
   const follow = () => {
-    const after = `after=${encodeURIComponent(next ?? '')}`
+    if (!isHere) return search.more()
     const { state } = store
-    store.find(isHere ? `?${after}` : `${query}&${after}`).then((further) => (isHere ? (state.nextConversations = further ?? null) : setMore(further)), complain)
+    return store.find(`?after=${encodeURIComponent(next ?? '')}`).then((further) => void (state.nextConversations = further.next ?? null), complain)
   }
   return (
     <nav className="conversations" aria-label={t('list.label')}>
@@ -78,13 +65,15 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
           <Icon name="plus" size={17} />
         </button>
       </div>
-      {(all.length > 0 || search) && (
+      {(all.length > 0 || words.length > 0) && (
         <div className="find">
           <Icon name="search" size={15} />
           <input type="search" value={wanted} onChange={(event) => setWanted(event.target.value)} aria-label={t('list.find')} placeholder={t('list.find')} />
         </div>
       )}
-      {all.length === 0 && line !== 'loading' && <p className="faint none">{t(search ? 'list.nothing' : isArchive ? 'list.archive.none' : 'list.none')}</p>}
+      {all.length === 0 && line !== 'loading' && (
+        <p className="faint none">{t(search.isSearching ? 'list.searching' : words.length > 0 ? 'list.nothing' : isArchive ? 'list.archive.none' : 'list.none')}</p>
+      )}
       {[...groups].map(([name, chats]) => (
         <section key={name} aria-label={name}>
           <h3>{name}</h3>
@@ -96,7 +85,7 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
                     <Tools part="rename" chat={chat} onDone={() => setRenamed(undefined)} />
                   </Suspense>
                 ) : (
-                  <Entry chat={chat} isHere={chat.id === id} status={conversationStatus(state, chat)} onPick={onPick} onRename={() => setRenamed(chat.id)} />
+                  <Entry chat={chat} isHere={chat.id === id} status={conversationStatus(state, chat)} excerpt={search.excerpts.get(chat.id)} onPick={onPick} onRename={() => setRenamed(chat.id)} />
                 )}
               </li>
             ))}
@@ -104,7 +93,7 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
         </section>
       ))}
       {next && (
-        <button type="button" className="quiet earlier" onClick={follow}>
+        <button type="button" className="quiet earlier" disabled={search.isSearching} onClick={() => void follow()}>
           {t('list.more')}
         </button>
       )}
@@ -118,14 +107,15 @@ export function ConversationList({ id, onPick }: { id: string | undefined; onPic
   )
 }
 
-function Entry({ chat, isHere, status, onPick, onRename }: { chat: Chat; isHere: boolean; status: Status; onPick: () => void; onRename: () => void }) {
+function Entry({ chat, isHere, status, excerpt, onPick, onRename }: { chat: Chat; isHere: boolean; status: Status; excerpt: Excerpt | undefined; onPick: () => void; onRename: () => void }) {
   const title = plainText(chat.title)
   const isLoud = status !== 'idle'
   const person = usePage()?.person
   return (
     <div className="entry" data-current={isHere || undefined}>
-      <Link className="entry-link" href={href('chat', [chat.id])} aria-current={isHere ? 'true' : undefined} onClickCapture={onPick}>
+      <Link className="entry-link" href={href('chat', [chat.id, excerpt?.taskId ?? undefined])} aria-current={isHere ? 'true' : undefined} onClickCapture={onPick}>
         <span className="entry-title">{title}</span>
+        {excerpt && <span className="entry-excerpt">{plainText(excerpt.text)}</span>}
         <span className="entry-foot">
           {isLoud ? <Badge status={status} /> : <StatusIcon status={status} size={13} />}
           {!isLoud && <span className="unseen">{t('status.idle')}</span>}

@@ -12,6 +12,8 @@ import { MessageItem } from './MessageItem'
 import { TurnBlock } from './TurnBlock'
 
 const STEP = 40
+/** More than these are drawn only while somebody is further up. */
+const MOST = 3 * STEP
 
 interface Props {
   thread: string
@@ -52,6 +54,8 @@ export const Timeline = memo(function Timeline({ thread: id, only, depth, task, 
     const look = () => {
       if (box.scrollTop < last - 1) wentUp.current = true
       last = box.scrollTop
+      // Back at the end, what was drawn further up is let go.
+      if (box.scrollHeight - last - box.clientHeight < 2) setDrawn((count) => (count > MOST ? STEP : count))
     }
     box.addEventListener('scroll', look, { passive: true })
     return () => box.removeEventListener('scroll', look)

@@ -5,6 +5,7 @@ import { t, count } from '../../i18n'
 import { turnStatus } from '../../store/derive'
 import { type EffectState, type Turn, isEnvironment } from '../../store/state'
 import { store, useTurn, useView } from '../../store/store'
+import type { Attempt } from '../../types'
 import { Icon } from '../../ui/Icon'
 import { StatusIcon } from '../../ui/Badge'
 import { Markdown } from '../../ui/Markdown'
@@ -93,7 +94,7 @@ function isShown(effect: EffectState, turn: Turn, effects: EffectState[]): boole
 
 function Step({ effect, turn, effects, isOpen, depth }: { effect: EffectState; turn: Turn; effects: EffectState[]; isOpen: boolean; depth: number }) {
   if (isDelegation(effect)) return <Delegation id={effect.id} depth={depth} />
-  if (!isOpen) return null
+  if (!isOpen || isEnvironment(effect.effect)) return null
   if ('tool' in effect.effect) return <ToolCard effect={effect} rev={effect.rev} />
   if ('approval' in effect.effect || 'grant' in effect.effect) return <AskedStep effect={effect} rev={effect.rev} />
   if ('model' in effect.effect) return <ModelStep effect={effect} isAnswered={isAnswer(effect, turn, effects)} isShownBelow={depth === 0 && isAnswering(effect)} />
@@ -106,13 +107,8 @@ function ModelStep({ effect, isAnswered, isShownBelow }: { effect: EffectState; 
   const failure = typeof effect.outcome === 'object' && 'failed' in effect.outcome ? effect.outcome.failed : undefined
   return (
     <>
-      {effect.retries.map((attempt, place) => (
-        <p key={place} className="retry-note">
-          <Icon name="retry" size={15} />
-          {t('step.retried', { model: attempt.model, why: attempt.failure.message })}
-        </p>
-      ))}
-      {effect.stage === 'open' && !live && <Starting />}
+      <Retried attempts={effect.retries} />
+      {effect.stage === 'open' && !live && <Starting since={effect.startedAt} />}
       {live && (
         <>
           {live.reasoning && <Reasoning text={live.reasoning} isLive={!live.text && live.calls.length === 0} />}
@@ -129,12 +125,29 @@ function ModelStep({ effect, isAnswered, isShownBelow }: { effect: EffectState; 
   )
 }
 
-/** Somebody is at it, and nothing is to be seen yet. */
-export function Starting() {
+/** What went wrong before: the last failure of each model, and how often it failed. */
+function Retried({ attempts }: { attempts: Attempt[] }) {
+  const byModel = new Map<string, Attempt[]>()
+  for (const attempt of attempts) byModel.set(attempt.model, [...(byModel.get(attempt.model) ?? []), attempt])
+  return [...byModel].map(([model, all]) => (
+    <p key={model} className="retry-note">
+      <Icon name="retry" size={15} />
+      {t(all.length === 1 ? 'step.retried' : 'step.retried.times', { model, n: all.length, why: all.at(-1)?.failure.message ?? '' })}
+    </p>
+  ))
+}
+
+/** So long nothing is said about a model that has not begun to answer. */
+const PATIENCE_MS = 3000
+
+/** Somebody is at it, and nothing is to be seen yet; of a model that was asked, how long it has been. */
+export function Starting({ since }: { since?: number }) {
+  const now = useNow(since !== undefined)
+  const waited = since === undefined ? 0 : now - since
   return (
     <p className="starting">
       <span className="cursor" aria-hidden="true" />
-      <span className="unseen">{t('status.running')}</span>
+      {waited >= PATIENCE_MS ? <span className="faint numbers">{t('turn.waits', { time: waited < 60_000 ? t('time.s', { n: Math.floor(waited / 1000) }) : duration(waited) })}</span> : <span className="unseen">{t('status.running')}</span>}
     </p>
   )
 }

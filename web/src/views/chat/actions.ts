@@ -28,15 +28,20 @@ interface Options {
   strategy?: Strategy
   model?: string
   artifacts?: Artifact[]
+  /** Its name: what is sent twice under one name happens once. */
+  key?: string
 }
 
 /** Says something in a conversation, to another agent, or to nobody yet: that starts a conversation. */
-export async function say(to: string | undefined, text: string, { task, strategy, model, artifacts = [] }: Options = {}, at = prefix()): Promise<Accepted> {
+export async function say(to: string | undefined, text: string, { task, strategy, model, artifacts = [], key }: Options = {}, at = prefix()): Promise<Accepted> {
   const files = artifacts.length > 0 ? { artifacts: artifacts.map(({ id, name, mediaType }) => ({ id, name, mediaType })) } : {}
-  if (to !== undefined && (task || !isConversation(store.state, to))) return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files }, at)
+  if (to !== undefined && (task || !isConversation(store.state, to))) return post('/api/send', { agentId: to, text, ...(task && { taskId: task }), ...files }, at, key)
   const how = { ...(to && { conversation: to }), ...(model && { model }), ...(strategy && strategy !== 'auto' && { strategy }) }
-  return post('/api/submit', { text, ...how, ...files }, at)
+  return post('/api/submit', { text, ...how, ...files }, at, key)
 }
+
+/** A key that no other request has. */
+export const newKey = (): string => crypto.getRandomValues(new Uint8Array(16)).join('-')
 
 /** Renames, pins or archives a conversation, or changes its model or strategy. */
 export function change(id: string, what: { title?: string; pinned?: boolean; archived?: boolean; model?: string; strategy?: Strategy }): Promise<unknown> {

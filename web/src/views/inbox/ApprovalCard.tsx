@@ -1,7 +1,7 @@
 // One thing that waits for a person: who asks, for what, with everything that it is about, and the ways to answer.
 
 import '../../styles/inbox.css'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useState } from 'react'
 import { post } from '../../api'
 import { usePage } from '../../components/page'
 import { addTexts, isKey, t } from '../../i18n'
@@ -25,6 +25,7 @@ import { asked } from './asked'
 import { around, diff, lines } from './diff'
 import { Fields, Raw } from './Fields'
 import { FileDiff, changesFile } from './FileDiff'
+import { KeyHint, useKeys } from './keys'
 import { look } from './others'
 import { PlanEditor, todoText } from './PlanEditor'
 import { useTools } from './tools'
@@ -175,17 +176,17 @@ function Agreement({ waiting, what, answer, isBusy, hasKeys, onEdit }: Part<'app
           <button type="button" className="primary" disabled={isBusy || !isReady} onClick={() => void approve()}>
             <Icon name="check" size={16} />
             {t(isEdited || isPlanEdited ? 'approval.approve.edited' : 'approval.approve')}
-            {hasKeys && edited === undefined && <kbd>A</kbd>}
+            {hasKeys && edited === undefined && <KeyHint letter="A" />}
           </button>
           <button type="button" disabled={isBusy} onClick={() => setDenial('')}>
             {t(planned ? 'plan.unwanted' : 'approval.deny')}
-            {hasKeys && edited === undefined && <kbd>D</kbd>}
+            {hasKeys && edited === undefined && <KeyHint letter="D" />}
           </button>
           {before && (
             <button type="button" disabled={isBusy} aria-pressed={edited !== undefined} onClick={unedit}>
               <Icon name="edit" size={15} />
               {t(edited === undefined ? 'approval.edit' : 'approval.unedit')}
-              {hasKeys && edited === undefined && <kbd>E</kbd>}
+              {hasKeys && edited === undefined && <KeyHint letter="E" />}
             </button>
           )}
           {before && (
@@ -417,23 +418,4 @@ function Parked({ waiting, what, answer, isBusy }: Part<'parked'>) {
       </div>
     </>
   )
-}
-
-/** Keys that count unless somebody is writing. */
-function useKeys(isOn: boolean, keys: Record<string, () => unknown>): void {
-  const latest = useRef(keys)
-  latest.current = keys
-  useEffect(() => {
-    if (!isOn) return
-    const press = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || document.querySelector('dialog[open]')) return
-      const act = latest.current[event.key.toLowerCase()]
-      if (!act) return
-      event.preventDefault()
-      act()
-    }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
-  }, [isOn])
 }

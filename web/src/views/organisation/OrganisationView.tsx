@@ -1,10 +1,11 @@
 // The view `organisation`: who is there, who made whom, what each is at; now, or at any place of the log.
 
+import '../../styles/organisation-view.css'
 import { useMemo, useState } from 'react'
 import { addTexts, count, t } from '../../i18n'
 import { organisation as texts } from '../../i18n/organisation'
 import { go, href, usePlace } from '../../router'
-import { store, useAll, useView } from '../../store/store'
+import { ORGANISATION, store, useAll, useView } from '../../store/store'
 import { usePast } from '../../store/past'
 import { Badge } from '../../ui/Badge'
 import { AgentPage } from './AgentPage'
@@ -20,7 +21,7 @@ export function OrganisationView({ rest }: { rest: string[] }) {
   const { query } = usePlace()
   const wanted = query.get('at')
   const at = wanted === null ? undefined : Math.max(0, Math.min(now.seq, Number(wanted) || 0))
-  useView('organisation', 'organisation')
+  useView(ORGANISATION, 'organisation')
   const past = usePast(at)
   const state = past?.state ?? now
   const isGraph = query.get('as') === 'graph'
@@ -67,7 +68,7 @@ export function OrganisationView({ rest }: { rest: string[] }) {
           <Tree state={state} roots={roots} chosen={chosen} choose={choose} />
         )}
         {next && (
-          <button type="button" className="quiet" onClick={() => void store.load(`organisation?after=${encodeURIComponent(next)}`, 'organisation')}>
+          <button type="button" className="quiet" onClick={() => void store.load(`${ORGANISATION}&after=${encodeURIComponent(next)}`, 'organisation')}>
             {t('org.more')}
           </button>
         )}

@@ -143,14 +143,14 @@ export interface Sum extends Spent {
   name: string
 }
 
-/** What calls cost for one request, or for all that the trace has. */
+/** What calls cost for one request, by agent and the part of it that made them, or for all that the trace has. */
 export function costs(state: State, task: string | undefined): CallCost[] {
   if (!task) return state.costs
   return [...state.effects.values()].flatMap((effect) => {
     const turn = state.turns.get(effect.turn)
     if (!turn || !effect.spent || turn.task.id !== task) return []
     const name = 'model' in effect.effect ? effect.effect.model.model : 'tool' in effect.effect ? effect.effect.tool.tool : ''
-    return [{ task, agent: turn.agent, name, at: effect.endedAt ?? effect.startedAt, spent: effect.spent }]
+    return [{ task, agent: turn.origin === 'inbox' ? turn.agent : `${turn.agent} › ${shortName(state, turn)}`, name, at: effect.endedAt ?? effect.startedAt, spent: effect.spent }]
   })
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Records {
 }
 
 /// The text of a task as the person saw it: of an operation its label, not the message that stands for it.
-pub(super) fn visible_text<'a>(text: &'a str, meta: &'a Meta) -> &'a str {
+pub(crate) fn visible_text<'a>(text: &'a str, meta: &'a Meta) -> &'a str {
     meta.get(OPERATION).and_then(serde_json::Value::as_str).unwrap_or(text)
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use self::collector::EventCollector;
 use self::fold::Records;
+pub(super) use self::fold::visible_text;
 use self::frame::{Agents, ViewFrame};
 use super::Local;
 use super::error::unknown_task;
@@ -99,7 +100,7 @@ impl Local {
             let newest = RequestPage { limit: Some(LISTED_REQUESTS), ..RequestPage::default() };
             (view.requests, view.next) = self.list_requests(&newest, &view).await?;
             let newest = ConversationPaging { limit: Some(LISTED_CONVERSATIONS), ..ConversationPaging::default() };
-            let Conversations { conversations, next } = self.conversations(newest).await?;
+            let Conversations { conversations, next, .. } = self.conversations(newest).await?;
             (view.conversations, view.next_conversations) = (conversations, next);
         }
         self.add_requests(&mut view, tasks).await?;

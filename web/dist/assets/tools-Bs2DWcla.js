@@ -1,0 +1,1 @@
+import{At as e,jt as t,vt as n}from"./index-bLAMgv-4.js";var r=t(e(),1),i;function a(){let[e,t]=(0,r.useState)();return(0,r.useEffect)(()=>{i??=n(`/api/tools`),i.then(t,()=>{i=void 0})},[]),e}export{a as t};

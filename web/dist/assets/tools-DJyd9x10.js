@@ -1,1 +1,0 @@
-import{Dt as e,Ot as t,ht as n}from"./index-B3gpDgkp.js";var r=t(e(),1),i;function a(){let[e,t]=(0,r.useState)();return(0,r.useEffect)(()=>{i??=n(`/api/tools`),i.then(t,()=>{i=void 0})},[]),e}export{a as t};
