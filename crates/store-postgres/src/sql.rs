@@ -220,6 +220,11 @@ pub(crate) const HEAD: &str = "SELECT head FROM polis.societies WHERE name = $1"
 
 pub(crate) const SOCIETIES: &str = "SELECT name FROM polis.societies WHERE head > 0 ORDER BY name";
 
+/// The societies after the name `$1`, at most `$2`.
+pub(crate) const LIST_SOCIETIES: &str = "
+    SELECT s.name, s.head, above.name, s.fork_at FROM polis.societies s LEFT JOIN polis.societies above ON above.id = s.parent
+    WHERE s.head > 0 AND ($1::bytea IS NULL OR s.name > $1) ORDER BY s.name LIMIT $2";
+
 pub(crate) const ORIGIN: &str = "
     SELECT above.name, born.fork_at FROM polis.societies born JOIN polis.societies above ON above.id = born.parent
     WHERE born.name = $1";
@@ -282,6 +287,10 @@ pub(crate) const FORGET_RATES: &str = "
 pub(crate) const OWNER: &str = "
     SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint FROM polis.societies
     WHERE name = $1 AND lease_until > now()";
+
+pub(crate) const FIRST_OWNED: &str = "
+    SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint, name FROM polis.societies
+    WHERE owner IS NOT NULL AND lease_until > now() ORDER BY name LIMIT 1";
 
 pub(crate) const LOAD_SNAPSHOT: &str = "
     SELECT p.seq, p.version, p.crc, p.body FROM polis.societies s JOIN polis.snapshots p ON p.society = s.id
