@@ -44,7 +44,7 @@ pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError,
 pub use model::{
     Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
 };
-pub use placement::{Claimed, Node, Placement, Taken};
+pub use placement::{Claimed, Node, Outdated, Placement, Taken};
 pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
 pub use toolbox::{
