@@ -22,6 +22,11 @@ impl Paging {
         self.after.as_ref().is_none_or(|after| cursor > after.as_str())
     }
 
+    /// Most entries of the page, where so many are usual.
+    pub fn most(&self, usual: usize) -> usize {
+        self.limit.map_or(usual, |limit| (limit as usize).min(MOST))
+    }
+
     /// The part of a list that is sorted by its cursors, and the cursor of the next part if there is one. A lazy list is made
     /// no further than the page.
     pub fn cut<T>(&self, list: impl IntoIterator<Item = T>, cursor: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
@@ -35,7 +40,7 @@ impl Paging {
         usual: usize,
         cursor: impl Fn(&T) -> String,
     ) -> (Vec<T>, Option<String>) {
-        let limit = self.limit.map_or(usual, |limit| (limit as usize).min(MOST));
+        let limit = self.most(usual);
         let mut rest = list.into_iter().filter(|entry| self.after.is_none() || self.is_after(&cursor(entry)));
         let page: Vec<T> = rest.by_ref().take(limit).collect();
         let next = rest.next().is_some().then(|| page.last().map(&cursor)).flatten();

@@ -89,12 +89,7 @@ impl PostgresStore {
 
     /// The first society that a node has, and its owner.
     pub(crate) async fn owned(&self) -> Result<Option<(SocietyId, Owner)>, LogError> {
-        for society in self.log.societies().await? {
-            if let Some(owner) = self.log.owner(&society).await? {
-                return Ok(Some((society, owner)));
-            }
-        }
-        Ok(None)
+        self.log.first_owned().await
     }
 
     pub(crate) fn write_note(&self, note: &str) -> std::io::Result<()> {

@@ -37,7 +37,29 @@ pub(crate) async fn archive(log: &LocalLog, age: Duration) -> Result<Archived, L
 /// Keeps the rules of `[retention]` for as long as it is polled. What fails is tried again with the next run.
 pub(crate) async fn keep_up(config: &Config, store: &Store, societies: &Societies) {
     let (archiving, erasing) = (keep_archived(config, store), keep_erased(config, societies));
-    tokio::join!(archiving, erasing, keep_quota(config, societies));
+    tokio::join!(archiving, erasing, keep_quota(config, societies), follow_erasures(config, store, societies));
+}
+
+/// Has the societies of a process that is none of several nodes lose the texts that other processes have erased. A node opens such a society
+/// again where it belongs.
+async fn follow_erasures(config: &Config, store: &Store, societies: &Societies) {
+    let (None, Some(placement)) = (&config.node, store.placement()) else { return std::future::pending().await };
+    let mut ticks = ticks(placement.period());
+    loop {
+        ticks.tick().await;
+        let outdated = placement.outdated().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what other processes have erased could not be looked up; trying again");
+            Vec::new()
+        });
+        for outdated in outdated {
+            let working = societies.working();
+            let Some(state) = working.iter().find(|state| *state.society().id() == outdated.society) else { continue };
+            match state.society().forget_redacted().await {
+                Ok(()) => placement.follow(&outdated),
+                Err(error) => tracing::warn!(society = %outdated.society, %error, "erased texts stay in memory; trying again"),
+            }
+        }
+    }
 }
 
 async fn keep_archived(config: &Config, store: &Store) {

@@ -3,6 +3,8 @@
 //! What had ended stays ended in both. What was open at the fork is owed in both: a turn continues from its journal, and a
 //! write without a result is in doubt.
 
+use std::collections::BTreeSet;
+
 use polis_domain::{Command, Event, Failure, Request, SPINE_VERSION, Seq, SocietyId, Spine, Stage, decide, mix};
 use polis_ports::{Clock, Fork, Log, LogError, NewSnapshot};
 
@@ -18,7 +20,7 @@ pub struct Branch {
     pub at: Option<Seq>,
     /// The name of the new society.
     pub to: SocietyId,
-    /// The new name for the society that has the name `to` so far (a rewind); none if that name is free.
+    /// The new name for the society that has the name `to` so far (a rewind), by [`free_name`]; none if that name is free.
     pub aside: Option<SocietyId>,
     /// The request that asks for it, if it has an idempotency key.
     pub request: Option<Request>,
@@ -105,7 +107,7 @@ pub fn is_society_name(name: &str) -> bool {
 
 /// The first unused name of `NAME-1`, `NAME-2` and so on.
 pub async fn free_name(log: &dyn Log, name: &SocietyId) -> Result<SocietyId, LogError> {
-    let taken = log.societies().await?;
+    let taken: BTreeSet<SocietyId> = log.societies().await?.into_iter().collect();
     let mut names = (1_u64..).map(|n| SocietyId::from(format!("{name}-{n}")));
     Ok(names.find(|name| !taken.contains(name)).expect("there are more numbers than societies"))
 }

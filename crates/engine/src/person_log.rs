@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use polis_domain::{IdleKey, Recorded, Seq, SocietyId, Spine, ThreadId, Visibility};
 use polis_ports::{
-    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry, StoredSociety,
+    ThreadListing, ThreadRange,
 };
 
 use crate::shared::Shared;
@@ -120,6 +121,10 @@ impl Log for PersonLog {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.log().societies().await
+    }
+
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        self.log().list_societies(listing).await
     }
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {

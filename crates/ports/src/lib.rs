@@ -34,8 +34,8 @@ pub use guard::FileGuard;
 pub use host::Host;
 pub use live::{ComponentChunk, Frame, Live, LiveStream, StreamedDelta, StreamedStep};
 pub use log::{
-    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
-    ThreadRange,
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry,
+    StoredSociety, ThreadListing, ThreadRange,
 };
 pub use media::{
     MAX_MEDIA_BYTES, MAX_REQUEST_MEDIA, MAX_REQUEST_MEDIA_BYTES, Media, MediaKind, NotMedia, is_fetched, media_type_of,
@@ -44,7 +44,7 @@ pub use memory::{Embedder, Embedding, EmbeddingPurpose, Embeddings, MemoryError,
 pub use model::{
     Collector, Delta, DeltaStream, Model, ModelError, ModelRequest, ToolSpec, collect, continued, estimate_tokens,
 };
-pub use placement::{Claimed, Node, Placement, Taken};
+pub use placement::{Claimed, Node, Outdated, Placement, Taken};
 pub use polis_domain::{CacheMode, Citation, Effort, Format, ModelSettings, ToolChoice, VendorCall, VendorTool};
 pub use schema::with_texts;
 pub use toolbox::{

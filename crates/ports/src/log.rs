@@ -69,6 +69,9 @@ pub trait Log: Send + Sync {
     /// The societies that have events, sorted by name.
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError>;
 
+    /// A part of the same list, with where each society stands. Costs what the part has, however many societies there are.
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError>;
+
     /// The society that this one was forked from, by its present name, and where; none if it is not a fork.
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError>;
 
@@ -103,6 +106,26 @@ pub struct ForkOrigin {
     pub from: SocietyId,
     /// The last event that both share.
     pub at: Seq,
+}
+
+/// Which societies to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocietyListing {
+    /// Only those after this name.
+    pub after: Option<SocietyId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A society as a log lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSociety {
+    /// Its name.
+    pub name: SocietyId,
+    /// Its last position that can be read.
+    pub head: Seq,
+    /// Where it was forked from.
+    pub origin: Option<ForkOrigin>,
 }
 
 /// The request for a fork.

@@ -51,6 +51,15 @@ pub struct Taken {
     pub burst: u32,
 }
 
+/// A society whose state has texts that another society has erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outdated {
+    /// The society.
+    pub society: SocietyId,
+    /// How often others have erased texts that it shares.
+    pub erasures: u64,
+}
+
 /// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
@@ -95,7 +104,11 @@ pub trait Placement: Send + Sync {
     async fn take(&self, taken: &[Taken]) -> Result<Vec<(String, f64)>, LogError>;
 
     /// The societies of this node whose states have texts that another society has erased. They are to be released and claimed again.
-    async fn outdated(&self) -> Result<Vec<SocietyId>, LogError>;
+    /// A process that is none of several nodes has their states made anew instead, and [follows](Self::follow).
+    async fn outdated(&self) -> Result<Vec<Outdated>, LogError>;
+
+    /// The state of a society of this process was made anew since this was found.
+    fn follow(&self, outdated: &Outdated);
 
     /// Waits for a society whose lease was lost; gives the reason too. It must be stopped here.
     async fn lost(&self) -> (SocietyId, String);

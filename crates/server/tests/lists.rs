@@ -1,7 +1,12 @@
 //! Lists in pages, ETags, compression, one agent, figures, a retry and an action.
 
+use std::sync::Arc;
+
 use polis_domain::Recorded;
-use polis_testkit::{Op, Program};
+use polis_engine::{Branch, Options, SystemClock, fork};
+use polis_ports::Log;
+use polis_server::Security;
+use polis_testkit::{GatedLog, MemoryLog, Op, Program, Questions, ScriptedModel, ScriptedTools, worker_role};
 use serde_json::{Value, json};
 
 use crate::support::Rig;
@@ -48,6 +53,28 @@ async fn every_list_comes_in_pages_that_make_up_the_whole() {
         }
         assert_eq!(seen, whole, "{target}");
         assert_eq!(rig.get(&format!("{target}{join}limit=x")).await.problem(), (400, "bad_query".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_societies_is_one_question_to_the_log() {
+    let memory = Arc::new(MemoryLog::new());
+    let log = Arc::new(GatedLog { log: memory.clone() as Arc<dyn Log>, gate: Questions::default() });
+    let model = ScriptedModel::saying("a thought");
+    let options = Options::new(7, worker_role());
+    let rig = Rig::wired(memory, log.clone(), model, ScriptedTools::new(), Security::default(), options).await;
+    for n in 1..=50 {
+        let to = format!("idle-{n:02}").into();
+        let branch = Branch { from: rig.society.id().clone(), at: None, to, aside: None, request: None };
+        fork(&*log, &SystemClock, &branch, n).await.unwrap();
+    }
+    for (query, listed, has_more) in
+        [("", 51, false), ("?limit=51", 51, false), ("?limit=20", 20, true), ("?after=idle-40", 11, false)]
+    {
+        log.gate.take();
+        let page = rig.get(&format!("/api/societies{query}")).await.ok();
+        assert_eq!(log.gate.take(), 1, "{query}");
+        assert_eq!((page["societies"].as_array().unwrap().len(), page["next"].is_string()), (listed, has_more), "{query}");
     }
 }
 

@@ -53,11 +53,16 @@ pub(crate) fn thread_key(connection: &Connection, society: i64, thread: &ThreadI
 
 /// The last position of a society, by its own stretch.
 pub(crate) fn last_seq(connection: &Connection, own: &Stretch) -> Result<Seq, LogError> {
+    last_seq_after(connection, own.key, own.after)
+}
+
+/// The last position of a society whose own events come after this one.
+pub(crate) fn last_seq_after(connection: &Connection, key: i64, after: Seq) -> Result<Seq, LogError> {
     let find = || {
         connection
             .prepare_cached("SELECT max(id) FROM events WHERE id > ?1 AND id <= ?2")?
-            .query_row(params![row::id(own.key, own.after), row::id(own.key, Seq(u64::MAX))], |row| row.get(0))
+            .query_row(params![row::id(key, after), row::id(key, Seq(u64::MAX))], |row| row.get(0))
     };
     let last: Option<i64> = find().map_err(from_sqlite)?;
-    Ok(last.map_or(own.after, |id| row::parts(id).1))
+    Ok(last.map_or(after, |id| row::parts(id).1))
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId, Timestamp};
 use polis_ports::{
-    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry, StoredSociety,
+    ThreadListing, ThreadRange,
 };
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
@@ -262,6 +263,11 @@ impl Log for LocalLog {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.readers()?.run(|reader| reader.societies()).await
+    }
+
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        let listing = listing.clone();
+        self.readers()?.run(move |reader| reader.list_societies(&listing)).await
     }
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {

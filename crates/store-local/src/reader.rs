@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{ForkOrigin, LogError, ThreadListing, ThreadRange};
+use polis_ports::{ForkOrigin, LogError, SocietyListing, StoredSociety, ThreadListing, ThreadRange};
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{from_io, from_sqlite};
 use crate::health::Health;
-use crate::keys::{MAX_CACHED_NAMES, ThreadNames, last_seq, thread_key};
+use crate::keys::{MAX_CACHED_NAMES, ThreadNames, last_seq, last_seq_after, thread_key};
 use crate::lineage::{Lineage, Stretch};
 use crate::queue::stopped;
 use crate::row::{self, StoredEvent, damaged};
@@ -306,6 +306,35 @@ impl Reader {
             names.collect::<Result<_, _>>()
         };
         list(self.connection()?).map_err(from_sqlite)
+    }
+
+    /// A part of the list of societies.
+    pub(crate) fn list_societies(&mut self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        let list = |connection: &Connection| {
+            let sql =
+                "SELECT s.name, s.key, above.name, s.at FROM societies s LEFT JOIN societies above ON above.key = s.parent
+                       WHERE ?1 IS NULL OR s.name > ?1 ORDER BY s.name LIMIT ?2";
+            let mut statement = connection.prepare_cached(sql)?;
+            let limit = i64::try_from(listing.limit).unwrap_or(i64::MAX);
+            let row = |row: &rusqlite::Row<'_>| {
+                let after = Seq(row.get::<_, Option<i64>>(3)?.unwrap_or(0) as u64);
+                let from = row.get::<_, Option<String>>(2)?;
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, i64>(1)?,
+                    from.map(|from| ForkOrigin { from: from.into(), at: after }),
+                    after,
+                ))
+            };
+            let found = statement.query_map(params![listing.after.as_ref().map(SocietyId::as_str), limit], row)?;
+            found.collect::<Result<Vec<_>, _>>()
+        };
+        let connection = self.connection()?;
+        let found = list(connection).map_err(from_sqlite)?;
+        let society = |(name, key, origin, after): (String, i64, Option<ForkOrigin>, Seq)| {
+            Ok(StoredSociety { name: name.into(), head: last_seq_after(connection, key, after)?, origin })
+        };
+        found.into_iter().map(society).collect()
     }
 
     /// The society that this one was forked from, by its present name, and the last shared position.

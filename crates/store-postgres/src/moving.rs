@@ -225,15 +225,18 @@ impl ComingLog {
         }
     }
 
-    /// Adds a document in the place of the one that is there.
+    /// Adds a document in the place of the one that is there, and gives it as it has come.
     ///
     /// # Errors
     ///
-    /// [`DocumentError`] if it cannot be written.
-    pub async fn document(&self, name: &str, body: Vec<u8>) -> Result<(), DocumentError> {
-        let row = [param(name.to_owned(), Type::TEXT), param(body, Type::BYTEA)];
-        let done = self.connection.query(sql::MOVE_DOCUMENT, &row).await;
-        done.map(drop).map_err(|error| DocumentError::Failed(error.to_string()))
+    /// [`DocumentError`] if it cannot be written or read back.
+    pub async fn document(&self, name: &str, body: &[u8]) -> Result<Vec<u8>, DocumentError> {
+        let failed = |error: LogError| DocumentError::Failed(error.to_string());
+        let name = || param(name.to_owned(), Type::TEXT);
+        self.connection.query(sql::MOVE_DOCUMENT, &[name(), param(body.to_vec(), Type::BYTEA)]).await.map_err(failed)?;
+        let come = self.connection.query(sql::DOCUMENT, &[name()]).await.map_err(failed)?;
+        let come = come.first().ok_or_else(|| DocumentError::Failed("the database has lost it".to_owned()))?;
+        column(come, 0).map_err(failed)
     }
 
     /// Reads the log back, and commits if it is what was sent. `chains` has the hash chain of each society, by its name.

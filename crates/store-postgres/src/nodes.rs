@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use polis_domain::{SocietyId, Timestamp};
-use polis_ports::{Claimed, LogError, Node, Placement, Taken};
+use polis_ports::{Claimed, LogError, Node, Outdated, Placement, Taken};
 use tokio_postgres::types::Type;
 
 use crate::connection::param;
@@ -140,17 +140,21 @@ impl Placement for PostgresLog {
         .await
     }
 
-    async fn outdated(&self) -> Result<Vec<SocietyId>, LogError> {
+    async fn outdated(&self) -> Result<Vec<Outdated>, LogError> {
         let params = [param(Placement::this(self).to_owned(), Type::TEXT)];
         let rows = self.run(move |pool| async move { pool.query(sql::ERASURES, &params).await }).await?;
         let mut outdated = Vec::new();
         for row in rows {
             let (society, erasures) = (SocietyId::from(name(column(&row, 0)?)?), column::<i64>(&row, 1)?);
             if self.claims().erasures(&society).is_some_and(|followed| followed < erasures) {
-                outdated.push(society);
+                outdated.push(Outdated { society, erasures: erasures as u64 });
             }
         }
         Ok(outdated)
+    }
+
+    fn follow(&self, Outdated { society, erasures }: &Outdated) {
+        self.claims().follow(society, *erasures as i64);
     }
 
     async fn lost(&self) -> (SocietyId, String) {

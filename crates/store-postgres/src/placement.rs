@@ -169,12 +169,18 @@ pub(crate) async fn owner(pool: &Pool, society: &SocietyId) -> Result<Option<Own
     owner_in(&pool.query(sql::OWNER, &[named(society)]).await?)
 }
 
+pub(crate) async fn first_owned(pool: &Pool) -> Result<Option<(SocietyId, Owner)>, LogError> {
+    let rows = pool.query(sql::FIRST_OWNED, &[]).await?;
+    rows.first().map(|row| Ok((name(column(row, 3)?)?.into(), owner_of(row)?))).transpose()
+}
+
 fn owner_in(rows: &[Row]) -> Result<Option<Owner>, LogError> {
-    let read = |row: &Row| {
-        let remaining = Duration::from_micros(u64::try_from(column::<i64>(row, 2)?).unwrap_or(0));
-        Ok(Owner { node: column(row, 0)?, epoch: column::<i64>(row, 1)? as u64, remaining })
-    };
-    rows.first().map(read).transpose()
+    rows.first().map(owner_of).transpose()
+}
+
+fn owner_of(row: &Row) -> Result<Owner, LogError> {
+    let remaining = Duration::from_micros(u64::try_from(column::<i64>(row, 2)?).unwrap_or(0));
+    Ok(Owner { node: column(row, 0)?, epoch: column::<i64>(row, 1)? as u64, remaining })
 }
 
 pub(crate) fn microseconds(lease: Duration) -> Param {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{
-    ArtifactLimits, Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
-    ThreadRange,
+    ArtifactLimits, Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry,
+    StoredSociety, ThreadListing, ThreadRange,
 };
 use polis_stored_event::encode;
 use tokio::runtime::{Builder, Runtime};
@@ -174,6 +174,15 @@ impl PostgresLog {
     pub async fn owner(&self, society: &SocietyId) -> Result<Option<Owner>, LogError> {
         let society = society.clone();
         self.run(move |pool| async move { placement::owner(&pool, &society).await }).await
+    }
+
+    /// The first society, by name, on which a node has a lease that has not ended.
+    ///
+    /// # Errors
+    ///
+    /// [`LogError`], if the database cannot be asked.
+    pub async fn first_owned(&self) -> Result<Option<(SocietyId, Owner)>, LogError> {
+        self.run(|pool| async move { placement::first_owned(&pool).await }).await
     }
 
     /// The artifacts of the database. They can be used as long as the log is open.
@@ -387,6 +396,11 @@ impl Log for PostgresLog {
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
         self.run(|pool| async move { reader::societies(&pool).await }).await
+    }
+
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        let listing = listing.clone();
+        self.run(|pool| async move { reader::list_societies(&pool, listing).await }).await
     }
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {

@@ -2,7 +2,7 @@
 //! positions that are missing: a lost row is damage and not a shorter history.
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId, Timestamp};
-use polis_ports::{ForkOrigin, LogError, ThreadListing, ThreadRange};
+use polis_ports::{ForkOrigin, LogError, SocietyListing, StoredSociety, ThreadListing, ThreadRange};
 use polis_stored_event::{Original, StoredEvent, body, damaged};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -123,6 +123,17 @@ pub(crate) fn whole(rows: &[Row]) -> Result<Seq, LogError> {
 pub(crate) async fn societies(pool: &Pool) -> Result<Vec<SocietyId>, LogError> {
     let rows = pool.query(sql::SOCIETIES, &[]).await?;
     rows.iter().map(|row| name(column(row, 0)?).map(SocietyId::from)).collect()
+}
+
+pub(crate) async fn list_societies(pool: &Pool, listing: SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+    let after = listing.after.map(|after| after.as_str().as_bytes().to_vec());
+    let rows = pool.query(sql::LIST_SOCIETIES, &[param(after, Type::BYTEA), limit(listing.limit)]).await?;
+    let society = |row: &Row| {
+        let origin = column::<Option<&[u8]>>(row, 2)?
+            .map(|from| Ok::<_, LogError>(ForkOrigin { from: name(from)?.into(), at: seq(column(row, 3)?) }));
+        Ok(StoredSociety { name: name(column(row, 0)?)?.into(), head: seq(column(row, 1)?), origin: origin.transpose()? })
+    };
+    rows.iter().map(society).collect()
 }
 
 pub(crate) async fn origin(pool: &Pool, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {

@@ -4,6 +4,8 @@
 //! everywhere. What is looked up by the name of a thread or agent is looked up by a key of 16 bytes, the beginning of its SHA-256,
 //! because models make names and a row of an index has a limit.
 
+use std::borrow::Cow;
+
 use polis_domain::EVENT_VERSION;
 use polis_ports::LogError;
 use tokio_postgres::Client;
@@ -14,7 +16,9 @@ use crate::error::{from_column, from_postgres};
 use crate::sql;
 
 /// What each version of the tables adds to the one before it.
-const STEPS: &[&str] = &[LOG, NODES, BESIDE_THE_LOG, BETWEEN_NODES];
+fn steps() -> [Cow<'static, str>; TABLES_VERSION as usize] {
+    [LOG.into(), NODES.into(), BESIDE_THE_LOG.into(), BETWEEN_NODES.into(), sql::append_function()]
+}
 
 const LOG: &str = "
     CREATE TABLE polis.societies (
@@ -146,7 +150,7 @@ const BETWEEN_NODES: &str = "
 ";
 
 /// The version of the tables.
-const TABLES_VERSION: i32 = STEPS.len() as i32;
+const TABLES_VERSION: i32 = 5;
 
 const EVENTS_VERSION: i32 = EVENT_VERSION as i32;
 
@@ -198,7 +202,8 @@ pub(crate) async fn migrate(client: &mut Client, schema: &str) -> Result<(), Log
         transaction.batch_execute(&in_schema("INSERT INTO polis.versions VALUES (0, 0)")).await.map_err(from_postgres)?;
     }
     let (tables, events) = versions(transaction.client(), schema).await?.unwrap_or_default();
-    for step in &STEPS[usize::try_from(tables).unwrap_or_default()..] {
+    let steps = steps();
+    for step in steps.iter().skip(usize::try_from(tables).unwrap_or_default()) {
         transaction.batch_execute(&in_schema(step)).await.map_err(from_postgres)?;
     }
     if (tables, events) != (TABLES_VERSION, EVENTS_VERSION) {

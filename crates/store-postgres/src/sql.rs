@@ -6,6 +6,9 @@ use std::borrow::Cow;
 
 /// Moves the heads that are where they are expected to be, and adds the events of those societies. Gives the ids of those.
 ///
+/// It is a function, because its statements are then planned once for each connection to the server, also behind a pooler, where
+/// nothing else can be prepared. Planning took four times as long as everything else of an append.
+///
 /// A concurrent append of another owner holds the row; when it has ended, PostgreSQL checks the conditions again on the new row,
 /// so of two one finds another head.
 ///
@@ -15,36 +18,59 @@ use std::borrow::Cow;
 /// | 6 | the node |
 /// | 7-13 | by event: the columns of `events` |
 /// | 14-17 | by new thread: the columns of `threads` |
-const APPEND: &str = "
-    WITH moved AS (
-        UPDATE polis.societies s SET head = w.head
-        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[]) AS w (id, expected, head, epoch, claimed)
-        WHERE s.id = w.id AND s.head = w.expected AND s.epoch = w.epoch
-            AND CASE WHEN w.claimed THEN s.owner = $6 AND s.lease_until > now() ELSE s.owner IS NULL END
-        RETURNING s.id
-    ), added AS (
+///
+/// It is a step of the tables' versions, so another function gets another name.
+const APPEND_FUNCTION: &str = "
+    CREATE FUNCTION polis.append(
+        bigint[], bigint[], bigint[], bigint[], boolean[], text,
+        bigint[], bigint[], bigint[], uuid[], integer[], integer[], bytea[],
+        bigint[], uuid[], bigint[], bytea[]
+    ) RETURNS bigint[] LANGUAGE plpgsql AS $$
+    DECLARE
+        moved bigint[] := '{}';
+    BEGIN
+        -- One by one, so that the plan is a lookup by id whatever the numbers are.
+        FOR n IN 1 .. cardinality($1) LOOP
+            UPDATE polis.societies s SET head = $3[n]
+            WHERE s.id = $1[n] AND s.head = $2[n]
+                AND s.epoch = $4[n] AND CASE WHEN $5[n] THEN s.owner = $6 AND s.lease_until > now() ELSE s.owner IS NULL END;
+            IF FOUND THEN
+                moved := moved || $1[n];
+            END IF;
+        END LOOP;
         INSERT INTO polis.events (society, seq, at, thread, version, crc, body)
-        SELECT e.* FROM unnest($7::bigint[], $8::bigint[], $9::bigint[], $10::uuid[], $11::integer[], $12::integer[], $13::bytea[])
-            AS e (society, seq, at, thread, version, crc, body)
-        WHERE e.society IN (SELECT id FROM moved)
-    ), begun AS (
-        INSERT INTO polis.threads (society, thread, first, name)
-        SELECT t.* FROM unnest($14::bigint[], $15::uuid[], $16::bigint[], $17::bytea[]) AS t (society, thread, first, name)
-        WHERE t.society IN (SELECT id FROM moved)
-        ON CONFLICT DO NOTHING
-    )
-    SELECT id FROM moved";
+        SELECT e.* FROM unnest($7, $8, $9, $10, $11, $12, $13) AS e (society, seq, at, thread, version, crc, body)
+        WHERE e.society = ANY (moved);
+        IF cardinality($14) > 0 THEN
+            INSERT INTO polis.threads (society, thread, first, name)
+            SELECT t.* FROM unnest($14, $15, $16, $17) AS t (society, thread, first, name)
+            WHERE t.society = ANY (moved)
+            ON CONFLICT DO NOTHING;
+        END IF;
+        RETURN moved;
+    END
+    $$;
+";
 
-/// [`APPEND`], or with the planted bug `no-fence` the same without a look at who owns the societies.
-pub(crate) fn append() -> Cow<'static, str> {
+/// Makes [`APPEND_FUNCTION`], and for the planted bug `no-fence` another that does not look at who owns the societies.
+pub(crate) fn append_function() -> Cow<'static, str> {
     #[cfg(feature = "mutants")]
-    if std::env::var("POLIS_PLANT").is_ok_and(|bug| bug == "no-fence")
-        && let Some((before, rest)) = APPEND.split_once("AND s.epoch = w.epoch")
-        && let Some((_, after)) = rest.split_once("RETURNING s.id")
+    if let Some((before, rest)) = APPEND_FUNCTION.split_once("AND s.epoch = $4[n]")
+        && let Some((_, after)) = rest.split_once("IS NULL END")
     {
-        return Cow::Owned(format!("{before} AND $6::text IS NOT DISTINCT FROM $6 RETURNING s.id {after}"));
+        let unfenced = format!("{before}{after}").replacen("polis.append(", "polis.append_unfenced(", 1);
+        return Cow::Owned(format!("{APPEND_FUNCTION}{unfenced}"));
     }
-    Cow::Borrowed(APPEND)
+    Cow::Borrowed(APPEND_FUNCTION)
+}
+
+/// Calls [`APPEND_FUNCTION`].
+pub(crate) fn append() -> &'static str {
+    #[cfg(feature = "mutants")]
+    if std::env::var("POLIS_PLANT").is_ok_and(|bug| bug == "no-fence") {
+        return "SELECT polis.append_unfenced($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+    }
+    "SELECT polis.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
 }
 
 /// Makes the rows of societies that have none. One whose head is 0 is not listed and cannot be read.
@@ -220,6 +246,11 @@ pub(crate) const HEAD: &str = "SELECT head FROM polis.societies WHERE name = $1"
 
 pub(crate) const SOCIETIES: &str = "SELECT name FROM polis.societies WHERE head > 0 ORDER BY name";
 
+/// The societies after the name `$1`, at most `$2`.
+pub(crate) const LIST_SOCIETIES: &str = "
+    SELECT s.name, s.head, above.name, s.fork_at FROM polis.societies s LEFT JOIN polis.societies above ON above.id = s.parent
+    WHERE s.head > 0 AND ($1::bytea IS NULL OR s.name > $1) ORDER BY s.name LIMIT $2";
+
 pub(crate) const ORIGIN: &str = "
     SELECT above.name, born.fork_at FROM polis.societies born JOIN polis.societies above ON above.id = born.parent
     WHERE born.name = $1";
@@ -282,6 +313,10 @@ pub(crate) const FORGET_RATES: &str = "
 pub(crate) const OWNER: &str = "
     SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint FROM polis.societies
     WHERE name = $1 AND lease_until > now()";
+
+pub(crate) const FIRST_OWNED: &str = "
+    SELECT owner, epoch, (extract(epoch FROM lease_until - now()) * 1000000)::bigint, name FROM polis.societies
+    WHERE owner IS NOT NULL AND lease_until > now() ORDER BY name LIMIT 1";
 
 pub(crate) const LOAD_SNAPSHOT: &str = "
     SELECT p.seq, p.version, p.crc, p.body FROM polis.societies s JOIN polis.snapshots p ON p.society = s.id

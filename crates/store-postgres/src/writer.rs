@@ -210,7 +210,7 @@ impl Writer {
         let (append, mut tries) = (sql::append(), 0);
         let moved = loop {
             tries += 1;
-            let sent = connection.within(async { Ok(connection.raw_query(&append, &params).await) }).await?;
+            let sent = connection.within(async { Ok(connection.raw_query(append, &params).await) }).await?;
             match sent {
                 Err(error) if tries < TRIES && is_rolled_back(&error) => {}
                 sent => break sent.map_err(from_postgres)?,
@@ -219,7 +219,10 @@ impl Writer {
         if connection.has_warned() {
             return Err(LogError::Failed("the database warned while it committed, so the commit may not be safe".into()));
         }
-        let moved = moved.iter().map(|row| column(row, 0)).collect::<Result<FxHashSet<i64>, _>>()?;
+        let moved: FxHashSet<i64> = match moved.first() {
+            Some(row) => column::<Vec<i64>>(row, 0)?.into_iter().collect(),
+            None => FxHashSet::default(),
+        };
         for (n, thread, key) in begun {
             let known = self.known.get_mut(&group.runs[n].society).expect("it was looked up before");
             if moved.contains(&known.id) && known.threads.insert(thread, key).is_none() {

@@ -8,8 +8,8 @@ use polis_domain::{
     Timestamp, TurnId,
 };
 use polis_ports::{
-    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
-    ThreadRange,
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry,
+    StoredSociety, ThreadListing, ThreadRange,
 };
 
 /// Runs every case, each on a fresh log that `make` gives; panics where the log breaks the contract.
@@ -276,6 +276,19 @@ async fn societies_do_not_mix(log: &dyn Log) {
     let mut sorted: Vec<_> = names.into_iter().map(SocietyId::from).collect();
     sorted.sort();
     assert_eq!(log.societies().await.expect("societies"), sorted);
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = log.list_societies(&SocietyListing { after, limit: 3 }).await.expect("societies");
+        assert!(page.len() <= 3);
+        listed.extend(page.iter().map(|society| (society.name.clone(), society.head.0)));
+        match page.last() {
+            Some(last) => after = Some(last.name.clone()),
+            None => break,
+        }
+    }
+    let heads =
+        sorted.iter().map(|name| names.iter().position(|it| *it == name.as_str()).expect("it is one of them") as u64 + 1);
+    assert_eq!(listed, sorted.iter().cloned().zip(heads).collect::<Vec<_>>());
 }
 
 async fn the_newest_snapshot_is_kept(log: &dyn Log) {
@@ -468,6 +481,11 @@ async fn a_fork_of_a_fork_has_the_past_of_both(log: &dyn Log) {
     for (n, origin) in [None, Some((0, 5)), Some((1, 8)), Some((1, 6)), Some((0, 3))].into_iter().enumerate() {
         let origin = origin.map(|(from, at)| ForkOrigin { from: names[from].clone(), at: Seq(at) });
         assert_eq!(log.origin(&names[n]).await.expect("origin"), origin, "{}", names[n]);
+    }
+    let listed = log.list_societies(&SocietyListing { after: None, limit: usize::MAX }).await.expect("societies");
+    assert_eq!(listed.len(), names.len());
+    for StoredSociety { name, head, origin } in listed {
+        assert_eq!((head, origin), (log.head(&name).await.expect("head"), log.origin(&name).await.expect("origin")), "{name}");
     }
 }
 

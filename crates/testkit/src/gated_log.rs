@@ -1,12 +1,13 @@
 //! A log with a gate before its appends: where tests let writes be slow, fail, or kill.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use polis_domain::{IdleKey, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{
-    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing, ThreadRange,
+    Fork, ForkOrigin, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry, StoredSociety,
+    ThreadListing, ThreadRange,
 };
 
 /// What happens to an append on its way to the log.
@@ -31,6 +32,27 @@ pub trait Gate: Send + Sync {
     /// Whether effects may begin.
     fn is_owned(&self) -> bool {
         true
+    }
+
+    /// The log is asked something: what is a statement where it lies in a database.
+    fn ask(&self) {}
+}
+
+/// Counts what the log is asked.
+#[derive(Debug, Default)]
+pub struct Questions(AtomicUsize);
+
+impl Questions {
+    /// How many there were since the last time.
+    pub fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Gate for Questions {
+    fn ask(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -96,27 +118,33 @@ impl<G: Gate> Log for GatedLog<G> {
     }
 
     async fn head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.gate.ask();
         self.gate.is_settled()?;
         self.log.head(society).await
     }
 
     async fn readable_head(&self, society: &SocietyId) -> Result<Seq, LogError> {
+        self.gate.ask();
         self.log.readable_head(society).await
     }
 
     async fn read(&self, society: &SocietyId, after: Seq, limit: usize) -> Result<Vec<Recorded>, LogError> {
+        self.gate.ask();
         self.log.read(society, after, limit).await
     }
 
     async fn read_thread(&self, society: &SocietyId, thread: &ThreadId, range: ThreadRange) -> Result<Vec<Recorded>, LogError> {
+        self.gate.ask();
         self.log.read_thread(society, thread, range).await
     }
 
     async fn threads(&self, society: &SocietyId, listing: &ThreadListing) -> Result<Vec<ThreadId>, LogError> {
+        self.gate.ask();
         self.log.threads(society, listing).await
     }
 
     async fn load_snapshot(&self, society: &SocietyId) -> Result<Option<Snapshot>, LogError> {
+        self.gate.ask();
         self.log.load_snapshot(society).await
     }
 
@@ -125,14 +153,17 @@ impl<G: Gate> Log for GatedLog<G> {
     }
 
     async fn idle_entries(&self, society: &SocietyId, at: Seq, keys: &[IdleKey]) -> Result<Vec<StoredEntry>, LogError> {
+        self.gate.ask();
         self.log.idle_entries(society, at, keys).await
     }
 
     async fn list_idle(&self, society: &SocietyId, listing: &IdleListing) -> Result<Vec<StoredEntry>, LogError> {
+        self.gate.ask();
         self.log.list_idle(society, listing).await
     }
 
     async fn whole(&self, society: &SocietyId, through: Seq) -> Result<Seq, LogError> {
+        self.gate.ask();
         self.log.whole(society, through).await
     }
 
@@ -141,10 +172,17 @@ impl<G: Gate> Log for GatedLog<G> {
     }
 
     async fn societies(&self) -> Result<Vec<SocietyId>, LogError> {
+        self.gate.ask();
         self.log.societies().await
     }
 
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        self.gate.ask();
+        self.log.list_societies(listing).await
+    }
+
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {
+        self.gate.ask();
         self.log.origin(society).await
     }
 

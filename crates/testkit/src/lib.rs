@@ -31,7 +31,7 @@ pub mod world;
 pub use artifacts::MemoryArtifacts;
 pub use clock::ManualClock;
 pub use documents::MemoryDocuments;
-pub use gated_log::{FullDisk, Gate, GatedLog, Lease};
+pub use gated_log::{FullDisk, Gate, GatedLog, Lease, Questions};
 pub use memory_log::MemoryLog;
 pub use memory_texts::{InMemoryTexts, TopicEmbedder};
 pub use model::{ScriptedModel, ScriptedReply};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use polis_domain::{ConversationPlace, IdleKey, Recorded, Seq, SocietyId, ThreadId};
 use polis_ports::{
-    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, StoredEntry, ThreadListing,
-    ThreadRange,
+    Fork, ForkOrigin, IdleList, IdleListed, IdleListing, Log, LogError, NewSnapshot, Snapshot, SocietyListing, StoredEntry,
+    StoredSociety, ThreadListing, ThreadRange,
 };
 use rustc_hash::FxHashMap;
 
@@ -212,6 +212,16 @@ impl Log for MemoryLog {
         let mut names: Vec<SocietyId> = with_events.map(|(name, _)| name.clone()).collect();
         names.sort();
         Ok(names)
+    }
+
+    async fn list_societies(&self, listing: &SocietyListing) -> Result<Vec<StoredSociety>, LogError> {
+        let names = self.societies().await?;
+        let societies = self.lock();
+        let listed = names.into_iter().filter(|name| listing.after.as_ref().is_none_or(|after| name > after)).map(|name| {
+            let kept = &societies[&name];
+            StoredSociety { head: kept.head(), origin: kept.origin.clone(), name }
+        });
+        Ok(listed.take(listing.limit).collect())
     }
 
     async fn origin(&self, society: &SocietyId) -> Result<Option<ForkOrigin>, LogError> {

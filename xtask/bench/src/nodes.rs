@@ -39,15 +39,20 @@ pub(crate) fn measure(figures: &mut Figures) -> Result<()> {
     }
     let [one, two, three] = [&loads[0], &loads[1], &loads[2]];
     let detail = format!(
-        "{:.0}, {:.0} and {:.0} runs/s; {:.2}, {:.2} and {:.2} ms CPU of the nodes for each",
-        one.rate, two.rate, three.rate, one.cpu_ms, two.cpu_ms, three.cpu_ms
+        "{:.0}, {:.0} and {:.0} runs/s; {:.2}, {:.2} and {:.2} ms CPU of the nodes for each, and {:.1} kB in the database",
+        one.rate, two.rate, three.rate, one.cpu_ms, two.cpu_ms, three.cpu_ms, one.stored_kb
     );
     figures.add("nodes: CPU of a run with three against one", three.cpu_ms / one.cpu_ms, Goal::AtMost(1.5), detail);
     let few = runtime.block_on(idle(&server, &mock.url, 1))?;
     let many = runtime.block_on(idle(&server, &mock.url, IDLE))?;
     let detail = format!(
-        "{:.1} MB against {:.1}; {:.2} ms CPU in a second against {:.2}; the list of all in {:.0} ms",
-        many.resident, few.resident, many.cpu_ms, few.cpu_ms, many.list_ms
+        "{:.1} MB against {:.1}; {:.2} ms CPU in a second against {:.2}; the list of all in {:.0} ms; {:.1} kB in the database for each",
+        many.resident,
+        few.resident,
+        many.cpu_ms,
+        few.cpu_ms,
+        many.list_ms,
+        (many.stored_kb - few.stored_kb) / IDLE as f64
     );
     figures.add(
         "nodes: memory with 10,000 idle societies against one",
@@ -74,10 +79,22 @@ struct Cost {
     rate: f64,
     /// CPU milliseconds of all nodes for a run.
     cpu_ms: f64,
+    /// What the database is longer by for a run.
+    stored_kb: f64,
+}
+
+/// The length of all tables of a schema with their indexes, in kB.
+fn stored_kb(server: &Server, schema: &str) -> Result<f64> {
+    let sum = format!(
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+         WHERE n.nspname = '{schema}' AND c.relkind = 'r'"
+    );
+    Ok(server.psql(&sum).parse::<f64>().context("the server says how long they are")? / 1e3)
 }
 
 async fn load(server: &Server, model: &str, count: usize) -> Result<Cost> {
-    let nodes = start(server, &server.fresh_schema(), model, count)?;
+    let schema = server.fresh_schema();
+    let nodes = start(server, &schema, model, count)?;
     let names: Vec<String> = (0..SOCIETIES).map(|n| format!("team-{n}")).collect();
     for name in &names {
         post(&nodes[0], "/api/fork", &json!({ "name": name })).await?;
@@ -85,11 +102,12 @@ async fn load(server: &Server, model: &str, count: usize) -> Result<Cost> {
     // Opens the societies, each at its node.
     run(&nodes, &names, 2).await?;
     let cpu = || nodes.iter().map(|node| world::cpu_of(node.id())).sum::<Result<Duration>>();
-    let (before, began) = (cpu()?, world::now());
+    let (before, stored, began) = (cpu()?, stored_kb(server, &schema)?, world::now());
     run(&nodes, &names, EACH).await?;
     let runs = (SOCIETIES * CLIENTS * EACH) as f64;
     let rate = runs / (world::now() - began).as_secs_f64();
-    Ok(Cost { rate, cpu_ms: (cpu()? - before).as_secs_f64() * 1e3 / runs })
+    let cpu_ms = (cpu()? - before).as_secs_f64() * 1e3 / runs;
+    Ok(Cost { rate, cpu_ms, stored_kb: (stored_kb(server, &schema)? - stored) / runs })
 }
 
 /// Has the clients of each society ask so often, each at the next node.
@@ -127,6 +145,7 @@ struct Idle {
     /// CPU milliseconds in a second.
     cpu_ms: f64,
     list_ms: f64,
+    stored_kb: f64,
 }
 
 async fn idle(server: &Server, model: &str, societies: usize) -> Result<Idle> {
@@ -152,8 +171,9 @@ async fn idle(server: &Server, model: &str, societies: usize) -> Result<Idle> {
     let listed: Value = serde_json::from_slice(&whole(listed).await?)?;
     let list_ms = (world::now() - began).as_secs_f64() * 1e3;
     let count = listed["societies"].as_array().map_or(0, Vec::len);
-    ensure!(count >= societies.min(2) - 1, "{count} societies are listed");
-    Ok(Idle { resident: world::resident_of(nodes[0].id())? as f64 / 1e6, cpu_ms, list_ms })
+    ensure!(count == societies, "{count} societies are listed");
+    let (resident, stored_kb) = (world::resident_of(nodes[0].id())? as f64 / 1e6, stored_kb(server, &schema)?);
+    Ok(Idle { resident, cpu_ms, list_ms, stored_kb })
 }
 
 async fn post(node: &Program, target: &str, body: &Value) -> Result<Value> {

@@ -93,14 +93,19 @@ async fn many(log: Arc<dyn Log>) -> Result<f64> {
     Ok((WRITERS as u64 * EACH) as f64 / start.elapsed().as_secs_f64())
 }
 
+/// The table of events as the log has it, with its indexes: whoever reads a society or a thread of it needs them.
 const TABLE: &str = "
-    CREATE TABLE IF NOT EXISTS floor(society bigint, seq bigint, at bigint, thread text, version int, crc int, body bytea);
+    CREATE TABLE IF NOT EXISTS floor(
+        society bigint, seq bigint, at bigint NOT NULL, thread uuid, version int NOT NULL, crc int NOT NULL, body bytea NOT NULL,
+        PRIMARY KEY (society, seq)
+    );
+    CREATE INDEX IF NOT EXISTS floor_by_thread ON floor (society, thread, seq) WHERE thread IS NOT NULL;
     TRUNCATE floor";
 
-const ROW: &str = "INSERT INTO floor VALUES ($1, $2, 1, 'thread', 1, 1, $3)";
+const ROW: &str = "INSERT INTO floor VALUES ($1, $2, 1, '0192f3c4-1111-7abc-8def-0123456789ab', 1, 1, $3)";
 
-const ROWS: &str =
-    "INSERT INTO floor SELECT s, q, 1, 'thread', 1, 1, b FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS r (s, q, b)";
+const ROWS: &str = "INSERT INTO floor SELECT s, q, 1, '0192f3c4-1111-7abc-8def-0123456789ab', 1, 1, b
+    FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS r (s, q, b)";
 
 async fn bare(server: &Server) -> Result<tokio_postgres::Client> {
     let url = format!("postgres://polis@127.0.0.1:{}/postgres", server.port());
@@ -110,7 +115,7 @@ async fn bare(server: &Server) -> Result<tokio_postgres::Client> {
     Ok(client)
 }
 
-/// Milliseconds of a prepared INSERT of the same row.
+/// Milliseconds of a prepared INSERT of the same row, each committed by itself.
 async fn floor_alone(server: &Server) -> Result<f64> {
     let client = bare(server).await?;
     let insert = client.prepare(ROW).await?;
@@ -157,8 +162,10 @@ async fn messages(log: Arc<dyn Log>) -> Result<f64> {
     Ok(elapsed)
 }
 
+/// The body of an event as a store has it.
 fn body(seq: u64) -> Result<Vec<u8>> {
-    serde_json::to_vec(&event(seq).event).context("an event is JSON")
+    let body = serde_json::to_vec(&event(seq).event).context("an event is JSON")?;
+    Ok(polis_stored_event::body::pack(&body).into_owned())
 }
 
 /// An event of a usual size.

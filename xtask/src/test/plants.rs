@@ -76,6 +76,8 @@ const PLANTS: &[Plant] = &[
         check: OWNERS,
         says: "test owners::whatever_two_owners_do_in_turn_only_the_one_that_may_writes ... FAILED",
     },
+    // The same in the simulated world of two nodes, by the statement that it has in the place of a store's.
+    Plant { bug: "no-fence", check: SIM, says: "wrote without a lease" },
     // The same with real nodes: an append that is delayed until another node owns the society.
     Plant { bug: "no-fence", check: NODES, says: "wrote without a lease" },
 ];

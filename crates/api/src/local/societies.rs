@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use polis_domain::{Seq, SocietyId};
 use polis_engine::{Forked, Society};
-use polis_ports::Node;
+use polis_ports::{Node, SocietyListing, StoredSociety};
 
 use super::Local;
+use crate::paging::MOST;
 use crate::{ApiError, BeginSociety, BegunSociety, Fork, ListedSociety, MadeSociety, Paging, Rewind, Scope, SocietyList};
 
 /// The societies of a store around the one that is called: which of them work, and making others.
@@ -46,15 +47,15 @@ impl Local {
         self.caller.needs(Scope::Read)?;
         let (log, registry) = (self.society.log(), self.registry.as_deref());
         let own = self.society.id();
-        let mut rows = Vec::new();
-        for name in log.societies().await? {
-            let (forked_from, forked_at) = log.origin(&name).await?.map(|origin| (origin.from, origin.at)).unzip();
-            let events = log.readable_head(&name).await?;
+        // One more, to know whether there is a next page.
+        let listing = SocietyListing { after: paging.after.as_deref().map(SocietyId::from), limit: paging.most(MOST) + 1 };
+        let row = |StoredSociety { name, head: events, origin }| {
+            let (forked_from, forked_at) = origin.map(|origin| (origin.from, origin.at)).unzip();
             let works = registry.map_or(name == *own, |registry| registry.is_running(&name));
             let first = name == *registry.map_or(own, |registry| registry.default_society());
-            rows.push(ListedSociety { first, name, events, works, forked_from, forked_at });
-        }
-        rows.sort_by(|a, b| a.name.cmp(&b.name));
+            ListedSociety { first, name, events, works, forked_from, forked_at }
+        };
+        let rows = log.list_societies(&listing).await?.into_iter().map(row);
         let (societies, next) = paging.cut(rows, |society| society.name.to_string());
         Ok(SocietyList { societies, next })
     }

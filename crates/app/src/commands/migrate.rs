@@ -46,7 +46,9 @@ pub(crate) async fn migrate(config: &Config, args: &Migrate) -> Result<Exit, Cli
                 logins: logins_to_move(&*beside.documents).await?.len(),
             };
             for (name, body) in documents_to_move(&*beside.documents).await? {
-                to.document(&name, body).await.map_err(documents_failed)?;
+                if to.document(&name, &body).await.map_err(documents_failed)? != body {
+                    return Err(documents_failed(not_what_was_sent(&name)));
+                }
             }
             (copy(From::Directory(Box::new(log)), To::Database(Box::new(to))).await?, count)
         }
@@ -186,7 +188,15 @@ async fn copy_texts(from: &dyn MemoryTexts, to: &dyn MemoryTexts) -> Result<usiz
 /// What is there is of an earlier log: tokens may have been revoked since.
 async fn copy_document(name: &str, from: &dyn Documents, to: &dyn Documents) -> Result<(), DocumentError> {
     let (new, old) = (from.read(name).await?, to.read(name).await?);
-    to.replace(name, old.as_deref(), new.as_deref()).await
+    to.replace(name, old.as_deref(), new.as_deref()).await?;
+    match to.read(name).await? == new {
+        true => Ok(()),
+        false => Err(not_what_was_sent(name)),
+    }
+}
+
+fn not_what_was_sent(name: &str) -> DocumentError {
+    DocumentError::Failed(format!("what has come of {name} is not what was sent"))
 }
 
 /// The logins at MCP servers. A database has them only with a key.

@@ -646,3 +646,27 @@ fn an_erasure_reaches_the_societies_of_other_nodes_that_share_the_texts() {
     assert!(cluster.owner(&fork).starts_with(&two.prefix));
     ask(&two.served, &fork, "what is 8 + 9?");
 }
+
+#[test]
+fn an_erasure_reaches_a_process_that_is_none_of_several_nodes() {
+    let test = "an_erasure_reaches_a_process_that_is_none_of_several_nodes";
+    let Some(cluster) = Cluster::new(test) else { return };
+    let homes = [cluster.home(), cluster.home()];
+    let serve = |home: &Home, args: &[&str]| {
+        home.serve_with(args, |command| {
+            command.env("POLIS_STORE", cluster.server.url(&cluster.schema));
+        })
+    };
+    let one = serve(&homes[0], &[]);
+    let (_, accepted) = one.post("/api/submit", &json!({ "text": "wintergreen: what is 2 + 3?" }));
+    let task = format!("/api/tasks/{}", accepted["taskId"].as_str().unwrap());
+    until("the request does not end", || one.get(&task).1["status"] == "done");
+    assert_eq!(one.post("/api/fork", &json!({ "name": "other" })).0, 200);
+    let two = serve(&homes[1], &["--society", "other"]);
+    let listed = || two.get("/api/conversations").1.to_string();
+    assert!(listed().contains("wintergreen"), "{}", listed());
+    let erased = accepted["conversation"].as_str().unwrap();
+    assert_eq!(one.post(&format!("/api/conversations/{erased}/erase"), &json!({})).0, 200);
+    until("the fork still has the text", || !listed().contains("wintergreen"));
+    assert!(!two.get(&format!("/api/conversations/{erased}")).1.to_string().contains("wintergreen"));
+}

@@ -231,7 +231,7 @@ impl Societies {
         }
         // They are opened again from the log, without the texts.
         let outdated = nodes.placement.outdated().await?;
-        join_all(outdated.iter().map(|society| self.let_go(nodes, society, STOP_GRACE))).await;
+        join_all(outdated.iter().map(|outdated| self.let_go(nodes, &outdated.society, STOP_GRACE))).await;
         let others = self.working().into_iter().filter(|state| !is_ours(state.society().id()));
         let mut moves = 0;
         for state in others {

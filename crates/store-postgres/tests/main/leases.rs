@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use polis_domain::{Seq, SocietyId};
-use polis_ports::{Fork, Log, LogError, NewSnapshot, Placement, Snapshot};
+use polis_ports::{Fork, Log, LogError, NewSnapshot, Outdated, Placement, Snapshot};
 use polis_store_postgres::{Claim, Options, PostgresLog};
 use polis_testkit::conformance::event;
 use tokio::task::block_in_place;
@@ -162,7 +162,7 @@ async fn a_snapshot_from_before_an_erasure_by_another_node_never_counts_again() 
     let redacted: Vec<_> = (1..=2).map(|seq| (*event(seq, Some("root"), "")).clone()).collect();
     a.redact(&main, &redacted).await.unwrap();
     a.forget_redacted(&main).await.unwrap();
-    assert_eq!((loaded().await, b.outdated().await.unwrap()), (None, vec![other.clone()]));
+    assert_eq!((loaded().await, b.outdated().await.unwrap()), (None, vec![Outdated { society: other.clone(), erasures: 1 }]));
     assert_eq!(a.outdated().await.unwrap(), [], "its own state has followed");
     // What the old state still saves does not count either.
     save(b"secret").await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polis_domain::{Recorded, Seq, SocietyId, ThreadId};
-use polis_ports::{Log, LogError, ThreadListing, ThreadRange};
+use polis_ports::{Log, LogError, SocietyListing, ThreadListing, ThreadRange};
 use polis_store_postgres::{Options, PostgresLog};
 use polis_testkit::conformance::event;
 use tokio::task::block_in_place;
@@ -118,11 +118,13 @@ async fn statements_that_are_asked_often_read_indexes_and_not_tables() {
     let scans = || {
         let sum = format!(
             "SELECT pg_stat_force_next_flush(); SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables
-             WHERE schemaname = '{schema}' AND relname IN ('events', 'threads', 'idle')"
+             WHERE schemaname = '{schema}' AND relname IN ('societies', 'events', 'threads', 'idle')"
         );
         block_in_place(|| server.psql(&sum)).lines().last().unwrap().to_owned()
     };
-    block_in_place(|| server.psql(&format!("ANALYZE {schema}.events; ANALYZE {schema}.threads")));
+    let many =
+        format!("INSERT INTO {schema}.societies (name, first_name) SELECT n::text::bytea, '' FROM generate_series(1, 2000) n");
+    block_in_place(|| server.psql(&format!("{many}; ANALYZE {schema}.societies, {schema}.events, {schema}.threads")));
     let before = scans();
     let society = &societies[2];
     for (after, limit) in [(0, 10), (3_000, 100), (3_999, 10)] {
@@ -135,7 +137,11 @@ async fn statements_that_are_asked_often_read_indexes_and_not_tables() {
     let listing = ThreadListing { prefix: "thread".to_owned(), before: Some(thread), limit: 5 };
     assert_eq!(log.threads(society, &listing).await.unwrap().len(), 5);
     log.whole(society, Seq(2_000)).await.unwrap();
-    log.append(society, Seq(4_000), &[event(4_001, Some("thread-1"), "text")]).await.unwrap();
+    for seq in 4_001..4_020 {
+        log.append(society, Seq(seq - 1), &[event(seq, Some("thread-1"), "text")]).await.unwrap();
+    }
+    let listing = SocietyListing { after: Some("society-1".into()), limit: 2 };
+    assert_eq!(log.list_societies(&listing).await.unwrap().len(), 2);
     // A session reports what it has read when it ends at the latest.
     drop(log);
     while block_in_place(|| server.psql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'polis'")) != "0" {}

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use polis_testkit::sim::{Plan, run};
+use polis_testkit::sim::{Plan, run, run_owners};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    let (mut events, mut kills, mut failures, mut doubts) = (0, 0, 0, 0);
+    let (mut events, mut kills, mut failures, mut doubts, mut takeovers) = (0, 0, 0, 0, 0);
     for seed in from..from + seeds {
         match run(Plan::new(seed)) {
             Ok(report) => {
@@ -28,14 +28,21 @@ fn main() -> ExitCode {
                 failures += report.failures;
                 doubts += report.doubts;
             }
-            Err(broken) => {
-                eprintln!("seed {seed}: {broken}\nrun it again with: cargo xtask sim --from {seed} --seeds 1");
-                return ExitCode::FAILURE;
-            }
+            Err(broken) => return failed(seed, &broken),
+        }
+        match run_owners(Plan::new(seed)) {
+            Ok(report) => takeovers += report.kills,
+            Err(broken) => return failed(seed, &format!("on two nodes: {broken}")),
         }
     }
     println!(
-        "{seeds} seeds from {from}: {events} events, {kills} kills, {failures} failed writes, {doubts} writes in doubt; all held"
+        "{seeds} seeds from {from}: {events} events, {kills} kills, {failures} failed writes, {doubts} writes in doubt, and on two \
+         nodes {takeovers} takeovers; all held"
     );
     ExitCode::SUCCESS
+}
+
+fn failed(seed: u64, broken: &str) -> ExitCode {
+    eprintln!("seed {seed}: {broken}\nrun it again with: cargo xtask sim --from {seed} --seeds 1");
+    ExitCode::FAILURE
 }

@@ -4,6 +4,7 @@
 mod check;
 mod fault_log;
 mod fork;
+mod owners;
 mod plan;
 mod rng;
 
@@ -22,6 +23,7 @@ use crate::{
 };
 pub use check::check;
 use fault_log::{FaultGate, FaultSchedule};
+pub use owners::run_owners;
 pub use plan::{Plan, Submission};
 use rng::SeededRng;
 
@@ -30,9 +32,9 @@ use rng::SeededRng;
 pub struct Report {
     /// The whole log.
     pub log: Vec<Recorded>,
-    /// How often the process was killed.
+    /// How often the process was killed; of two nodes, how often the other one took over.
     pub kills: usize,
-    /// How often the log failed without a kill.
+    /// How often the log failed without a kill; of two nodes, how often one stood still or was cut off.
     pub failures: usize,
     /// How often a write was in doubt.
     pub doubts: usize,
@@ -43,6 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Lives after which a run is not going to end.
 const MAX_LIVES: usize = 200;
+
+/// How often the last state is looked at, while what is written is on its way back.
+const MAX_LOOKS: usize = 1_000;
 
 /// Most versions that the agents get.
 const MAX_UPGRADES: u64 = 4;
@@ -63,8 +68,13 @@ struct World {
 
 /// Runs one plan to its end and checks everything that must hold.
 pub fn run(plan: Plan) -> Result<Report, String> {
+    compared(plan, live_through)
+}
+
+/// Runs a plan, and compares its log with that of an undisturbed run, where what happens follows from the requests.
+fn compared(plan: Plan, live: impl FnOnce(Plan) -> Result<Report, String>) -> Result<Report, String> {
     let quiet = plan.is_comparable().then(|| plan.undisturbed());
-    let report = live_through(plan)?;
+    let report = live(plan)?;
     if let Some(quiet) = quiet {
         let undisturbed = live_through(quiet)?;
         if let Some(difference) = crate::equivalence::difference(&undisturbed.log, &report.log) {
@@ -75,17 +85,7 @@ pub fn run(plan: Plan) -> Result<Report, String> {
 }
 
 fn live_through(plan: Plan) -> Result<Report, String> {
-    let seed = plan.seed;
-    let world = Arc::new(World {
-        society: "main".into(),
-        plan,
-        log: Arc::new(MemoryLog::new()),
-        artifacts: Arc::default(),
-        ledger: Mutex::default(),
-        accepted: Mutex::default(),
-        rng: Mutex::new(SeededRng::new(seed ^ 0x77)),
-        time: AtomicU64::new(1_700_000_000_000),
-    });
+    let world = World::new(plan);
     let mut schedule = FaultSchedule::new(&world.plan);
     for life in 0..MAX_LIVES {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -95,18 +95,36 @@ fn live_through(plan: Plan) -> Result<Report, String> {
         drop(runtime);
         schedule = log.gate.schedule();
         if done? {
-            let kills = schedule.kills;
-            let log: Vec<_> = world.log.events(&world.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
-            world.check(&log)?;
-            world.again(&log)?;
-            let doubts = log.iter().filter(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).count();
-            return Ok(Report { log, kills, failures: schedule.failures, doubts });
+            return world.report(schedule.kills, schedule.failures);
         }
     }
     Err(format!("the society was not done after {MAX_LIVES} lives"))
 }
 
 impl World {
+    fn new(plan: Plan) -> Arc<Self> {
+        let seed = plan.seed;
+        Arc::new(Self {
+            society: "main".into(),
+            plan,
+            log: Arc::new(MemoryLog::new()),
+            artifacts: Arc::default(),
+            ledger: Mutex::default(),
+            accepted: Mutex::default(),
+            rng: Mutex::new(SeededRng::new(seed ^ 0x77)),
+            time: AtomicU64::new(1_700_000_000_000),
+        })
+    }
+
+    /// Checks a finished run.
+    fn report(self: &Arc<Self>, kills: usize, failures: usize) -> Result<Report, String> {
+        let log: Vec<_> = self.log.events(&self.society).iter().map(|recorded| Recorded::clone(recorded)).collect();
+        self.check(&log)?;
+        self.again(&log)?;
+        let doubts = log.iter().filter(|recorded| matches!(recorded.event, Event::EffectDoubted { .. })).count();
+        Ok(Report { log, kills, failures, doubts })
+    }
+
     /// One life of the process: until everything is answered, or until it is killed.
     async fn life(self: Arc<Self>, log: Arc<GatedLog<FaultGate>>, life: u64) -> Result<bool, String> {
         let clock = Arc::new(ManualClock::at(Timestamp(self.time.load(Ordering::Relaxed))));
@@ -137,7 +155,14 @@ impl World {
     }
 
     async fn work(self: Arc<Self>, log: Arc<GatedLog<FaultGate>>, clock: Arc<ManualClock>, life: u64) -> Result<bool, String> {
-        let ports = self.ports(log, clock);
+        let society = self.open(self.ports(log, clock), life).await;
+        self.attend_until_done(&society, async || {}).await?;
+        society.stop(Duration::ZERO).await;
+        Ok(true)
+    }
+
+    /// Opens the society, as soon as its log lets it.
+    async fn open(&self, ports: Ports, life: u64) -> Society {
         let cast = cast(life);
         let entropy = polis_domain::mix(self.plan.seed ^ life);
         let mut options = Options { max_running: self.plan.max_running, ..Options::new(entropy, worker_role()) };
@@ -145,12 +170,17 @@ impl World {
         // Parts of the state leave memory all the time.
         options.snapshot_every = 1 + entropy % 48;
         options.budgets = self.plan.budgets.clone();
-        let society = loop {
+        loop {
             match Society::open(self.society.clone(), ports.clone(), cast.clone(), options.clone()).await {
-                Ok(society) => break society,
+                Ok(society) => return society,
                 Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
             }
-        };
+        }
+    }
+
+    /// Hands everything in and does what a person would, each time when the process is `ready`, until everything is answered.
+    async fn attend_until_done(&self, society: &Society, ready: impl AsyncFn()) -> Result<(), String> {
+        ready().await;
         self.nothing_is_lost()?;
         for agent in 1..self.plan.agents {
             let name = AgentId::from(format!("a{agent}"));
@@ -162,28 +192,27 @@ impl World {
             }
         }
         loop {
-            self.submit(&society).await;
+            self.submit(society).await;
             self.nothing_is_lost()?;
-            self.attend(&society).await;
+            self.attend(society).await;
             if self.is_done() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(7)).await;
+            ready().await;
         }
         // While the log is out of order, what is seen is the last state that is certain; the log may have more.
-        let live = loop {
+        // So that it has heard of what is written.
+        for _ in 0..MAX_LOOKS {
             let standby = society.standby();
-            match whole_state(&society, &self.log.events(&self.society)).await {
-                Ok(live) if standby.is_none() && society.standby().is_none() => break live,
-                Ok(_) | Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            let live = whole_state(society, &self.log.events(&self.society)).await;
+            let folded = polis_domain::Spine::from_iter(self.log.events(&self.society));
+            if live.is_ok_and(|live| live == folded) && standby.is_none() && society.standby().is_none() {
+                return Ok(());
             }
-        };
-        let folded = polis_domain::Spine::from_iter(self.log.events(&self.society));
-        society.stop(Duration::ZERO).await;
-        if live != folded {
-            return Err("the live state differs from the fold of the log".to_owned());
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        Ok(true)
+        Err("the live state differs from the fold of the log".to_owned())
     }
 
     /// What was acknowledged, in this life or an earlier one, is in the log.

@@ -1,7 +1,7 @@
 //! Many societies in bad weather, and the proof that a seed is a run.
 
 use polis_domain::Event;
-use polis_testkit::sim::{Plan, run};
+use polis_testkit::sim::{Plan, run, run_owners};
 
 #[test]
 fn a_few_hundred_seeds_hold() {
@@ -16,6 +16,30 @@ fn a_few_hundred_seeds_hold() {
         kills > 100 && failures > 100 && doubts > 10,
         "the weather is bad: {kills} kills, {failures} failures, {doubts} doubts"
     );
+}
+
+#[test]
+fn two_owners_under_leases_hold_for_a_hundred_seeds() {
+    let (mut takeovers, mut disturbances, mut doubts) = (0, 0, 0);
+    for seed in 0..100 {
+        let report = run_owners(Plan::new(seed)).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        takeovers += report.kills;
+        disturbances += report.failures;
+        doubts += report.doubts;
+    }
+    assert!(
+        takeovers > 50 && disturbances > 100 && doubts > 5,
+        "the weather is bad: {takeovers} takeovers, {disturbances} disturbances, {doubts} doubts"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_of_two_owners() {
+    for seed in 2_000..2_020 {
+        let [one, other] =
+            [(); 2].map(|()| run_owners(Plan::new(seed)).unwrap_or_else(|broken| panic!("seed {seed}: {broken}")));
+        assert_eq!(one.log, other.log, "seed {seed}");
+    }
 }
 
 #[test]
