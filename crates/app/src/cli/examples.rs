@@ -12,6 +12,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "polis run \"read README.md and sum it up\"",
             "polis run --continue \"and in Chinese?\"",
+            "polis run --role reviewer \"review README.md\"",
             "polis run \"sum it up\" - < notes.txt",
         ],
     ),
@@ -39,7 +40,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("memory on", &["polis memory on"]),
     ("memory off", &["polis memory off"]),
     ("threads", &["polis threads", "polis threads --json"]),
-    ("docs", &["polis docs", "polis docs --list", "polis docs tutorial", "polis docs --out site"]),
+    ("docs", &["polis docs", "polis docs --list", "polis docs tutorial", "polis docs unknown_agent", "polis docs --out site"]),
     ("tasks", &["polis tasks", "polis tasks 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
     ("wait", &["polis wait 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
     ("attach", &["polis attach 01a1e602-7c1f-7d59-9b3a-51b6c8a1f0d2"]),
