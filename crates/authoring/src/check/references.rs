@@ -64,13 +64,15 @@ pub fn check_names(root: &Path, known: &KnownNames, hint: &dyn Fn(&str, &[&str])
         for pattern in of(&role.skills) {
             // Names fit the patterns of skills as they fit those of tools.
             if !known.skills.iter().any(|skill| alone(&pattern).has_tool(skill)) {
-                names.missing(path, line_of(text, Some("skills"), &pattern), "skill", &pattern, &known.skills, "polis skills");
+                let line = line_of(text, Some("skills"), &pattern);
+                names.missing(path, line, &List("skill", &known.skills, "polis skills"), &pattern);
             }
         }
         for model in &role.models {
             let vendor = model.split('/').next().unwrap_or_default();
             if !known.vendors.iter().any(|known| known == vendor) {
-                names.missing(path, line_of(text, Some("model"), model), "vendor", vendor, &known.vendors, "polis models");
+                let line = line_of(text, Some("model"), model);
+                names.missing(path, line, &List("vendor", &known.vendors, "polis models"), vendor);
             }
         }
     }
@@ -84,6 +86,9 @@ pub fn check_names(root: &Path, known: &KnownNames, hint: &dyn Fn(&str, &[&str])
     Ok(names.findings.0.into_iter().collect())
 }
 
+/// Names of one kind, and the command that lists them.
+struct List<'a>(&'static str, &'a [String], &'static str);
+
 struct Names<'a> {
     known: &'a KnownNames,
     hint: &'a dyn Fn(&str, &[&str]) -> String,
@@ -94,7 +99,7 @@ impl Names<'_> {
     fn of_sop(&mut self, path: &Path, text: &str, sop: &Sop) {
         let known = self.known;
         for role in sop.roles.iter().filter(|role| !known.roles.contains(role)) {
-            self.missing(path, line_of(text, Some("roles"), role), "role", role, &known.roles, "polis org");
+            self.missing(path, line_of(text, Some("roles"), role), &List("role", &known.roles, "polis org"), role);
         }
         for step in &sop.steps {
             if let Some(tool) = step.tool_name.as_ref().filter(|tool| !tool.contains('{')) {
@@ -111,7 +116,12 @@ impl Names<'_> {
             for name in step.target.iter().chain(others) {
                 let all: Vec<String> = known.agents.iter().chain(&known.roles).cloned().collect();
                 if !all.iter().any(|known| **known == **name) {
-                    self.missing(path, line_of(text, None, &format!("@{name}")), "agent or role", name, &all, "polis org");
+                    self.missing(
+                        path,
+                        line_of(text, None, &format!("@{name}")),
+                        &List("agent or role", &all, "polis org"),
+                        name,
+                    );
                 }
             }
         }
@@ -119,19 +129,28 @@ impl Names<'_> {
 
     /// A tool that nothing brings; one whose name begins with that of a server needs the server.
     fn tool(&mut self, path: &Path, line: usize, tool: &str) {
+        let KnownNames { tools, servers, .. } = self.known;
         match tool.split_once("__") {
-            Some((server, _)) if !server.contains('*') => {
-                self.missing(path, line, "MCP server", server, &self.known.servers, "polis tools");
+            Some((server, rest)) if !server.contains('*') => {
+                // The name of the server is whole, that of its tool may be a pattern.
+                let star = if rest.contains('*') { "*" } else { "" };
+                self.missing(path, line, &List("MCP server", servers, "polis tools"), &format!("{server}{star}"));
             }
-            _ => self.missing(path, line, "tool", tool, &self.known.tools, "polis tools"),
+            _ => self.missing(path, line, &List("tool", tools, "polis tools"), tool),
         }
     }
 
-    fn missing(&mut self, path: &Path, line: usize, what: &str, name: &str, all: &[String], listed_by: &str) {
+    /// A pattern may be there for names to come, so it is reported only if it is like a name.
+    fn missing(&mut self, path: &Path, line: usize, list: &List<'_>, name: &str) {
+        let List(what, all, listed_by) = list;
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        let hint = (self.hint)(name, &all);
-        let remedy = format!("`{listed_by}` lists what there is{hint}");
-        self.findings.add(path, line, Rule::UnknownName, format!("there is no {what} `{name}`"), remedy);
+        let plain = name.trim_end_matches('*');
+        let hint = (self.hint)(plain, &all);
+        if name.contains('*') && hint.is_empty() {
+            return;
+        }
+        let wrong = format!("there is no {what} `{plain}`");
+        self.findings.add(path, line, Rule::UnknownName, wrong, format!("`{listed_by}` lists what there is{hint}"));
     }
 }
 
@@ -177,7 +196,9 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         let hint = |name: &str, all: &[&str]| {
-            all.iter().find(|known| known[..2] == name[..2]).map_or(String::new(), |known| format!(" ({known}?)"))
+            all.iter()
+                .find(|known| known.get(..2) == name.get(..2) && name.len() > 2)
+                .map_or(String::new(), |known| format!(" ({known}?)"))
         };
         let findings = check_names(dir.path(), &known(), &hint).unwrap();
         assert!(findings.iter().all(|finding| finding.rule == Rule::UnknownName));
@@ -186,7 +207,7 @@ mod tests {
 
     #[test]
     fn names_that_are_there_are_no_finding() {
-        let role = "---\ntools: read_*, *, github__list, github__*, git*\nskills: house-*, monthly-report\nmodel: anthropic/claude, offline\n---\nWork.";
+        let role = "---\ntools: read_*, *, github__list, github__*, git*, jira__*, x*\nskills: house-*, monthly-report, sales-*\nmodel: anthropic/claude, offline\n---\nWork.";
         let sop = "---\nname: a\nwhen: a\nroles: [root, writer]\n---\n## Steps\n1. @writer do it (if it fails: ask @scout)\n\
                    2. tool `github__list` {}\n3. tool `read_file` {\"path\": \"a\"}\n4. write to a@b.com\n";
         let skill = "---\nname: monthly-report\ndescription: d\n---\nDo.";
@@ -195,15 +216,15 @@ mod tests {
 
     #[test]
     fn names_that_are_not_there_are_found_with_line_and_suggestion() {
-        let role = "---\nid: writer\n# tools: none\ntools: [read_file, wrote_file, gitlab__list, x*]\nskills: houses\nmodel: anthropik/claude\n---\nUse wrote_file.";
+        let role = "---\nid: writer\n# tools: none\ntools: [read_file, wrote_file, gitlab__list, gihub__*]\nskills: houses\nmodel: anthropik/claude\n---\nUse wrote_file.";
         let sop = "---\nname: a\nwhen: a\nroles:\n  - root\n  - writter\n---\nwrite\n\n## Steps\n1. do it (if it fails: ask @scoot)\n\
                    2. @wri do it\n3. tool `read` {}\n4. tool `gitlab__list` {}\n";
         assert_eq!(
             found(&[("roles/writer.md", role), ("sops/a.md", sop)]),
             [
+                "roles/writer.md:4: there is no MCP server `gihub`; `polis tools` lists what there is (github?)",
                 "roles/writer.md:4: there is no MCP server `gitlab`; `polis tools` lists what there is (github?)",
                 "roles/writer.md:4: there is no tool `wrote_file`; `polis tools` lists what there is (write_file?)",
-                "roles/writer.md:4: there is no tool `x*`; `polis tools` lists what there is",
                 "roles/writer.md:5: there is no skill `houses`; `polis skills` lists what there is (house-style?)",
                 "roles/writer.md:6: there is no vendor `anthropik`; `polis models` lists what there is (anthropic?)",
                 "sops/a.md:6: there is no role `writter`; `polis org` lists what there is (writer?)",
