@@ -16,8 +16,8 @@ const DEPTH: usize = 3;
 #[test]
 fn the_reference_of_the_routes_is_current() {
     let contract = polis_server::contract();
-    let mut page = Page { contract: &contract, text: HEAD.to_owned(), named: BTreeSet::new() };
-    let common = common_codes(&contract);
+    let mut page = Page { contract, text: HEAD.to_owned(), named: BTreeSet::new() };
+    let common = common_codes(contract);
     page.routes();
     let _ = write!(page.text, "\n## Errors of every route\n\n{}.\n", quoted(&common));
     for (path, operations) in contract["paths"].as_object().unwrap() {
