@@ -1,7 +1,7 @@
 //! Which conversation a request belongs to: a new one, the newest, or one that is named.
 
-use polis_api::{Api, Conversation, ConversationPaging, Conversations};
-use polis_domain::{AgentId, PersonId};
+use polis_api::{Api, Conversation, ConversationPaging, Conversations, Paging};
+use polis_domain::{AgentId, PersonId, RoleId};
 
 use crate::cli::ConversationFlags;
 use crate::error::CliError;
@@ -12,6 +12,8 @@ use crate::suggest;
 pub(crate) enum ConversationChoice {
     #[default]
     New,
+    /// A new one with an agent of this role, by its id or its name.
+    WithRole(String),
     /// The one with the newest message.
     Newest,
     /// By its id, or by words of its title.
@@ -20,10 +22,11 @@ pub(crate) enum ConversationChoice {
 
 impl From<&ConversationFlags> for ConversationChoice {
     fn from(flags: &ConversationFlags) -> Self {
-        match (&flags.conversation, flags.newest) {
+        match (&flags.conversation, &flags.role) {
             (Some(name), _) => Self::Named(name.clone()),
-            (None, true) => Self::Newest,
-            (None, false) => Self::New,
+            (None, Some(role)) => Self::WithRole(role.clone()),
+            (None, None) if flags.newest => Self::Newest,
+            (None, None) => Self::New,
         }
     }
 }
@@ -32,9 +35,30 @@ impl ConversationChoice {
     /// The conversation; none for a new one.
     pub(crate) async fn find(&self, api: &dyn Api) -> Result<Option<Conversation>, CliError> {
         match self {
-            Self::New => Ok(None),
+            Self::New | Self::WithRole(_) => Ok(None),
             Self::Newest => newest(api).await.map(Some),
             Self::Named(name) => named(api, name).await.map(Some),
+        }
+    }
+
+    /// The role of a new one; none for that of root.
+    pub(crate) async fn role(&self, api: &dyn Api) -> Result<Option<RoleId>, CliError> {
+        let Self::WithRole(typed) = self else { return Ok(None) };
+        let listed = api.roles(&Paging::default()).await?.roles;
+        let roles: Vec<_> = listed.iter().map(|listed| &listed.role).collect();
+        let named: Vec<_> = roles.iter().filter(|role| role.name.to_lowercase() == typed.trim().to_lowercase()).collect();
+        let found = roles.iter().find(|role| role.id.as_str() == typed).or(match named[..] {
+            [only] => Some(only),
+            _ => None,
+        });
+        match found {
+            Some(role) => Ok(Some(role.id.clone())),
+            None => {
+                let names = roles.iter().flat_map(|role| [role.id.as_str(), &role.name].map(|name| (name, role.id.as_str())));
+                let hint = suggest::hint_for(typed, names);
+                let message = format!("there is no role `{typed}`; `polis org` lists the roles{hint}");
+                Err(CliError::new("unknown_role", message))
+            }
         }
     }
 }

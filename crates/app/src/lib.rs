@@ -19,6 +19,8 @@ mod form_prompt;
 #[cfg_attr(not(unix), path = "no_handover.rs")]
 mod handover;
 mod installation;
+#[cfg(feature = "authoring")]
+mod known_names;
 mod line_editor;
 mod lineage;
 mod logins;
@@ -138,7 +140,9 @@ async fn run_command(cli: Cli, own: OwnAgents) -> Result<Exit, CliError> {
     // These commands about sources and settings need no society.
     match &cli.command {
         #[cfg(feature = "authoring")]
-        Command::Authoring(Authoring::Check(args)) if args.against.is_none() => return commands::check::check(args),
+        Command::Authoring(Authoring::Check(args)) if args.against.is_none() => {
+            return commands::check::check(&cli, &own.cast, args).await;
+        }
         #[cfg(feature = "authoring")]
         Command::Authoring(Authoring::New(args)) => return commands::new::new(&cli, args),
         Command::Trust(options) => return trusting::trust(&cli, options),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use polis_docs::ErrorCode;
 use polis_domain::is_hidden;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -155,6 +156,10 @@ pub(crate) fn prompt(text: &str) {
 pub(crate) fn report_error(error: &CliError) -> Exit {
     if !error.message.is_empty() {
         say(Level::ERROR, &format!("polis: {error}"));
+        // Programs read the line of the error alone.
+        if io::stderr().is_terminal() && ErrorCode::find(&error.code).is_some() {
+            note(&format!("polis: polis docs {} explains it", error.code));
+        }
     }
     error.exit
 }

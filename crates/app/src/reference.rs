@@ -1,12 +1,14 @@
 //! The reference pages in `docs/reference`, generated from the command line, `polis.toml` as it is read, the routes and the events:
 //! `UPDATE_REFERENCE=1 cargo test -p polis-app --lib reference` writes them anew.
 
+mod configuration;
+mod http;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Command;
 use polis_docs::{Block, Page};
-use serde_json::Value;
 
 use crate::{cli, config_file};
 
@@ -86,138 +88,6 @@ fn options(page: &mut String, command: &Command, is_global: bool) {
     if !rows.is_empty() {
         let _ = write!(page, "\n| option | does |\n|---|---|\n{rows}");
     }
-}
-
-/// The sections of `polis.toml`, as a file with an entry of each would have them. `X` is a name of one's own.
-const SECTIONS: &[&str] = &[
-    "",
-    "model_settings",
-    "models.\"openai/x\"",
-    "[policy]",
-    "budget",
-    "budget.task",
-    "budget.agent",
-    "budget.call",
-    "budget.roles.x",
-    "providers.x",
-    "network",
-    "tools",
-    "workflow",
-    "artifacts",
-    "backup",
-    "retention",
-    "store",
-    "memory",
-    "embeddings",
-    "server",
-    "society.x",
-    "page",
-    "telemetry",
-    "mcp.x",
-    "a2a.x",
-    "trust",
-];
-
-/// The keys that a section takes, as the reader of the file names them when it meets one that it does not know.
-fn keys(section: &str) -> Vec<String> {
-    let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
-    let error = config_file::parse(&format!("{header}no_such_key = 1\n"), Path::new("polis.toml")).unwrap_err().to_string();
-    let (_, listed) = error.split_once("expected ").unwrap_or_else(|| panic!("[{section}]: {error}"));
-    let listed = listed.split("; did you mean").next().unwrap_or_default();
-    // A name with a capital letter is another spelling of one without.
-    let names = listed.split('`').skip(1).step_by(2).filter(|name| !name.contains(char::is_uppercase));
-    names.map(str::to_owned).collect()
-}
-
-#[test]
-fn the_reference_of_the_configuration_is_current_and_every_key_is_explained() {
-    let mut page = "# Configuration\n\nGenerated from what the program reads. `polis.toml` is in the working directory or else in the data \
-                    directory; your own is `~/.config/polis/polis.toml`. An unknown key is an error that names the nearest \
-                    one. Names such as `x` are your own.\n"
-        .to_owned();
-    let mut lacking = Vec::new();
-    for section in SECTIONS {
-        let title = match *section {
-            "" => "top level".to_owned(),
-            "[policy]" => "`[[policy]]`".to_owned(),
-            section => format!("`[{section}]`"),
-        };
-        let _ = write!(page, "\n## {title}\n\n| key | explained in |\n|---|---|\n");
-        for key in keys(section) {
-            let pages: Vec<Page> = Page::all().filter(|it| explains(it, section, &key)).collect();
-            let links: Vec<String> = pages
-                .iter()
-                .filter(|it| !it.source.ends_with(".zh.md"))
-                .map(|it| {
-                    format!(
-                        "[{}](../{})",
-                        it.title(),
-                        it.source.strip_prefix("docs/").map_or(format!("../{}", it.source), str::to_owned)
-                    )
-                })
-                .collect();
-            if links.is_empty() {
-                lacking.push(format!("{title} {key}"));
-            }
-            let _ = writeln!(page, "| `{key}` | {} |", links.join(", "));
-        }
-    }
-    assert!(lacking.is_empty(), "no page of docs explains {}", lacking.join(", "));
-    check("configuration.md", &page);
-}
-
-/// Whether a page has the key in the example of its section, or in words.
-fn explains(page: &Page, section: &str, key: &str) -> bool {
-    if ["docs/reference/", "docs/errors/", "docs/from-", "docs/concepts", "CHANGELOG"]
-        .iter()
-        .any(|it| page.source.starts_with(it))
-    {
-        return false;
-    }
-    let table = section.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
-    let is_named = page.text.contains(&format!("[{table}")) || page.text.contains(&format!("`{table}`"));
-    if table.is_empty() {
-        let starts =
-            [format!("\n{key} ="), format!("\n[{key}]"), format!("\n[{key}."), format!("\n[[{key}]]"), format!("`[{key}]`")];
-        return starts.iter().any(|it| page.text.contains(it));
-    }
-    let in_words = [
-        format!("`{key}`"),
-        format!("`{key} ="),
-        format!("\n{key} ="),
-        format!("[{key}]"),
-        format!("[{key}."),
-        format!(".{key}."),
-    ];
-    let in_words = in_words.iter().any(|it| page.text.contains(it)) || page.text.contains(&format!(".{key}]"));
-    in_words && is_named
-}
-
-#[test]
-fn the_reference_of_the_routes_is_current() {
-    let contract = polis_server::contract();
-    let mut page = "# HTTP routes\n\nGenerated from the table of routes. [HTTP](../http.md) explains what they share; a running server has \
-                    every type at `/docs` and `/openapi.json`.\n\n| route | does | scope | errors |\n|---|---|---|---|\n"
-        .to_owned();
-    for (path, operations) in contract["paths"].as_object().unwrap() {
-        for (method, operation) in operations.as_object().unwrap() {
-            let mut codes: Vec<&str> = operation["responses"]
-                .as_object()
-                .unwrap()
-                .values()
-                .filter_map(|it| it["x-codes"].as_array())
-                .flatten()
-                .filter_map(Value::as_str)
-                .collect();
-            codes.sort_unstable();
-            codes.dedup();
-            let codes: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
-            let scope = operation["x-scope"].as_str().map(|scope| format!("`{scope}`")).unwrap_or_default();
-            let summary = cell(operation["summary"].as_str().unwrap());
-            let _ = writeln!(page, "| `{} {path}` | {summary} | {scope} | {} |", method.to_uppercase(), codes.join(", "));
-        }
-    }
-    check("http.md", &page);
 }
 
 #[test]

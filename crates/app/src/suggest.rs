@@ -26,7 +26,8 @@ pub(crate) fn hint<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) ->
     hint_for(typed, names.into_iter().map(|name| (name, name)))
 }
 
-fn hint_for<'a>(typed: &str, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+/// The same where a name comes with what to type for it.
+pub(crate) fn hint_for<'a>(typed: &str, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     nearest(typed, names).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 

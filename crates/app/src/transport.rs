@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use polis_api::local::Registry;
 use polis_api::{Api, ApiError, AskAboutPlans, BeginSociety, Caller, Local, LogPaging, ProblemDetails};
-use polis_client::{Client, Sse, SseEvent};
+use polis_client::{Client, ClientError, Sse, SseEvent};
 use polis_domain::{EffectId, Recorded, Seq, ThreadId};
 use polis_engine::ForkError;
 use polis_http::Trust;
@@ -15,6 +15,7 @@ use polis_ports::{Delta, Log, LogError};
 use polis_server::{LiveEvent, LiveEvents, STOP_GRACE};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use crate::config::Config;
 use crate::error::CliError;
@@ -28,6 +29,10 @@ use crate::{out, token, wiring};
 
 /// Enough for a write that is under way; a model is asked again at the next start.
 const MOMENT: Duration = Duration::from_secs(2);
+
+/// How long a society may take to change hands, and how long to wait before looking again.
+const MAX_MOVE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How a society is called: over HTTP or in this process. Both have the same operations.
 pub(crate) enum Transport {
@@ -55,8 +60,17 @@ pub(crate) enum WatchedEvent {
 
 /// The events after a position of the log. This is no operation of [`Api`]: over HTTP it is a stream of server-sent events.
 pub(crate) enum Events {
-    Http(Sse),
+    Http(Box<HttpEvents>),
     InProcess(Box<LiveEvents>),
+}
+
+/// A stream of events that continues where another node continues the society.
+pub(crate) struct HttpEvents {
+    client: Client,
+    /// None while the society moves.
+    stream: Option<Sse>,
+    /// The last event of the log that was taken.
+    last: Seq,
 }
 
 impl Transport {
@@ -151,7 +165,10 @@ impl Transport {
     /// Events after a position of the log, then live events.
     pub(crate) async fn events(&self, after: Seq) -> Result<Events, CliError> {
         Ok(match self {
-            Self::Http(client) => Events::Http(client.events(after).await?),
+            Self::Http(client) => {
+                let stream = Some(client.events(after).await?);
+                Events::Http(Box::new(HttpEvents { client: (**client).clone(), stream, last: after }))
+            }
             Self::InProcess(here) => Events::InProcess(Box::new(here.opened.state.events(after).await?)),
         })
     }
@@ -162,11 +179,7 @@ impl Events {
     pub(crate) async fn next(&mut self) -> Result<WatchedEvent, CliError> {
         loop {
             let event = match self {
-                Self::Http(events) => match events.next().await {
-                    Ok(Some(event)) => event_from_sse(event)?,
-                    Ok(None) => return Err(server_gone("the stream ended")),
-                    Err(error) => return Err(server_gone(&error.to_string())),
-                },
+                Self::Http(events) => events.next().await?,
                 Self::InProcess(events) => match events.next().await {
                     Some(event) => event_from_live(event)?,
                     None => return Err(server_gone("the stream ended")),
@@ -175,6 +188,54 @@ impl Events {
             if let Some(event) = event {
                 return Ok(event);
             }
+        }
+    }
+}
+
+impl HttpEvents {
+    /// The next event, if it is relevant. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<Option<WatchedEvent>, CliError> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            None => self.stream.insert(follow_to_owner(&self.client, self.last).await?),
+        };
+        let event = match stream.next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return Err(server_gone("the stream ended")),
+            Err(error) => return Err(server_gone(&error.to_string())),
+        };
+        if has_moved(&event) {
+            self.stream = None;
+            return Ok(None);
+        }
+        let event = event_from_sse(event)?;
+        if let Some(WatchedEvent::Event { recorded, .. }) = &event {
+            self.last = recorded.seq;
+        }
+        Ok(event)
+    }
+}
+
+/// Whether another node continues the society.
+fn has_moved(event: &SseEvent) -> bool {
+    let reason =
+        serde_json::from_str::<Value>(&event.data).ok().and_then(|data| Some(data.get("reason")?.as_str()? == "moved"));
+    event.name == "stopping" && reason == Some(true)
+}
+
+/// The events of a society that changes hands, as soon as a node has it.
+async fn follow_to_owner(client: &Client, after: Seq) -> Result<Sse, CliError> {
+    let until = Instant::now() + MAX_MOVE;
+    loop {
+        match client.events(after).await {
+            Err(error) if error.code() == "society_moving" && Instant::now() < until => sleep(LOOK_AGAIN).await,
+            Err(error @ ClientError::Unreachable { .. }) => {
+                let url = client.url();
+                return Err(server_gone(&format!(
+                    "another node continues it; give the address of a node with --url, since {url} does not answer any more: {error}"
+                )));
+            }
+            followed => return Ok(followed?),
         }
     }
 }

@@ -5,12 +5,14 @@
 
 mod block;
 mod contents;
+mod error_code;
 mod html;
 mod page;
 mod site;
 
 pub use block::{Block, Script};
 pub use contents::{Section, contents};
+pub use error_code::ErrorCode;
 pub use html::{Heading, Link, Rendered, render};
 pub use page::{Language, Page};
 pub use site::{File, site};

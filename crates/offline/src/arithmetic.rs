@@ -7,7 +7,7 @@ use num_rational::BigRational;
 
 pub(super) use parse::Expression;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Step, Stop};
 use super::language::tell;
 use evaluate::{EvaluationError, evaluate};
 
@@ -17,7 +17,7 @@ pub(super) fn expression(asked: &str) -> Option<Expression> {
 }
 
 /// What an expression comes to, reckoned exactly and checked a second way.
-pub(super) fn answer(conversation: &mut Conversation<'_>, expression: &Expression) -> String {
+pub(super) fn answer(conversation: &mut Conversation<'_>, expression: &Expression) -> Step<String> {
     let language = conversation.language;
     let written = expression.to_string();
     conversation.think(tell!(
@@ -39,11 +39,11 @@ pub(super) fn answer(conversation: &mut Conversation<'_>, expression: &Expressio
     if is_checked {
         conversation.think(tell!(language, "Checked in floating point: about {about}.", "用浮点数核对：约 {about}。"));
     }
-    match (is_exact, fraction(&value)) {
+    Ok(match (is_exact, fraction(&value)) {
         (true, _) => format!("{written} = {decimal}"),
         (false, Some(fraction)) => format!("{written} = {fraction} ≈ {decimal}"),
         (false, None) => format!("{written} ≈ {decimal}"),
-    }
+    })
 }
 
 /// A fraction that is short enough to be worth showing.
@@ -52,27 +52,29 @@ fn fraction(value: &BigRational) -> Option<String> {
     (fraction.len() <= 20).then_some(fraction)
 }
 
-fn failed(conversation: &Conversation<'_>, written: &str, trouble: &EvaluationError) -> String {
+/// That there is no result is an answer; that this model cannot work it out is none.
+fn failed(conversation: &Conversation<'_>, written: &str, trouble: &EvaluationError) -> Step<String> {
+    let language = conversation.language;
     match trouble {
         EvaluationError::DivisionByZero => {
-            tell!(conversation.language, "{written} has no result: it divides by zero.", "{written} 没有结果：除数是零。")
+            Ok(tell!(language, "{written} has no result: it divides by zero.", "{written} 没有结果：除数是零。"))
         }
-        EvaluationError::TooLarge => tell!(
-            conversation.language,
+        EvaluationError::NotReal => Ok(tell!(
+            language,
+            "{written} has no real result: a root of a negative number.",
+            "{written} 没有实数结果：负数不能开这个方。"
+        )),
+        EvaluationError::TooLarge => Err(Stop::Say(tell!(
+            language,
             "{written} is too large to write out: more than {} digits.",
             "{written} 太大了，写不下：超过 {} 位数字。",
             evaluate::MAX_DIGITS
-        ),
-        EvaluationError::NotReal => tell!(
-            conversation.language,
-            "{written} has no real result: a root of a negative number.",
-            "{written} 没有实数结果：负数不能开这个方。"
-        ),
-        EvaluationError::Exponent => tell!(
-            conversation.language,
+        ))),
+        EvaluationError::Exponent => Err(Stop::Say(tell!(
+            language,
             "{written}: I can only take powers with whole exponents, or one half for the square root.",
             "{written}：我只会整数次方，以及 0.5 次方（平方根）。"
-        ),
+        ))),
     }
 }
 
@@ -86,7 +88,10 @@ mod tests {
             ..polis_ports::ModelRequest::default()
         };
         let mut conversation = Conversation::new(&request);
-        let got = expression(asked).map(|expression| answer(&mut conversation, &expression));
+        let got = expression(asked).map(|expression| match answer(&mut conversation, &expression) {
+            Ok(text) | Err(Stop::Say(text)) => text,
+            Err(Stop::Call(calls)) => panic!("{calls:?}"),
+        });
         assert_eq!(got.as_deref(), want, "{asked}");
     }
 

@@ -51,7 +51,7 @@ pub(super) enum Intent {
 
 /// What `asked` wants; `earlier` requests say which table is talked about.
 pub(super) fn of(asked: &str, earlier: &[&str]) -> Intent {
-    let asked = asked.trim();
+    let asked = without_join(asked.trim());
     if let Some(intent) = plain_file(asked) {
         return intent;
     }
@@ -127,6 +127,15 @@ pub(super) fn of(asked: &str, earlier: &[&str]) -> Intent {
         Some(file) if file.name.len() == asked.len() => Intent::Summarise { place: file.name.clone() },
         _ => Intent::Chat,
     }
+}
+
+/// A request without the word that joins it to the one before, as in `and what is 7 times 6?`.
+fn without_join(asked: &str) -> &str {
+    let joins = ["and ", "then ", "also "];
+    let rest = joins
+        .iter()
+        .find_map(|join| asked.get(..join.len()).filter(|head| head.eq_ignore_ascii_case(join)).map(|_| &asked[join.len()..]));
+    rest.unwrap_or(asked).trim_start()
 }
 
 /// `read FILE` and `write FILE: text`, word for word.
@@ -405,7 +414,9 @@ mod tests {
             assert_eq!(of(asked, &[]), want, "{asked}");
         }
         assert_eq!(of("写 a.txt：你好\n再见", &[]), Intent::Write { path: "a.txt".to_owned(), text: "你好\n再见".to_owned() });
-        assert!(matches!(of("2+2", &[]), Intent::Arithmetic { .. }));
+        for asked in ["2+2", "and what is 7 times 6?", "Then 2 + 2", "also 15% of 240"] {
+            assert!(matches!(of(asked, &[]), Intent::Arithmetic { .. }), "{asked}");
+        }
     }
 
     #[test]

@@ -156,11 +156,14 @@ fn answer(conversation: &mut Conversation<'_>, intent: &Intent) -> Result<String
         Intent::Search { text, place } => count::search(conversation, text, place),
         Intent::Summarise { place } => summary::summarise(conversation, place),
         Intent::Table { path, question } => table::analyse(conversation, path.as_deref(), question),
-        Intent::Arithmetic { expression } => Ok(arithmetic::answer(conversation, expression)),
+        Intent::Arithmetic { expression } => arithmetic::answer(conversation, expression),
         Intent::Time { places } => time::tell(conversation, places),
         Intent::OtherTime { word } => Err(Stop::Say(time::refusal(conversation.language, word))),
         Intent::Chat if introduction::asks_who(conversation.asked) => Ok(introduction::introduction(conversation)),
-        Intent::Chat => Err(Stop::Say(introduction::introduction(conversation))),
+        Intent::Chat => match table::guess(conversation)? {
+            Some(answer) => Ok(answer),
+            None => Err(Stop::Say(introduction::introduction(conversation))),
+        },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::conversation::{Conversation, Step};
+use super::conversation::{Conversation, Step, Stop};
 use super::files::{self, Counts, reason};
 use super::language::{Language, tell};
 
@@ -34,10 +34,10 @@ pub(super) fn read(conversation: &mut Conversation<'_>, path: &str) -> Step<Stri
             let found = files::find(conversation, path)?.path;
             match files::read(conversation, &found)? {
                 Ok(text) => (found, text),
-                Err(refusal) => return Ok(refused(language, &found, &refusal)),
+                Err(refusal) => return Err(refused(language, &found, &refusal)),
             }
         }
-        Err(refusal) => return Ok(refused(language, path, &refusal)),
+        Err(refusal) => return Err(refused(language, path, &refusal)),
     };
     let counts = Counts::of(&text.text).describe(language);
     let excerpt: String = text.text.lines().take(MAX_LINES).flat_map(|line| [line, "\n"]).collect::<String>();
@@ -55,8 +55,9 @@ pub(super) fn read(conversation: &mut Conversation<'_>, path: &str) -> Step<Stri
     Ok(format!("{head}{body}\n{fence}\n{}\n{fence}", excerpt.trim_end()))
 }
 
-fn refused(language: Language, path: &str, refusal: &str) -> String {
-    tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")
+/// That a file cannot be read.
+pub(super) fn refused(language: Language, path: &str, refusal: &str) -> Stop {
+    Stop::Say(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。"))
 }
 
 pub(super) fn write(conversation: &mut Conversation<'_>, path: &str, text: &str) -> Step<String> {
@@ -72,30 +73,31 @@ pub(super) fn write(conversation: &mut Conversation<'_>, path: &str, text: &str)
     ));
     let written = conversation.call("write_file", json!({ "path": path, "content": text }))?;
     if written.is_error {
-        return Ok(tell!(language, "I could not write `{path}`: {}.", "没能写入 `{path}`：{}。", reason(written.content)));
+        let refusal = reason(written.content);
+        return Err(Stop::Say(tell!(language, "I could not write `{path}`: {refusal}.", "没能写入 `{path}`：{refusal}。")));
     }
     let result = written.content;
     if conversation.tool("read_file").is_none() {
         return Ok(tell!(language, "The tool write_file says: {result}.", "工具 write_file 的回答是：{result}。"));
     }
-    Ok(match files::read(conversation, path)? {
-        Ok(read) if read.text == text => tell!(
+    match files::read(conversation, path)? {
+        Ok(read) if read.text == text => Ok(tell!(
             language,
             "Done: {result}. I read it again, and it holds exactly that.",
             "完成：{result}。我又读了一遍，内容完全一致。"
-        ),
+        )),
         Ok(read) if read.of_lines.is_some() => {
-            tell!(language, "Done: {result}. It is too long for me to compare.", "完成：{result}。内容太长，没有逐字核对。")
+            Ok(tell!(language, "Done: {result}. It is too long for me to compare.", "完成：{result}。内容太长，没有逐字核对。"))
         }
-        Ok(_) => tell!(
+        Ok(_) => Err(Stop::Say(tell!(
             language,
             "The tool says: {result}. But when I read `{path}` again it held something else.",
             "工具说：{result}。但再读 `{path}` 时，内容不一样。"
-        ),
-        Err(refusal) => tell!(
+        ))),
+        Err(refusal) => Err(Stop::Say(tell!(
             language,
             "The tool says: {result}. I could not read it again: {refusal}.",
             "工具说：{result}。但没能再读一遍：{refusal}。"
-        ),
-    })
+        ))),
+    }
 }

@@ -8,6 +8,7 @@ use super::count::plan as counting_plan;
 use super::files::{self, Counts, Text};
 use super::folder::{called, capital, kinds, listed};
 use super::language::{Language, few, is_han, tell};
+use super::read_write;
 
 const MAX_HEADINGS: usize = 8;
 const MAX_SENTENCES: usize = 3;
@@ -58,7 +59,7 @@ fn file(conversation: &mut Conversation<'_>, requested: &str) -> Step<String> {
     conversation.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
     let text = match files::read(conversation, path)? {
         Ok(text) => text,
-        Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
+        Err(refusal) => return Err(read_write::refused(language, path, &refusal)),
     };
     let Counts { lines, words, chars } = Counts::of(&text.text);
     let (many_lines, many_words) = (few(lines, "line"), few(words, "word"));

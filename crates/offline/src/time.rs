@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::conversation::{Conversation, Step};
+use super::conversation::{Conversation, Step, Stop};
 use super::language::{Language, tell};
 use super::table;
 
@@ -237,19 +237,24 @@ pub(super) fn tell(conversation: &mut Conversation<'_>, places: &[Place]) -> Ste
     }
     let arguments = places.iter().map(|place| json!({ "zone": place.zone.unwrap_or(&place.name) }));
     let given = conversation.call_all("now", arguments.collect())?;
+    let mut is_all_told = true;
     let lines = places.iter().zip(given).map(|(place, given)| {
         let name = &place.name;
         match LocalTime::parse(given.content).filter(|_| !given.is_error) {
             Some(told) => tell!(language, "In {name} it is {}.", "{name}现在是 {}。", told.describe(language)),
-            None => tell!(
-                language,
-                "I cannot tell the time in {name}. The tool now says: {}",
-                "我说不出{name}的时间。工具 now 的回答是：{}",
-                given.content
-            ),
+            None => {
+                is_all_told = false;
+                tell!(
+                    language,
+                    "I cannot tell the time in {name}. The tool now says: {}",
+                    "我说不出{name}的时间。工具 now 的回答是：{}",
+                    given.content
+                )
+            }
         }
     });
-    Ok(lines.collect::<Vec<_>>().join("\n"))
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    if is_all_told { Ok(lines) } else { Err(Stop::Say(lines)) }
 }
 
 /// `2023-11-15T07:13:20+09:00 Asia/Tokyo Wednesday`, taken apart.

@@ -334,7 +334,7 @@ fn execute(request: &ModelRequest, prompt: &RolePrompt<'_>) -> ModelReply {
         Ok(_) | Err(Stop::Say(_)) if matches!(intent, Intent::Chat) && is_one_of_several => {
             (introduction::not_understood(conversation.language, asked), false)
         }
-        Ok(answer) => (answer, !matches!(intent, Intent::Chat) && !conversation.has_failed()),
+        Ok(answer) => (answer, !introduction::asks_who(asked) && !conversation.has_failed()),
         Err(Stop::Say(answer)) => (answer, false),
         Err(stop @ Stop::Call(_)) => return conversation.reply(stop),
     };

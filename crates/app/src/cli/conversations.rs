@@ -15,6 +15,10 @@ pub(crate) struct ConversationFlags {
     #[arg(long, value_name = "NAME")]
     pub(crate) conversation: Option<String>,
 
+    /// Start the conversation with an agent of this role: its id, or its name [default: the role of root]
+    #[arg(long, value_name = "ROLE", conflicts_with_all = ["newest", "conversation"])]
+    pub(crate) role: Option<String>,
+
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
 }

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct Docs {
-    /// The page to print, such as tutorial or errors/access; without it all pages are served
-    #[arg(value_name = "PAGE", conflicts_with_all = ["list", "listen", "out"])]
+    /// The page to print, such as tutorial or errors/access, or an error code, such as unknown_agent; without it all pages are served
+    #[arg(value_name = "PAGE|CODE", conflicts_with_all = ["list", "listen", "out"])]
     pub(crate) page: Option<String>,
 
     /// List the pages

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 
 use polis_api::{Accepted, Attachment, Cancel, ChangeConversation, ConversationPaging, Send, Submit};
-use polis_domain::{AgentId, ModelSettings, TaskId};
+use polis_domain::{AgentId, ModelSettings, RoleId, TaskId};
 use tokio_util::sync::CancellationToken;
 
 use super::conversations::line as conversation_line;
@@ -79,6 +79,7 @@ pub(crate) async fn console(
     let is_terminal = stdin().is_terminal();
     let Begun { choice, settings } = begun;
     let continued = choice.find(transport.api()).await?;
+    let role = choice.role(transport.api()).await?;
     if is_terminal {
         out::note("Type a message, or @name and a message for any agent. /help lists the commands, /quit exits.");
     }
@@ -90,7 +91,7 @@ pub(crate) async fn console(
     let history = config.data.join(HISTORY);
     let lines = if is_terminal && stdout().is_terminal() { StdinLines::edited(history) } else { StdinLines::start() };
     let files = Vec::new();
-    Console { config, transport, interrupts, is_terminal, lines, events, conversation, model: None, settings, files }
+    Console { config, transport, interrupts, is_terminal, lines, events, conversation, role, model: None, settings, files }
         .run()
         .await
 }
@@ -104,6 +105,8 @@ struct Console<'a> {
     events: Events,
     /// The conversation; none until the first message starts it.
     conversation: Option<AgentId>,
+    /// The role of new conversations; none for that of root.
+    role: Option<RoleId>,
     /// The model of a conversation that has not started.
     model: Option<String>,
     /// How models are called for its messages, over the settings of the conversation.
@@ -198,6 +201,7 @@ impl Console<'_> {
         let request = Submit {
             text: text.to_owned(),
             conversation: self.conversation.clone(),
+            role_id: self.role.clone().filter(|_| self.conversation.is_none()),
             model: self.model.clone(),
             settings: self.settings.clone(),
             plan_approval: self.config.plan_approval_flag,

@@ -1,23 +1,35 @@
-//! `polis check`: reports violations of the rules of names and layout, and how to fix them; with `--against`, which open work this
+//! `polis check`: reports violations of the rules of names and layout, names that nothing has, and how to fix them; with `--against`, which open work this
 //! program could not continue.
 
 use std::path::Path;
 
 use polis_authoring::check;
 use polis_domain::SocietyId;
+use polis_engine::Cast;
 use serde_json::json;
 
 use super::check_open::{self, DryRun};
 use super::replay;
-use crate::cli::Check;
+use crate::cli::{Check, Cli};
 use crate::config::Config;
 use crate::error::{CliError, Exit};
-use crate::out;
+use crate::{known_names, out, suggest};
 
-pub(crate) fn check(args: &Check) -> Result<Exit, CliError> {
+/// `own` are the agents of this program.
+pub(crate) async fn check(cli: &Cli, own: &Cast, args: &Check) -> Result<Exit, CliError> {
     let root = args.dir.as_deref().unwrap_or(Path::new("."));
     let bad = |error| CliError::usage("bad_folder", format!("{}: {error}; name a folder that can be read", root.display()));
-    let report = check::check_folder(root).map_err(bad)?;
+    let mut report = check::check_folder(root).map_err(bad)?;
+    let hint = |name: &str, all: &[&str]| suggest::hint(name, all.iter().copied());
+    let mut known = known_names::of_folder(cli, own, root);
+    let mut unknown = check::check_names(root, &known, &hint).map_err(bad)?;
+    // Agents make roles and agents, too.
+    if !unknown.is_empty() {
+        known_names::add_society(cli, &mut known).await;
+        unknown = check::check_names(root, &known, &hint).map_err(bad)?;
+    }
+    report.findings.extend(unknown);
+    report.findings.sort();
     if args.json {
         let report = serde_json::to_value(&report).map_err(|error| CliError::new("output_failed", error.to_string()))?;
         out::line(&format!("{report:#}"))?;

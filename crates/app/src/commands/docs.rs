@@ -1,11 +1,12 @@
-//! `polis docs`: the documents of this version, served on this machine, written into a folder, listed, or printed.
+//! `polis docs`: the documents of this version, served on this machine, written into a folder, listed, or printed; and
+//! the section about an error code.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use polis_docs::{Language, Page, contents, site};
+use polis_docs::{ErrorCode, Language, Page, contents, site};
 use polis_server::serve_files;
 
 use crate::cli::{Docs, DocsLanguage};
@@ -29,13 +30,21 @@ pub(crate) async fn docs(args: &Docs) -> Result<Exit, CliError> {
 fn print(name: &str, language: Language) -> Result<Exit, CliError> {
     // The paths by which documents name each other are understood as well.
     let plain = name.trim_start_matches("docs/").trim_end_matches(".md").trim_end_matches(".zh");
-    let Some(page) = Page::find(plain, language) else {
-        let names: Vec<String> = Page::all().map(|page| page.name()).collect();
-        let message = format!("there is no page `{name}`; polis docs --list lists them");
-        return Err(CliError::usage("unknown_page", message).meant(plain, names.iter().map(String::as_str)));
-    };
-    out::text(&page.plain())?;
-    Ok(Exit::Done)
+    if let Some(page) = Page::find(plain, language) {
+        return out::text(&page.plain()).map(|()| Exit::Done);
+    }
+    // As they stand at the end of a message, too.
+    if let Some(code) = ErrorCode::find(name.trim_matches(['(', ')', '`'])) {
+        out::text(&code.explanation())?;
+        out::note(&format!("polis: polis docs {} has the whole page", code.page.name()));
+        return Ok(Exit::Done);
+    }
+    let pages: Vec<String> = Page::all().map(|page| page.name()).collect();
+    let names: Vec<&str> = pages.iter().map(String::as_str).chain(ErrorCode::all().map(|code| code.code)).collect();
+    let message = format!(
+        "there is no page and no error code `{name}`; polis docs --list lists the pages, polis docs errors/index the codes"
+    );
+    Err(CliError::usage("unknown_page", message).meant(plain, names))
 }
 
 fn list(language: Language) -> Result<Exit, CliError> {

@@ -87,6 +87,7 @@ async fn one_request(
     stop: &CancellationToken,
 ) -> Result<Exit, CliError> {
     let continued = args.conversation.find(transport.api()).await?;
+    let role_id = args.conversation.role(transport.api()).await?;
     let mut artifacts = Vec::new();
     for file in given.files {
         artifacts.push(file.store(transport.api()).await?);
@@ -94,6 +95,7 @@ async fn one_request(
     let request = Submit {
         text: given.text,
         conversation: continued.as_ref().map(|conversation| conversation.id.clone()),
+        role_id: role_id.clone(),
         context: RequestContext::Application(args.context.clone()),
         strategy: args.strategy,
         settings: args.settings.clone(),
@@ -106,6 +108,7 @@ async fn one_request(
     let Accepted { task_id: task, conversation, seq, .. } = transport.api().submit(request).await?;
     let mut progress = Progress::of(task.clone());
     continued.iter().for_each(|continued| progress.name(&continued.id, &continued.role_id));
+    role_id.iter().for_each(|role| progress.name(&conversation, role));
     out::note(&match continued {
         None => format!(
             "polis: conversation {conversation} (continue it with --continue or --conversation {conversation}), request {task}"

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use rustix::process::Signal;
 
 use super::support::{Home, signal};
+use super::terminal::Terminal;
 
 #[test]
 fn pages_are_listed_and_printed_in_the_language_that_is_asked_for() {
@@ -31,6 +32,29 @@ fn pages_are_listed_and_printed_in_the_language_that_is_asked_for() {
     assert!(done.stderr.contains("did you mean `tutorial`?"), "{}", done.stderr);
     done.fails(2, "unknown_page");
     assert!(!home.data().exists(), "documents need no data directory");
+}
+
+#[test]
+fn an_error_code_is_explained_by_its_section_and_one_like_it_is_suggested() {
+    let home = Home::new();
+    let explained = home.polis(&["docs", "unknown_agent"]);
+    assert!(explained.stderr.contains("polis docs errors/names has the whole page"), "{}", explained.stderr);
+    let explained = explained.ok();
+    assert!(
+        explained.starts_with("## unknown_agent\n\n**Means** ") && !explained.contains("## conversation_started"),
+        "{explained}"
+    );
+    // As it stands at the end of a message; several codes may share a section.
+    let shared = home.polis(&["docs", "(ambiguous_conversation)"]).ok();
+    assert!(shared.starts_with("## unknown_conversation, ambiguous_conversation, no_conversation\n"), "{shared}");
+    let misspelt = home.polis(&["docs", "unknwon_agent"]);
+    assert!(misspelt.stderr.contains("did you mean `unknown_agent`?"), "{}", misspelt.stderr);
+    misspelt.fails(2, "unknown_page");
+    // A person at a terminal is told of it, a program gets the line of the error alone.
+    let mut terminal = Terminal::start(home.command(&["docs", "unknwon_agent"]));
+    terminal.until("(unknown_page)");
+    terminal.until("polis: polis docs unknown_page explains it");
+    assert_eq!(terminal.ends(), Some(2));
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod media;
 mod memory;
 mod model;
 mod models;
+mod moved;
 mod nodes;
 mod offline;
 mod own_agents;

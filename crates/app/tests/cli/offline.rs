@@ -171,6 +171,41 @@ fn arithmetic_the_time_and_a_request_that_is_not_understood() {
 }
 
 #[test]
+fn a_refusal_inside_an_answer_ends_with_the_exit_status_of_refusals() {
+    let home = Home::new();
+    home.write("sales.csv", "city,price\nOslo,3\nRome,5\n");
+    for (request, says) in [
+        ("read /etc/passwd", "I cannot read `/etc/passwd`: "),
+        ("read nothing.txt", "There is no file `nothing.txt`"),
+        ("summarise ../notes.txt", "I cannot "),
+        ("write /etc/x: y", "I could not write `/etc/x`: "),
+        ("sum of city in sales.csv", "`city` holds no numbers"),
+        ("what time is it in Atlantis?", "Atlantis"),
+        ("2^0.3", "I can only take powers with whole exponents"),
+        ("10^100000", "too large"),
+        ("2 + 3; read /etc/passwd", "2 + 3 = 5"),
+    ] {
+        has(&refusal(&home, request), &["(offline model)", says]);
+    }
+}
+
+#[test]
+fn a_question_without_a_file_is_about_the_only_table_of_the_folder() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("data")).unwrap();
+    home.write("data/sales.tab", "city\tprice\nOslo\t3\nRome\t5\n");
+    has(&answer(&home, "average price by city"), &["| Oslo | 1 | 3 |"]);
+    has(&answer(&home, "average price"), &["`data/sales.tab`", "average of price: 4"]);
+    has(&answer(&home, "which city has the highest price?"), &["Rome"]);
+    has(&answer(&home, "平均 price"), &["price的平均值：4"]);
+    // A word that the table does not know makes it a question for a real model.
+    has(&refusal(&home, "what is the average rainfall?"), &["I cannot answer that"]);
+    home.write("other.csv", "a,b\n1,2\n");
+    has(&refusal(&home, "average price by city"), &["Which table do you mean?", "`data/sales.tab`", "`other.csv`"]);
+    has(&refusal(&home, "average price"), &["I cannot answer that"]);
+}
+
+#[test]
 fn the_data_directory_is_neither_listed_nor_searched_wherever_it_is() {
     let home = Home::new();
     home.write("a.txt", "polis\n");

@@ -48,6 +48,70 @@ fn a_new_role_is_checked_brought_in_and_changed() {
 }
 
 #[test]
+fn names_that_nothing_has_are_found_with_line_and_suggestion() {
+    let home = Home::new();
+    for folder in ["roles", "sops"] {
+        std::fs::create_dir(home.path().join(folder)).unwrap();
+    }
+    // All that the program brings is known, and so are servers by their section alone.
+    let tools: Value = serde_json::from_str(&home.polis(&["tools", "--json"]).ok()).unwrap();
+    let tools: Vec<_> =
+        tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    assert!(tools.len() > 15, "{tools:?}");
+    home.write("polis.toml", "[mcp.tickets]\ncommand = \"true\"\nenabled = false\n[providers.lab]\nlike = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\n[a2a.courier]\nenabled = false\nurl = \"http://127.0.0.1:9\"\n");
+    let all = format!("tools: {}, run_command, fetch_url, web_search, tickets__find, recall*", tools.join(", "));
+    home.write("roles/writer.md", &format!("---\n{all}\nmodel: lab/small, offline\n---\nWrite."));
+    let sop = "---\nname: s\nwhen: s\nroles: root\n---\n\n## Steps\n\n1. @writer write\n2. @courier carry it\n3. @scout look\n";
+    home.write("sops/s.md", sop);
+    let check = |home: &Home| {
+        let done = home.polis(&["check"]);
+        (done.code, done.stdout)
+    };
+    let scout = "sops/s.md:11: unknown_name: there is no agent or role `scout`; `polis org` lists what there is\n";
+    assert_eq!(check(&home), (1, scout.to_owned()));
+    // Agents make roles, too: those of the society count.
+    home.write("roles/scout.md", "Look.");
+    home.polis(&["run", "--model", "offline", "1 + 1"]).ok();
+    std::fs::remove_file(home.path().join("roles/scout.md")).unwrap();
+    assert_eq!(check(&home), (0, String::new()));
+    home.write("roles/writer.md", "---\ntools: raed_file\nskills: house\nmodel: antropic/claude\n---\nWrite.");
+    assert_eq!(
+        check(&home).1.lines().collect::<Vec<_>>(),
+        [
+            "roles/writer.md:2: unknown_name: there is no tool `raed_file`; `polis tools` lists what there is; did you mean `read_file`?",
+            "roles/writer.md:3: unknown_name: there is no skill `house`; `polis skills` lists what there is",
+            "roles/writer.md:4: unknown_name: there is no vendor `antropic`; `polis models` lists what there is; did you mean `anthropic`?",
+        ]
+    );
+}
+
+#[test]
+fn a_conversation_is_started_with_an_agent_of_a_role() {
+    let home = Home::new();
+    std::fs::create_dir(home.path().join("roles")).unwrap();
+    home.write("roles/reviewer.md", "---\nname: Code Reviewer\ntools: read_file\n---\nReview.");
+    let roles = |home: &Home| -> Vec<String> {
+        let conversations: Value = serde_json::from_str(&home.polis(&["conversations", "--json"]).ok()).unwrap();
+        let conversations = conversations["conversations"].as_array().or(conversations.as_array()).unwrap().clone();
+        let mut roles: Vec<_> = conversations.iter().map(|one| one["roleId"].as_str().unwrap().to_owned()).collect();
+        roles.sort();
+        roles
+    };
+    home.polis(&["run", "--role", "reviewer", "2 + 3"]).ok();
+    home.polis(&["run", "--role", "code reviewer", "2 + 3"]).ok();
+    home.polis(&["run", "2 + 3"]).ok();
+    assert_eq!(roles(&home), ["reviewer", "reviewer", "root"]);
+    let unknown = home.polis(&["run", "--role", "reveiwer", "2 + 3"]);
+    assert!(unknown.stderr.contains("did you mean `reviewer`?"), "{}", unknown.stderr);
+    unknown.fails(1, "unknown_role");
+    assert_eq!(home.polis(&["run", "--role", "reviewer", "--continue", "2 + 3"]).code, 2);
+    // A chat starts with it too, and goes on in the same conversation.
+    let chat = home.fed(&["chat", "--role", "reviewer"], b"2 + 3\n4 + 5\n");
+    assert!(chat.ok().contains("4 + 5 = 9"));
+    assert_eq!(roles(&home), ["reviewer", "reviewer", "reviewer", "root"]);
+}
+
+#[test]
 fn root_founds_an_organisation_over_the_wire() {
     let home = Home::new();
     std::fs::create_dir(home.path().join("roles")).unwrap();

@@ -71,6 +71,7 @@ fn a_procedure_with_faults_is_told_with_file_and_line_and_not_followed() {
     home.write("sops/twin.md", REPORT);
     home.write("sops/bad.md", "---\nname: bad\nwhen: do it\n---\n1. look (within ten minutes)\n2. say {what}\n");
     home.write("sops/README.md", "no procedure");
+    home.polis(&["new", "role", "analyst"]).ok();
     let done = home.polis(&["check"]);
     assert_eq!(done.code, 1);
     let lines: Vec<_> = done.stdout.lines().map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": ")).collect();

@@ -6,6 +6,7 @@ mod names;
 pub(crate) mod naming;
 mod phases;
 mod prompts;
+mod references;
 mod roles;
 mod skills;
 mod sops;
@@ -21,6 +22,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+pub use self::references::{KnownNames, check_names};
 use crate::check::tree::Tree;
 
 /// The checks. A new one is a new line here.
@@ -71,6 +73,8 @@ pub enum Rule {
     TwoStepStart,
     /// A type has the wrong ending, or is not called like its file.
     TypeName,
+    /// A role or SOP names a tool, skill, vendor, role or agent that is not there.
+    UnknownName,
     /// A file of an agent is not Rust.
     Unreadable,
 }
@@ -105,7 +109,7 @@ struct Findings(BTreeSet<Finding>);
 
 impl Rule {
     #[cfg(test)]
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::Abbreviation,
         Self::BusinessName,
         Self::Duty,
@@ -126,6 +130,7 @@ impl Rule {
         Self::Sop,
         Self::TwoStepStart,
         Self::TypeName,
+        Self::UnknownName,
         Self::Unreadable,
     ];
 
@@ -152,6 +157,7 @@ impl Rule {
             Self::Sop => "sop",
             Self::TwoStepStart => "two_step_start",
             Self::TypeName => "type_name",
+            Self::UnknownName => "unknown_name",
             Self::Unreadable => "unreadable",
         }
     }

@@ -8,7 +8,7 @@ use polis_agents::role::{Sop, Sops};
 use super::{Findings, Rule};
 
 /// Where procedures live.
-const FOLDER: &str = "sops";
+pub(super) const FOLDER: &str = "sops";
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let is_folder = root.canonicalize().is_ok_and(|root| root.file_name().is_some_and(|name| name == FOLDER));

@@ -42,7 +42,8 @@ pub(super) fn understood(language: Language, table: &Table, question: &Question)
     }
 }
 
-pub(super) fn answer(language: Language, path: &str, table: &Table, question: &Question) -> String {
+/// The answer; as an error what is said where no figure that was asked for can be reckoned.
+pub(super) fn answer(language: Language, path: &str, table: &Table, question: &Question) -> Result<String, String> {
     let rows: Vec<usize> =
         (0..table.rows).filter(|&row| question.filters.iter().all(|filter| meets(table, filter, row))).collect();
     let mut scope = match question.filters.is_empty() {
@@ -74,13 +75,16 @@ pub(super) fn answer(language: Language, path: &str, table: &Table, question: &Q
     } else if question.top.is_some() || question.shows_rows {
         report.rows()
     } else if !question.aggregates.is_empty() {
-        report.figures()
+        match report.figures() {
+            Ok(figures) => figures,
+            Err(refusal) => return Err(format!("{scope}{refusal}")),
+        }
     } else if !question.targets.is_empty() {
         report.overview(&question.targets)
     } else {
         report.overview(&(0..table.columns.len()).collect::<Vec<_>>())
     };
-    format!("{scope}{body}")
+    Ok(format!("{scope}{body}"))
 }
 
 struct Report<'a> {
@@ -107,7 +111,7 @@ impl Report<'_> {
         named.or_else(|| self.table.of_kind(Kind::Number).first().copied())
     }
 
-    fn figures(&self) -> String {
+    fn figures(&self) -> Result<String, String> {
         let (language, table) = (self.language, self.table);
         let mut lines = Vec::new();
         for aggregate in &self.question.aggregates {
@@ -131,26 +135,26 @@ impl Report<'_> {
             if let Some(column) = some {
                 let filled = (0..table.rows).filter(|&row| !column.is_empty(row)).count();
                 let (known, name) = (column.known, &column.name);
-                return tell!(
+                return Err(tell!(
                     language,
                     "\nOf {filled} filled cells of `{name}` only {known} held a number, so I cannot reckon with it.",
                     "\n“{name}”的 {filled} 个非空格里只有 {known} 个是数字，没法计算。"
-                );
+                ));
             }
             let names: Vec<_> =
                 self.question.targets.iter().map(|column| format!("`{}`", table.columns[*column].name)).collect();
-            return tell!(
+            return Err(tell!(
                 language,
                 "\n{} holds no numbers, so I cannot reckon with it.",
                 "\n{} 不是数字，没法计算。",
                 names.join(", ")
-            );
+            ));
         }
         let columns = self.numbers();
         let check = columns.first().filter(|_| self.question.aggregates.iter().any(|aggregate| ALL.contains(aggregate)));
         let check = check.map_or_else(String::new, |column| self.check_column(*column));
         let odd = self.odd(columns.iter().map(|column| &table.columns[*column]));
-        format!("{}{odd}{check}", lines.concat())
+        Ok(format!("{}{odd}{check}", lines.concat()))
     }
 
     fn figure(&self, aggregate: Aggregate, column: usize) -> String {

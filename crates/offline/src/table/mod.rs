@@ -14,6 +14,7 @@ use serde_json::json;
 use super::conversation::{Conversation, Step, Stop};
 use super::files;
 use super::language::{Language, tell};
+use super::read_write;
 use super::summary::check;
 use columns::Table;
 use csv::Sheet;
@@ -52,6 +53,22 @@ pub(super) fn is_question(lower: &str, was_named: bool) -> bool {
     kinds.iter().filter(|is_so| **is_so).count() >= 2 || words::has(lower, &["csv", "tsv"])
 }
 
+/// The answer to a request that has only a hint of a question about a table, such as `average price`: if there is one table in
+/// the folder and it has everything that is asked for.
+pub(super) fn guess(conversation: &mut Conversation<'_>) -> Step<Option<String>> {
+    let asked = conversation.asked;
+    let has_tools = ["list_files", "read_file"].iter().all(|tool| conversation.tool(tool).is_some());
+    if !has_tools || !is_question(&asked.to_lowercase(), true) {
+        return Ok(None);
+    }
+    let [only] = &tables(conversation)?[..] else { return Ok(None) };
+    match about(conversation, only, asked) {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Stop::Say(_)) => Ok(None),
+        Err(calls) => Err(calls),
+    }
+}
+
 /// Where a word stands in a text that is in lower case, as a word of its own.
 pub(super) fn place_of(lower: &str, word: &str) -> Option<std::ops::Range<usize>> {
     words::places(lower, word).into_iter().next()
@@ -65,12 +82,17 @@ pub(super) fn analyse(conversation: &mut Conversation<'_>, path: Option<&str>, a
         Some(path) => path.to_owned(),
         None => only_table(conversation)?,
     };
+    about(conversation, &named, asked)
+}
+
+fn about(conversation: &mut Conversation<'_>, named: &str, asked: &str) -> Step<String> {
+    let language = conversation.language;
     conversation.think(tell!(
         language,
         "First I see whether `{named}` is there and how large it is.",
         "先看看 `{named}` 在不在、有多大。"
     ));
-    let entry = files::find(conversation, &named)?;
+    let entry = files::find(conversation, named)?;
     let path = &entry.path;
     // Words that run into the name of the file belong to the question: 按地区统计销售.csv的平均金额.
     let before = named.strip_suffix(path.as_str()).filter(|words| !words.is_ascii()).unwrap_or_default();
@@ -78,7 +100,7 @@ pub(super) fn analyse(conversation: &mut Conversation<'_>, path: Option<&str>, a
     conversation.think(tell!(language, "Now I read `{path}`.", "现在读 `{path}`。"));
     let text = match files::read(conversation, path)? {
         Ok(text) => text,
-        Err(refusal) => return Ok(tell!(language, "I cannot read `{path}`: {refusal}.", "无法读取 `{path}`：{refusal}。")),
+        Err(refusal) => return Err(read_write::refused(language, path, &refusal)),
     };
     let sheet = csv::parse(&text.text);
     if sheet.header.is_empty() {
@@ -99,20 +121,26 @@ pub(super) fn analyse(conversation: &mut Conversation<'_>, path: Option<&str>, a
         Err(puzzle) => return Err(Stop::Say(puzzled(language, path, &table, &puzzle))),
     };
     conversation.think(answer::understood(language, &table, &question));
-    let answer = answer::answer(language, path, &table, &question);
+    let answer = answer::answer(language, path, &table, &question).map_err(Stop::Say)?;
     // A line right under a table would become one of its rows.
     let gap = if answer.ends_with('|') { "\n" } else { "" };
     Ok(format!("{answer}{gap}{notes}{}", check(language, &text, entry.bytes)))
+}
+
+/// All tables of the folder and those below it.
+fn tables(conversation: &mut Conversation<'_>) -> Step<Vec<String>> {
+    let arguments = json!({ "recursive": true, "pattern": "*.{csv,tsv,tab}" });
+    let listing = files::list(conversation, &arguments)?.unwrap_or_default();
+    Ok(listing.files().map(|entry| entry.path.clone()).collect())
 }
 
 /// The one table that there is; a person must say which where there are several.
 fn only_table(conversation: &mut Conversation<'_>) -> Step<String> {
     let language = conversation.language;
     conversation.think(tell!(language, "No file is named, so I look for tables.", "没有说是哪个文件，我找找有哪些表格。"));
-    let listing = files::list(conversation, &json!({ "recursive": true, "pattern": "*.{csv,tsv}" }))?.unwrap_or_default();
-    let found: Vec<&str> = listing.files().map(|entry| entry.path.as_str()).collect();
-    match found[..] {
-        [only] => Ok(only.to_owned()),
+    let mut found = tables(conversation)?;
+    match &found[..] {
+        [_] => Ok(found.remove(0)),
         [] => Err(Stop::Say(tell!(
             language,
             "That sounds like a question about a table, but I find no CSV file here. Name one, as in `average price by city in sales.csv`.",

@@ -28,7 +28,7 @@ const 销售: &str = "\
 fn ask(text: &str, asked: &str) -> String {
     let table = Table::new(csv::parse(text));
     match question::parse(asked, &table) {
-        Ok(question) => answer(language::of(asked), "t.csv", &table, &question),
+        Ok(question) => answer(language::of(asked), "t.csv", &table, &question).unwrap_or_else(|refusal| refusal),
         Err(puzzle) => format!("{puzzle:?}"),
     }
 }
