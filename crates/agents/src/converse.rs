@@ -318,7 +318,7 @@ pub(crate) async fn system_prompt(turn: &mut Turn) -> Text {
     let language = language(turn).await;
     let prompt = turn.role().map(|role| role.prompt_in(language.name()).clone()).unwrap_or_default();
     if turn.is_conversation() {
-        return prompt.to_string().into();
+        return prompt;
     }
     let gap = if prompt.is_empty() { "" } else { "\n\n" };
     let name = match language {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Behaviour, ModelSettings, RoleId, fits};
+use crate::{Behaviour, ModelSettings, RoleId, Text, fits};
 
 /// A role: name, prompt, behaviour, models, tools and limits of its agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,8 @@ pub struct Role {
     pub name: Arc<str>,
     /// The system prompt of its agents.
     #[serde(rename = "rolePrompt")]
-    pub prompt: Arc<str>,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub prompt: Text,
     /// The name of the code that runs its agents' turns.
     pub behaviour: Behaviour,
     /// Its models: the first choice, then the fallbacks. When empty, those of the society.
@@ -33,7 +34,8 @@ pub struct Role {
     pub skills: Option<Arc<[Arc<str>]>>,
     /// The system prompt for requests in other languages, by language code such as `zh`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub translations: BTreeMap<Arc<str>, Arc<str>>,
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, String>"))]
+    pub translations: BTreeMap<Arc<str>, Text>,
     /// Limits of its agents, where they are lower than those of the society.
     #[serde(default, skip_serializing_if = "RoleLimits::is_none")]
     pub limits: RoleLimits,
@@ -72,7 +74,7 @@ impl Role {
         Self {
             id,
             name,
-            prompt: Arc::default(),
+            prompt: Text::default(),
             behaviour: behaviour.into(),
             models: Vec::new(),
             tools: None,
@@ -84,7 +86,7 @@ impl Role {
     }
 
     /// Sets the system prompt.
-    pub fn with_prompt(self, prompt: impl Into<Arc<str>>) -> Self {
+    pub fn with_prompt(self, prompt: impl Into<Text>) -> Self {
         Self { prompt: prompt.into(), ..self }
     }
 
@@ -94,13 +96,13 @@ impl Role {
     }
 
     /// Sets the system prompt for another language.
-    pub fn in_language(mut self, language: &str, prompt: impl Into<Arc<str>>) -> Self {
+    pub fn in_language(mut self, language: &str, prompt: impl Into<Text>) -> Self {
         self.translations.insert(language.into(), prompt.into());
         self
     }
 
     /// The system prompt for a language.
-    pub fn prompt_in(&self, language: &str) -> &Arc<str> {
+    pub fn prompt_in(&self, language: &str) -> &Text {
         self.translations.get(language).unwrap_or(&self.prompt)
     }
 

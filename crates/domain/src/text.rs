@@ -64,6 +64,12 @@ impl From<&str> for Text {
     }
 }
 
+impl From<Text> for Arc<str> {
+    fn from(text: Text) -> Self {
+        text.0.map(|inner| inner.text.clone()).unwrap_or_default()
+    }
+}
+
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         **self == **other

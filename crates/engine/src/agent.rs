@@ -57,7 +57,7 @@ pub trait Agent: Send + Sync + 'static {
     ///
     /// Write `async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure>`.
     fn system_prompt(&self, turn: &mut Turn) -> impl Future<Output = Result<Arc<str>, Failure>> + Send {
-        async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
+        async { Ok(turn.role().map(|role| role.prompt.clone().into()).unwrap_or_default()) }
     }
 
     /// Executes the turn's task and responds. The default calls the handler of the phase, see [`Turn::handle_by_phase`].

@@ -40,7 +40,7 @@ pub trait SubThreadAgent: Send + Sync + 'static {
     ///
     /// Write `async fn system_prompt(&self, turn: &mut Turn) -> Result<Arc<str>, Failure>`.
     fn system_prompt(&self, turn: &mut Turn) -> impl Future<Output = Result<Arc<str>, Failure>> + Send {
-        async { Ok(turn.role().map(|role| role.prompt.clone()).unwrap_or_default()) }
+        async { Ok(turn.role().map(|role| role.prompt.clone().into()).unwrap_or_default()) }
     }
 
     /// The phase of the next unit (R053). The default is what the last unit suggested. If it suggested nothing,

@@ -7,11 +7,13 @@ use polis_ports::{Capabilities, Effort, ModelSettings, VendorTool};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::Price;
-use crate::names_table::matches;
+use crate::names_table::NamesTable;
 use crate::prices::MAX_PRICE;
 
-static BUILT_IN: LazyLock<BTreeMap<String, ModelLine>> =
-    LazyLock::new(|| toml::from_str(include_str!("models.toml")).expect("our own table is read by a test"));
+static BUILT_IN: LazyLock<NamesTable<ModelLine>> = LazyLock::new(|| {
+    let lines: BTreeMap<_, _> = toml::from_str(include_str!("models.toml")).expect("our own table is read by a test");
+    lines.into()
+});
 
 /// One line: what the models of a name can do and cost, and how they are called.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,7 +53,7 @@ impl<'de> Deserialize<'de> for ModelLine {
 #[derive(Debug, Default)]
 pub(crate) struct ModelTable {
     /// The lines of the user's configuration.
-    own: BTreeMap<String, ModelLine>,
+    own: NamesTable<ModelLine>,
     /// How all models are called.
     settings: ModelSettings,
     /// What vendors said about their models, by `vendor/name`.
@@ -62,43 +64,43 @@ impl ModelTable {
     /// The same with these lines and settings of the user's.
     pub(crate) fn with_lines(&self, own: BTreeMap<String, ModelLine>, settings: ModelSettings) -> Self {
         let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Self { own, settings, listed: RwLock::new(listed) }
+        Self { own: own.into(), settings, listed: RwLock::new(listed) }
     }
 
     /// What a model can do: as the user says, else as its vendor says, else as our table says.
     pub(crate) fn capabilities(&self, model: &str) -> Capabilities {
         let listed = self.listed.read().unwrap_or_else(PoisonError::into_inner).get(model).cloned();
-        let lines = matches(&self.own, model).into_iter().map(|line| &line.capabilities);
-        let built_in = matches(&BUILT_IN, model).into_iter().map(|line| &line.capabilities);
+        let lines = self.own.matches(model).map(|line| &line.capabilities);
+        let built_in = BUILT_IN.matches(model).map(|line| &line.capabilities);
         lines.chain(listed.as_ref()).chain(built_in).fold(Capabilities::default(), Capabilities::over)
     }
 
     /// The context window as the user or our table says it: vendors may say another one tomorrow.
     pub(crate) fn window(&self, model: &str) -> Option<u64> {
-        let lines = matches(&self.own, model).into_iter().chain(matches(&BUILT_IN, model));
-        lines.into_iter().find_map(|line| line.capabilities.window)
+        let mut lines = self.own.matches(model).chain(BUILT_IN.matches(model));
+        lines.find_map(|line| line.capabilities.window)
     }
 
     /// How a model is called, where a request says nothing.
     pub(crate) fn settings(&self, model: &str) -> ModelSettings {
-        let lines = matches(&self.own, model).into_iter().map(|line| &line.settings);
+        let lines = self.own.matches(model).map(|line| &line.settings);
         lines.chain([&self.settings]).fold(ModelSettings::default(), ModelSettings::over)
     }
 
     /// Whether the user says which efforts a model knows.
     pub(crate) fn says_efforts(&self, model: &str) -> bool {
-        let efforts = matches(&self.own, model).into_iter().find_map(|line| line.capabilities.efforts.as_ref());
+        let efforts = self.own.matches(model).find_map(|line| line.capabilities.efforts.as_ref());
         efforts.is_some_and(|efforts| !efforts.is_empty())
     }
 
     /// What a model costs, if the user says so.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
-        matches(&self.own, model).into_iter().find_map(|line| line.price)
+        self.own.matches(model).find_map(|line| line.price)
     }
 
     /// What a thousand uses of a tool that the vendor runs cost; nothing where that is not known.
     pub(crate) fn vendor_tool_price(&self, model: &str, tool: VendorTool) -> f64 {
-        let mut lines = matches(&self.own, model).into_iter().chain(matches(&BUILT_IN, model));
+        let mut lines = self.own.matches(model).chain(BUILT_IN.matches(model));
         let tools = lines.find_map(|line| line.vendor_tools.as_ref());
         tools.and_then(|tools| tools.get(&tool)).copied().unwrap_or_default()
     }
@@ -116,7 +118,7 @@ impl ModelTable {
 
 /// The prices of our own table.
 pub(crate) fn built_in_prices() -> BTreeMap<String, Price> {
-    BUILT_IN.iter().filter_map(|(name, line)| Some((name.clone(), line.price?))).collect()
+    BUILT_IN.lines().iter().filter_map(|(name, line)| Some((name.clone(), line.price?))).collect()
 }
 
 /// The effort that a model knows and that is nearest to the asked one; none for a model that does not reason.
@@ -137,8 +139,8 @@ mod tests {
 
     #[test]
     fn our_own_table_can_be_read_and_its_prices_are_prices() {
-        assert!(BUILT_IN.len() > 100);
-        assert!(BUILT_IN.values().all(|line| line.capabilities.window.is_none_or(|window| window >= 4096)));
+        assert!(BUILT_IN.lines().len() > 100);
+        assert!(BUILT_IN.lines().iter().all(|(_, line)| line.capabilities.window.is_none_or(|window| window >= 4096)));
         assert!(built_in_prices().values().all(|price| price.input >= 0.0 && price.output >= 0.0));
     }
 

@@ -6,12 +6,12 @@ use polis_domain::Usage;
 use serde::Deserialize;
 
 use crate::model_table::built_in_prices;
-use crate::names_table::matches;
+use crate::names_table::NamesTable;
 
 /// Prices by `vendor/name`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices {
-    table: BTreeMap<String, Price>,
+    table: NamesTable<Price>,
 }
 
 /// What one model costs, in US dollars for a million tokens.
@@ -48,7 +48,7 @@ pub struct BadPrices {
 
 impl Default for Prices {
     fn default() -> Self {
-        Self { table: built_in_prices() }
+        Self { table: built_in_prices().into() }
     }
 }
 
@@ -62,7 +62,7 @@ impl Prices {
         };
         let table: BTreeMap<toml::Spanned<String>, toml::Spanned<Price>> =
             toml::from_str(text).map_err(|error| bad(error.span().map_or(0, |span| span.start), error.message().to_owned()))?;
-        let mut prices = Self::default();
+        let mut prices = built_in_prices();
         for (name, price) in table {
             let mut row = *price.get_ref();
             if row.output.is_nan() {
@@ -78,14 +78,14 @@ impl Prices {
             if ![Some(input), cached, cache_write, Some(output)].into_iter().flatten().all(is_price) {
                 return Err(bad(price.span().start, format!("a price is a number from 0 to {MAX_PRICE}")));
             }
-            prices.table.insert(name.into_inner(), row);
+            prices.insert(name.into_inner(), row);
         }
-        Ok(prices)
+        Ok(Self { table: prices.into() })
     }
 
     /// What a model costs, if that is known.
     pub fn of(&self, model: &str) -> Option<&Price> {
-        matches(&self.table, model).into_iter().next()
+        self.table.matches(model).next()
     }
 
     /// Fills in the price of what was used; nothing where it is not known.
