@@ -2,7 +2,7 @@
 //! the path. (`globset` matches bytes, so that its `?` and `[…]` fit no Chinese character.)
 
 use polis_ports::ToolError;
-use regex::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder};
 
 /// Longest pattern, in characters.
 const MAX_CHARS: usize = 200;
@@ -32,7 +32,7 @@ impl Glob {
 
     /// Whether a path, given from the folder that is looked through, fits.
     pub(crate) fn fits(&self, path: &str) -> bool {
-        self.regex.is_match(path)
+        self.regex.is_match(path.as_bytes())
     }
 }
 
@@ -43,17 +43,18 @@ fn regex_of(pattern: &str) -> Option<String> {
     while let Some(c) = rest.chars().next() {
         let is_at_part = rest.len() == pattern.len() || pattern[..pattern.len() - rest.len()].ends_with('/');
         if is_at_part && let Some(after) = rest.strip_prefix("**/") {
-            regex.push_str("(?:[^/]+/)*");
+            regex.push_str("(?-u:[^/]+/)*");
             rest = after;
             continue;
         }
         if is_at_part && rest == "**" {
-            regex.push_str(".+");
+            regex.push_str("(?-u:.)+");
             break;
         }
         rest = &rest[c.len_utf8()..];
         match c {
-            '*' => regex.push_str("[^/]*"),
+            // Over bytes, which fits the same texts and needs no tables of characters.
+            '*' => regex.push_str("(?-u:[^/])*"),
             '?' => regex.push_str("[^/]"),
             '[' => {
                 // A bracket that comes first stands for itself.

@@ -1,7 +1,7 @@
 //! A turn of the engine as a backend: what is said stands in the turn's thread, each order is a unit in a sub-thread of its own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use polis_domain::{
     Artifact, CallResult, Failure, Message, MessageId, MessagePatch, Meta, Phase, Reply, Sender, SubThreadRequest, Timestamp,
@@ -70,6 +70,14 @@ pub(super) struct TurnBackend<'t> {
     /// Where the roles work, and what they are told about the files there.
     environment: Environment,
     told: Arc<str>,
+    callable: Mutex<Option<CallableTools>>,
+}
+
+/// The tools that a model can call, and the lists of the turn that they were made of.
+struct CallableTools {
+    shown: Arc<[ToolSpec]>,
+    all: Arc<[ToolSpec]>,
+    tools: Arc<[ToolSpec]>,
 }
 
 /// What the last message of an order says beside its text.
@@ -96,6 +104,7 @@ impl<'t> TurnBackend<'t> {
             todo: None,
             environment: Environment::default(),
             told: "".into(),
+            callable: Mutex::default(),
         }
     }
 
@@ -233,11 +242,18 @@ impl AgentBackend for TurnBackend<'_> {
     }
 
     fn callable_tools(&self) -> Arc<[ToolSpec]> {
-        let shown = self.turn.tools();
-        let all = self.turn.callable_tools();
+        let (shown, all) = (self.turn.tools(), self.turn.callable_tools());
+        let mut callable = self.callable.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) =
+            callable.as_ref().filter(|known| Arc::ptr_eq(&known.shown, &shown) && Arc::ptr_eq(&known.all, &all))
+        {
+            return known.tools.clone();
+        }
         let more = all.iter().filter(|tool| shown.iter().all(|other| other.name != tool.name));
         let is_search = |tool: &&ToolSpec| matches!(&*tool.name, FindTools::NAME | ToolCall::USE_TOOL);
-        shown.iter().chain(more).filter(|tool| !is_search(tool)).cloned().collect()
+        let tools: Arc<[ToolSpec]> = shown.iter().chain(more).filter(|tool| !is_search(tool)).cloned().collect();
+        *callable = Some(CallableTools { shown, all, tools: tools.clone() });
+        tools
     }
 
     async fn environment_change(&mut self) -> Option<String> {

@@ -113,9 +113,11 @@ fn an_agent_reads_and_writes_the_workspace_but_not_our_data() {
     let home = Home::new();
     home.polis(&["run", "write notes/a.txt: 你好"]).ok();
     assert_eq!(std::fs::read_to_string(home.path().join("notes/a.txt")).unwrap(), "你好");
-    home.polis(&["run", "write .polis/token: mine"]).ok();
+    assert_eq!(home.polis(&["run", "write .polis/token: mine"]).code, 4);
     assert!(!home.data().join("token").exists());
-    assert!(home.polis(&["run", "read .polis/polis.db"]).ok().contains("no agent may touch"));
+    let refused = home.polis(&["run", "read .polis/polis.db"]);
+    assert_eq!(refused.code, 4, "{}", refused.stderr);
+    assert!(refused.stdout.contains("no agent may touch"), "{}", refused.stdout);
     let outside = Home::new();
     let workspace = outside.path().to_str().unwrap();
     home.polis(&["run", "--workspace", workspace, "write b.txt: there"]).ok();

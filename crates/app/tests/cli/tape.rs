@@ -99,7 +99,7 @@ fn a_server_records_and_replays_too() {
 #[test]
 fn an_agent_cannot_touch_the_cassette_and_only_one_of_both_is_done() {
     let home = Home::new();
-    home.polis(&["run", "--record", TAPE, "write tape.jsonl: mine"]).ok();
+    assert_eq!(home.polis(&["run", "--record", TAPE, "write tape.jsonl: mine"]).code, 4, "refused");
     assert!(std::fs::read_to_string(home.path().join(TAPE)).unwrap().starts_with("{\"cassette\":1}\n"));
     assert_eq!(home.polis(&["run", "--record", "a", "--replay", "b", "x"]).code, 2);
     let models = home.log().iter().filter(|recorded| matches!(recorded.event, Event::EffectEnded { .. })).count();
