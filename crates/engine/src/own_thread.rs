@@ -9,7 +9,7 @@ pub(crate) fn run_on_own_thread(life: impl Future<Output = ()> + Send + 'static)
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| LogError::Failed(error.into()))?;
     let live = move || {
-        // As a task of the runtime: one that `block_on` polls itself is woken through the operating system, also by its own thread.
+        // Spawned, because each wake-up of the future that `block_on` polls is a system call, even from its own thread.
         let ended = runtime.block_on(async { tokio::spawn(life).await });
         // A blocking tool is not waited for. If it writes, the call is in doubt at the next opening.
         runtime.shutdown_background();

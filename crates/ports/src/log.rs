@@ -120,7 +120,7 @@ pub struct SocietyListing {
 /// A society as a log lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSociety {
-    /// Its name.
+    /// The name by which the log knows it.
     pub name: SocietyId,
     /// Its last position that can be read.
     pub head: Seq,

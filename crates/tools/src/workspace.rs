@@ -163,7 +163,7 @@ impl Workspace {
                 Ok(folder)
             }
             Err(error) => {
-                // Whether something is missing there is nobody's business either.
+                // A hidden path gives the same error whether or not it exists.
                 self.must_be_open(path)?;
                 Err(match error.kind() {
                     io::ErrorKind::NotADirectory => WorkspaceError::NotAFolder(path.to_string()),

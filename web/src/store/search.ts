@@ -5,9 +5,9 @@ import { useEffect, useState } from 'react'
 import type { Excerpt } from '../types'
 import { store, useLine } from './store'
 
-/** How long somebody must have stopped typing before the server searches. */
+/** How long typing must pause before the server is searched, in ms. */
 const REST_MS = 250
-/** So many are found before somebody has to ask for more. */
+/** A search stops at this many results until more are asked for. */
 const ENOUGH = 30
 /** The server is asked at most so often by itself. */
 const MOST_ASKED = 20

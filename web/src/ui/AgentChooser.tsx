@@ -1,4 +1,4 @@
-// One agent among all: those that are not here yet are read while somebody looks.
+// One agent among all: those that are not here yet are read while the chooser is open.
 
 import { agentStatus } from '../store/derive'
 import { useAllAgents, useLog } from '../store/store'

@@ -16,7 +16,7 @@ export interface Choice {
 interface Props {
   label: string
   choices: Choice[]
-  /** Choices that somebody else has found for what is written. */
+  /** Choices that the caller has found for the text in the field. */
   found?: Choice[]
   onText?: (text: string) => void
   onClose: () => void

@@ -410,7 +410,13 @@ const TELEMETRY: &[Key] = &[
 const MCP: &[Key] = &[
     Key("command", "text", "", "\"uvx\"", "the program of a server on this machine"),
     Key("args", "list of texts", "", "[\"mcp-server-git\"]", "its arguments"),
-    Key("env", "table of texts", "", "{ TOKEN = \"${TOKEN}\" }", "its variables; `${NAME}` is one of yours"),
+    Key(
+        "env",
+        "table of texts",
+        "",
+        "{ TOKEN = \"${TOKEN}\" }",
+        "environment variables of the server's process; `${NAME}` inserts a variable that Polis has",
+    ),
     Key("cwd", "path", "the folder of the file", "\"servers\"", "where it runs"),
     Key("url", "text", "", "\"https://mcp.example/mcp\"", "the address of a server over HTTP, instead of `command`"),
     Key("headers", "table of texts", "", "{ Authorization = \"Bearer ${TOKEN}\" }", "headers of each request to a `url`"),

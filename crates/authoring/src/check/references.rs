@@ -20,11 +20,11 @@ pub struct KnownNames {
     pub servers: Vec<String>,
     /// Vendors of models.
     pub vendors: Vec<String>,
-    /// Roles.
+    /// Roles of the society and of the user's own folder, and A2A members.
     pub roles: Vec<String>,
-    /// Agents.
+    /// Agents of the society.
     pub agents: Vec<String>,
-    /// Skills.
+    /// Skills of the user's own folder.
     pub skills: Vec<String>,
 }
 

@@ -147,7 +147,7 @@ fn is_unfenced() -> bool {
     cfg!(feature = "mutants") && std::env::var("POLIS_PLANT").is_ok_and(|bug| bug == "no-fence")
 }
 
-/// A process.
+/// A process that claims the society, and the faults that it is under.
 #[derive(Default)]
 struct Node {
     name: usize,

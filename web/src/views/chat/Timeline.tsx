@@ -12,7 +12,7 @@ import { MessageItem } from './MessageItem'
 import { TurnBlock } from './TurnBlock'
 
 const STEP = 40
-/** More than these are drawn only while somebody is further up. */
+/** More turns than these are drawn only while the reader is further up. */
 const MOST = 3 * STEP
 
 interface Props {
